@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * What the commands share. */
+#ifndef COFI_CLI_H
+#define COFI_CLI_H
+
+/* Exit statuses [house style]. */
+enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+
+#define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
+#include "commands.def"
+#undef COMMAND
+
+/* "cofi: message" on stderr. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

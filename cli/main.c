@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * cofi COMMAND … -> the command's function. */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cofi/cofi.h>
+
+struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+#define COMMAND(name, summary) {#name, summary, cmd_##name},
+#include "commands.def"
+#undef COMMAND
+    {0},
+};
+
+void complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("cofi: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static void usage(FILE *out)
+{
+    fputs("usage: cofi COMMAND [options]\n\n", out);
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(out, "  %-8s %s\n", c->name, c->summary);
+    fputs("\n'cofi COMMAND --help' tells about one; 'man cofi' about all.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
+        usage(stdout);
+        return EXIT_DONE;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        puts("cofi " COFI_VERSION);
+        return EXIT_DONE;
+    }
+    for (const struct command *c = commands; c->name; c++)
+        if (!strcmp(argv[1], c->name))
+            return c->run(argc - 1, argv + 1);
+    complain("no command '%s'; 'cofi --help' lists them", argv[1]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * All of cofi's public headers, and its version. */
+#ifndef COFI_COFI_H
+#define COFI_COFI_H
+
+#define COFI_VERSION "0.1.0"
+
+#include <cofi/error.h>
+#include <cofi/event.h>
+#include <cofi/image.h>
+#include <cofi/insn.h>
+#include <cofi/output.h>
+#include <cofi/packet.h>
+#include <cofi/time.h>
+#include <cofi/trace.h>
+#include <cofi/unit.h>
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Events: what a processor did, as a host reports it to a trace unit. */
+#ifndef COFI_EVENT_H
+#define COFI_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Processor state that enables and filters look at. Every event that can change it carries the state
+ * after it. */
+struct cofi_context {
+    uint64_t cr3;
+    uint64_t vmcs;   /* current VMCS pointer, all ones if none */
+    uint64_t cs_base;
+    uint8_t cpl;     /* 0..3; real-address mode 0, virtual-8086 mode 3 */
+    uint8_t mode;    /* 16, 32 or 64: CS.D, CS.L & EFER.LMA */
+    bool iflag;      /* RFLAGS.IF */
+    bool cr0_pg;
+    bool pae;        /* 32-bit PAE paging: CR3 matches in 63:5 */
+    bool smm;
+    uint8_t vmx;     /* 0 outside VMX operation, 1 root, 2 non-root */
+    bool enclave;    /* in a production enclave */
+    bool intx;       /* in a transaction */
+};
+
+/* Kinds. `ip` is the address of the instruction (CLIP), `next` of the sequentially next one (NLIP),
+ * `target` where execution goes on (BLIP). */
+#define COFI_EVENTS(X)                                                                             \
+    /* instructions that retire */                                                                 \
+    X(INSN, "insn")             /* any that is none of the below: ip, next */                      \
+    X(JCC, "jcc")               /* Jcc, JCXZ, LOOP: ip, next, target, taken */                     \
+    X(JMP, "jmp")               /* direct near: ip, next, target */                                \
+    X(CALL, "call")             /* direct near; target == next is displacement 0 */                \
+    X(JMP_IND, "jmp*")                                                                             \
+    X(CALL_IND, "call*")                                                                           \
+    X(RET, "ret")               /* near */                                                         \
+    X(FAR, "far")               /* far transfer instruction: cause is enum cofi_far; after */      \
+    X(MOV_CR3, "mov-cr3")       /* after.cr3 */                                                    \
+    X(MOV_CR0, "mov-cr0")       /* after.cr0_pg, after.mode */                                     \
+    X(STATE, "state")           /* other non-branch that changes the context (CLI, STI, POPF) */   \
+    X(WRMSR, "wrmsr")           /* ip, next, msr, value */                                         \
+    X(PTWRITE, "ptwrite")       /* ip, next, value, size 4 or 8 */                                 \
+    X(VMPTRLD, "vmptrld")       /* after.vmcs */                                                   \
+    X(XBEGIN, "xbegin")         /* outermost only; after.intx */                                   \
+    X(XEND, "xend")             /* outermost only */                                               \
+    X(XABORT, "xabort")         /* any abort: ip, target = fallback */                             \
+    X(MWAIT, "mwait")           /* value = hints | ext << 32; size = C-state entered, 0 none */    \
+    /* transfers that are no instruction */                                                        \
+    X(EVENT, "event")           /* cause is enum cofi_cause; ip = the address the FUP carries */   \
+    X(BOUNDARY, "boundary")     /* the next instruction is at ip: completes a deferred target */   \
+    /* time and power: tsc, cycles as of now; no instruction */                                    \
+    X(CLOCK, "clock")           /* time has passed */                                              \
+    X(FREQ, "freq")             /* ratio (value), effective ratio (size) changed */                \
+    X(SLEEP, "sleep")           /* enters the C-state in size: clocks stop */                      \
+    X(WAKE, "wake")             /* cause is the wake reason bits of PWRX, size = C-state left */   \
+    X(OVERFLOW_HINT, "ovf")     /* the host forces an internal buffer overflow (tests) */
+
+enum cofi_event_kind {
+#define X(name, text) COFI_EV_##name,
+    COFI_EVENTS(X)
+#undef X
+    COFI_EVENT_KINDS
+};
+
+/* Which far transfer instruction [SDM CofI]. */
+#define COFI_FARS(X)                                                                               \
+    X(JMP, "far-jmp") X(CALL, "far-call") X(RET, "far-ret") X(IRET, "iret") X(SYSCALL, "syscall")  \
+    X(SYSRET, "sysret") X(SYSENTER, "sysenter") X(SYSEXIT, "sysexit") X(INT, "int") X(UIRET, "uiret") \
+    X(ERETU, "eretu") X(ERETS, "erets") X(VMENTRY, "vmentry") X(RSM, "rsm")                        \
+    X(EENTER, "eenter") X(EEXIT, "eexit")
+
+enum cofi_far {
+#define X(name, text) COFI_FAR_##name,
+    COFI_FARS(X)
+#undef X
+    COFI_FAR_KINDS
+};
+
+/* Why an EVENT happened. FAULT: ip is the faulting instruction; TRAP and INTR: the next one to run. */
+#define COFI_CAUSES(X)                                                                             \
+    X(INTR, "intr") X(NMI, "nmi") X(TRAP, "trap") X(FAULT, "fault") X(MC_TRAP, "mc-trap")          \
+    X(MC_FAULT, "mc-fault") X(SMI, "smi") X(INIT_BSP, "init-bsp") X(INIT_AP, "init-ap")            \
+    X(SIPI, "sipi") X(VMEXIT, "vmexit") X(AEX, "aex") X(UINTR, "uintr") X(SHUTDOWN, "shutdown")
+
+enum cofi_cause {
+#define X(name, text) COFI_CAUSE_##name,
+    COFI_CAUSES(X)
+#undef X
+    COFI_CAUSE_KINDS
+};
+
+enum { COFI_NO_VECTOR = 0xffff };
+
+struct cofi_event {
+    uint8_t kind;     /* enum cofi_event_kind */
+    uint8_t cause;    /* enum cofi_far or enum cofi_cause, or the wake reason */
+    bool taken;
+    bool deferred;    /* EVENT, FAR: target not known yet, the next BOUNDARY tells it */
+    bool context_set; /* after is valid and differs from the state before */
+    uint8_t size;
+    uint16_t vector;  /* EVENT, FAR INT: vector, else COFI_NO_VECTOR */
+    uint32_t msr;
+    uint64_t ip, next, target;
+    uint64_t value;   /* PTWRITE payload, WRMSR value, CR2 of a page fault, exit qualification */
+    uint64_t value2;  /* VM exit reason */
+    uint64_t tsc;     /* CLOCK, FREQ, SLEEP, WAKE: hardware TSC, ticks */
+    uint64_t cycles;  /* same: core cycles since reset */
+    struct cofi_context after;
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Code: which bytes an address space held at an address at a time. */
+#ifndef COFI_IMAGE_H
+#define COFI_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cofi/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One address space over time: a list of mappings, each from a time on. Later ones cover earlier ones.
+ * Built once, then read by any number of views (from any threads). */
+struct cofi_image;
+
+int cofi_image_open(struct cofi_image **image);
+void cofi_image_close(struct cofi_image *image);
+/* Start as a copy of what `parent` holds up to and at time_ns (fork). */
+int cofi_image_fork(struct cofi_image *image, const struct cofi_image *parent, uint64_t time_ns);
+/* Forget everything from time_ns on (exec). */
+int cofi_image_clear(struct cofi_image *image, uint64_t time_ns);
+/* From time_ns on, [addr, addr+len) shows the file's bytes from pgoff (read and mapped lazily; a file
+ * that cannot be opened, or whose build id differs, makes cofi_view_find return COFI_ERR_NO_CODE with
+ * the reason in cofi_view_why). Time 0: from the start. */
+int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
+                        const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
+/* Same for bytes in memory, which are copied. label names them in output ("[vdso]"), may be null. */
+int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr,
+                         const uint8_t *bytes, size_t len, const char *label);
+/* All loadable parts of an ELF file, at base (0: where it says). */
+int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
+                       struct cofi_error *error);
+int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len);
+
+/* A view: the image as of a time that only goes forward. One per walker; not thread safe. */
+struct cofi_view;
+
+int cofi_view_open(struct cofi_view **view, const struct cofi_image *image);
+void cofi_view_close(struct cofi_view *view);
+/* Go on to time_ns. Calls changed for every range whose bytes changed (so that caches forget only
+ * those). Returns how many changed. Cost when nothing is due: one comparison. */
+int cofi_view_advance(struct cofi_view *view, uint64_t time_ns,
+                      void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
+/* When the next change is due, UINT64_MAX if none is. */
+uint64_t cofi_view_next_change(const struct cofi_view *view);
+
+/* The contiguous bytes around an address, as of now. Pointers stay valid while the image lives. */
+struct cofi_code {
+    const uint8_t *bytes; /* of [start, end) */
+    uint64_t start, end;
+    const char *path;     /* file or label, never null */
+    uint64_t pgoff;       /* file offset of start; 0 for bytes in memory */
+    uint64_t base;        /* what to subtract from an address to get the ELF's own; see symbols */
+};
+
+/* Errors: COFI_ERR_NO_CODE (nothing mapped, or the file could not be read: cofi_view_why). */
+int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code);
+/* Why the last find failed, in words ("/usr/bin/x: build id differs"). Never null. */
+const char *cofi_view_why(const struct cofi_view *view);
+
+/* Symbol and source line of an address in a view. Strings live as long as the image. Any may be null,
+ * line 0. Lazy: a file's tables are read at the first question about it. */
+struct cofi_symbol {
+    const char *name;     /* demangling is the caller's */
+    uint64_t offset;      /* from the symbol's start */
+    const char *module;   /* path or label */
+    const char *file;
+    int line;
+};
+void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, struct cofi_symbol *symbol);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

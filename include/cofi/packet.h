@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Packets of both generations: their kinds, their fields, and the codec in both directions. */
+#ifndef COFI_PACKET_H
+#define COFI_PACKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The two generations of instruction trace. */
+enum cofi_gen { COFI_RTIT = 1, COFI_PT = 2 };
+
+/* Kinds, in the order of the tables src/packet/pt.def and src/packet/rtit.def, which a test holds
+ * against this list. PT: [SDM Trace Packets and Data Types], RTIT: [RTIT Figure 2]. */
+enum cofi_packet_kind {
+    COFI_PKT_NONE,
+    COFI_PT_PAD,
+    COFI_PT_TNT,    /* short, 1..6 bits */
+    COFI_PT_TNT64,  /* long, 1..47 bits */
+    COFI_PT_TIP,
+    COFI_PT_TIP_PGE,
+    COFI_PT_TIP_PGD,
+    COFI_PT_FUP,
+    COFI_PT_PIP,
+    COFI_PT_MODE_EXEC,
+    COFI_PT_MODE_TSX,
+    COFI_PT_TRACESTOP,
+    COFI_PT_CBR,
+    COFI_PT_TSC,
+    COFI_PT_MTC,
+    COFI_PT_TMA,
+    COFI_PT_CYC,
+    COFI_PT_VMCS,
+    COFI_PT_OVF,
+    COFI_PT_PSB,
+    COFI_PT_PSBEND,
+    COFI_PT_MNT,
+    COFI_PT_PTW,
+    COFI_PT_EXSTOP,
+    COFI_PT_MWAIT,
+    COFI_PT_PWRE,
+    COFI_PT_PWRX,
+    COFI_PT_CFE,
+    COFI_PT_EVD,
+    COFI_PT_BBP,
+    COFI_PT_BIP,
+    COFI_PT_BEP,
+    COFI_PT_TRIG,
+    COFI_RTIT_TNT,
+    COFI_RTIT_PGE,     /* FUP.PGE, packet generation enable */
+    COFI_RTIT_PGD,     /* FUP.PGD, packet generation disable */
+    COFI_RTIT_BUFFOVF, /* FUP.BuffOvf */
+    COFI_RTIT_PCC,     /* FUP.PCC, periodic cycle count */
+    COFI_RTIT_TIP,
+    COFI_RTIT_FAR,     /* FUP.FAR */
+    COFI_RTIT_PSB,
+    COFI_RTIT_TRACESTOP,
+    COFI_RTIT_PIP,
+    COFI_RTIT_MTC,
+    COFI_RTIT_STS,
+    COFI_PKT_KINDS
+};
+
+/* One packet, decoded. 40 bytes at most. */
+struct cofi_packet {
+    uint8_t kind;     /* enum cofi_packet_kind */
+    uint8_t size;     /* bytes in the stream, an RTIT cycle count suffix included */
+    uint8_t ccp_size; /* RTIT: bytes of the cycle count suffix, 0..3 [RTIT 4.2.14] */
+    uint32_t ccp;     /* RTIT: the count in it, core cycles, 22 bits */
+    union {
+        struct { uint64_t bits; uint8_t count; } tnt; /* youngest at bit 0, oldest at count-1 */
+        /* TIP, TIP.PGE, TIP.PGD, FUP and RTIT's whole FUP family: payload as in the stream, not yet
+         * expanded; code: PT IPBytes (0..4, 6); RTIT CNT | Zext << 2. */
+        struct { uint64_t payload; uint8_t code; } ip;
+        struct { uint64_t cr3; uint8_t nr; uint8_t pg; } pip; /* nr: PT; pg (CR0.PG): RTIT */
+        struct { uint8_t csl, csd, iflag; } mode_exec;
+        struct { uint8_t intx, abort; } mode_tsx;
+        struct { uint8_t ratio; } cbr;
+        struct { uint64_t tsc; } tsc;                 /* 56 bits */
+        struct { uint8_t ctc; uint8_t range; } mtc;   /* range: RTIT's RNG; ctc: the 8-bit payload */
+        struct { uint16_t ctc, fc; } tma;
+        struct { uint64_t count; uint8_t bytes; } cyc; /* bytes: encoded length; 0: the shortest */
+        struct { uint64_t base; } vmcs;               /* address bits 51:12 in place */
+        struct { uint64_t payload; } mnt;
+        struct { uint64_t payload; uint8_t wide; uint8_t ip; } ptw; /* wide: 8 bytes, else 4 */
+        struct { uint8_t ip; } exstop;
+        struct { uint8_t hints, ext; } mwait;
+        struct { uint8_t state, sub, hw; } pwre;
+        struct { uint8_t last, deepest, wake; } pwrx;
+        struct { uint8_t type, vector, ip; } cfe;
+        struct { uint64_t payload; uint8_t type; } evd;
+        struct { uint8_t type, sz; } bbp;             /* sz=1: 4-byte items, 0: 8-byte items */
+        struct { uint64_t payload; uint8_t id; uint8_t wide; } bip;
+        struct { uint8_t ip; } bep;
+        struct { uint16_t icnt; uint8_t trbv, ip, icntv, mult; } trig;
+        struct { uint64_t tsc; uint8_t acbr, ecbr; } sts; /* tsc: 40 bits of the hardware TSC */
+    };
+};
+
+/* What the bytes alone do not tell. One per stream, all zero but gen at a PSB. */
+struct cofi_packet_context {
+    uint8_t gen;   /* enum cofi_gen */
+    uint8_t cyc;   /* RTIT: cycle counts follow the packets [RTIT 4.2.15] */
+    uint8_t block; /* PT: 0 outside of a block, else 1 (8-byte items) or 2 (4-byte items); the codec
+                    * updates it (BBP..BEP) */
+};
+
+enum { COFI_PACKET_MAX = 24 }; /* no packet of either generation is longer, suffix included */
+
+/* Decode the packet at bytes[0..n). Returns its size and fills *packet; or
+ * COFI_ERR_TRUNCATED: the first n bytes are a strict prefix of a packet (get more),
+ * COFI_ERR_BAD_PACKET: reserved header or encoding (resync at a PSB).
+ * No state but *context; thread safe on distinct contexts. */
+int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes, size_t n,
+                       struct cofi_packet *packet);
+
+/* Encode *packet into out[0..n) and update *context. Returns the size, or
+ * COFI_ERR_FULL: n is too small (COFI_PACKET_MAX always suffices),
+ * COFI_ERR_RANGE: a field does not fit its bits. Inverse of cofi_packet_decode. */
+int cofi_packet_encode(struct cofi_packet_context *context, const struct cofi_packet *packet,
+                       uint8_t *out, size_t n);
+
+/* The manual's name in lower case ("tip.pge"), and the generation of a kind. */
+const char *cofi_packet_name(enum cofi_packet_kind kind);
+enum cofi_gen cofi_packet_gen(enum cofi_packet_kind kind);
+
+/* IP compression, PT [SDM IP Compression] and RTIT [RTIT 4.2.3.1], both directions.
+ * last: LastIP, 0 where none. expand returns false when the code carries no address (PT code 0).
+ * compress fills packet->ip for the given address with the shortest code that the manual's order
+ * allows; for RTIT last_valid is RTIT_LAST_LIP.CMPRS_LIP_Valid. Neither changes LastIP. */
+bool cofi_ip_expand(const struct cofi_packet *packet, uint64_t last, uint64_t *ip);
+void cofi_ip_compress(struct cofi_packet *packet, uint64_t ip, uint64_t last, bool last_valid);
+
+/* Text form: one line without newline, e.g. "tip.pge 3: 0000000000401000". print returns the length
+ * (as snprintf); parse fills *packet and returns 0 or COFI_ERR_SYNTAX / COFI_ERR_RANGE with *error. */
+struct cofi_error;
+int cofi_packet_print(const struct cofi_packet *packet, char *out, size_t n);
+int cofi_packet_parse(enum cofi_gen gen, const char *text, struct cofi_packet *packet,
+                      struct cofi_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

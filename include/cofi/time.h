@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * Time: the clocks of a trace and how they become nanoseconds. */
+#ifndef COFI_TIME_H
+#define COFI_TIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* perf's conversion of TSC ticks to its clock [perf_event_open time_shift]. */
+struct cofi_time_conv {
+    uint64_t zero;
+    uint32_t mult;   /* 0: no conversion, the trace has no perf time */
+    uint16_t shift;
+};
+
+struct cofi_time_info {
+    struct cofi_time_conv conv;
+    uint32_t tsc_num, tsc_den; /* PT: TSC ticks = ART ticks * num / den; 0: unknown */
+    uint8_t mtc_freq;          /* PT MTCFreq; RTIT: MTC_Range */
+    uint8_t nominal_ratio;     /* maximum non-turbo ratio: TSC in 100 MHz; 0: unknown */
+    bool tsc, mtc, cyc;        /* which timing packets the configuration has */
+};
+
+/* ticks -> ns and back; conv->mult must not be 0. */
+uint64_t cofi_time_ns(const struct cofi_time_conv *conv, uint64_t tsc_ticks);
+uint64_t cofi_time_ticks(const struct cofi_time_conv *conv, uint64_t ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

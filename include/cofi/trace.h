@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * The recording: a perf.data file of either generation, written and read. */
+#ifndef COFI_TRACE_H
+#define COFI_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cofi/error.h>
+#include <cofi/image.h>
+#include <cofi/packet.h>
+#include <cofi/time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sideband: what decoding needs beside the trace. Kinds are perf's records; CODE is bytes that no file
+ * holds. Strings and bytes belong to the caller and are copied. */
+enum cofi_sideband_kind {
+    COFI_SB_COMM,         /* name; exec */
+    COFI_SB_MMAP,         /* addr, len, pgoff, prot, flags, name, build_id */
+    COFI_SB_FORK,         /* pid, tid: the child; ppid, ptid: its parent */
+    COFI_SB_EXIT,
+    COFI_SB_ITRACE_START,
+    COFI_SB_SWITCH,       /* out, preempt */
+    COFI_SB_SWITCH_CPU,   /* cpu-wide: out, ppid/ptid: next or previous */
+    COFI_SB_AUX,          /* aux_offset, aux_size, aux_flags */
+    COFI_SB_LOST,         /* len: how many records perf lost */
+    COFI_SB_CODE,         /* addr, bytes, len: from time on, these bytes are there */
+    COFI_SB_TEXT_POKE     /* kernel code changed: addr, bytes, len */
+};
+
+struct cofi_sideband {
+    uint8_t kind;     /* enum cofi_sideband_kind */
+    bool exec;        /* COMM: by exec, so the address space is new */
+    bool out;         /* SWITCH */
+    bool preempt;
+    bool kernel;      /* MMAP, CODE: kernel address space */
+    uint32_t cpu;     /* UINT32_MAX: none */
+    int32_t pid, tid, ppid, ptid;
+    uint64_t time_ns; /* perf time: the recording's clock, see struct cofi_time_conv */
+    uint64_t addr, len, pgoff;
+    uint32_t prot, flags;
+    const char *name;
+    const uint8_t *bytes;
+    uint8_t build_id[20], build_id_size;
+    uint64_t aux_offset, aux_size, aux_flags;
+};
+
+/* What a recording says of itself. */
+struct cofi_recording_info {
+    size_t size;                  /* sizeof(struct cofi_recording_info) */
+    enum cofi_gen gen;
+    uint64_t config;              /* PT: IA32_RTIT_CTL as traced; RTIT: RTIT_CTL */
+    struct cofi_time_info time;
+    uint32_t family, model, stepping; /* of the traced processor; family 0: unknown */
+    const char *vendor;           /* "GenuineIntel"; null: unknown */
+    const char *filter;           /* perf's address filter string, or null */
+    const char *command;          /* command line that was recorded, or null */
+    bool snapshot;                /* buffers were circular: their oldest bytes are lost */
+    bool per_cpu;                 /* streams belong to processors, not to threads */
+};
+
+/* ---- writing ---- */
+
+struct cofi_writer;
+
+/* Create a recording at path ("-" is not possible: the file is seeked). Errors: COFI_ERR_IO,
+ * COFI_ERR_PERMISSION, COFI_ERR_NOMEM, with *error saying which path and what to do. */
+int cofi_writer_open(struct cofi_writer **writer, const char *path,
+                     const struct cofi_recording_info *info, struct cofi_error *error);
+/* Append one sideband record, or trace bytes of the thread's stream (buffered; order between calls for
+ * the same stream is kept; reference_tsc is a TSC value at or before the first byte). A CODE record is
+ * written so that perf finds the bytes too. Thread safe. Errors: COFI_ERR_IO (disk full: what was
+ * written before stays readable). */
+int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);
+int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes,
+                      size_t n, uint64_t reference_tsc);
+/* Write what is buffered and the header, so that the file is complete as of now (also called while
+ * recording, so that a crash of the recorder loses little). */
+int cofi_writer_flush(struct cofi_writer *writer);
+/* Flush and release. Returns the first error of the writer's life. */
+int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error);
+
+/* ---- reading ---- */
+
+struct cofi_recording;
+
+/* Open a recording: perf.data of perf or of cofi (truncated files too: what is there is read, and
+ * cofi_recording_warning tells). Sideband is read at once, trace bytes stay in the file. Errors:
+ * COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (not a perf.data, or no trace in it). */
+int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error);
+void cofi_recording_close(struct cofi_recording *recording);
+const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording);
+/* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */
+const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i);
+
+/* One stream: the bytes of one thread (or processor), in pieces that follow each other. */
+struct cofi_recording_stream {
+    int32_t pid, tid;      /* tid -1: per processor */
+    int32_t cpu;           /* -1: per thread */
+    uint64_t bytes;        /* in all pieces */
+    uint64_t reference_tsc;
+    size_t pieces;
+};
+size_t cofi_recording_streams(const struct cofi_recording *recording);
+const struct cofi_recording_stream *cofi_recording_stream(const struct cofi_recording *recording, size_t i);
+/* The stream's bytes [offset, offset + *n) as they lie in the file: *n is set to how many follow
+ * without a break (0 at the end). The pointer is valid until the recording is closed. */
+const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size_t stream,
+                                    uint64_t offset, size_t *n);
+/* Where a stream's byte lies in the file (for messages); UINT64_MAX past its end. */
+uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset);
+
+/* Sideband in time order, the i-th, or null past the last. */
+const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording *recording, size_t i);
+/* The address space of a process over time (kernel code included where the recording refers to it).
+ * A vfork or fork child starts as its parent's copy. Owned by the recording. Null: no such process. */
+const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, int32_t pid);
+/* Name of a thread at a time, or null. */
+const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * The trace unit: registers and events in, packets out. One frame for RTIT and PT. */
+#ifndef COFI_UNIT_H
+#define COFI_UNIT_H
+
+#include <cofi/error.h>
+#include <cofi/event.h>
+#include <cofi/output.h>
+#include <cofi/packet.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cofi_unit;
+
+/* What --explain shows: a packet and its rule, or why there is none. */
+struct cofi_explain {
+    const struct cofi_packet *packet; /* null: the event made none */
+    uint64_t offset;                  /* byte offset in the trace */
+    const char *rule;                 /* what made it, or which enable was off */
+    const char *tag;                  /* "[RTIT 4.2.8]" */
+};
+
+struct cofi_unit_config {
+    size_t size;                 /* sizeof(struct cofi_unit_config) */
+    enum cofi_gen gen;
+    const char *model;           /* PT: capability preset ("all", "skylake", …); RTIT: null */
+    uint64_t errata;             /* bits of COFI_ERRATUM_*; 0: none */
+    struct cofi_sink sink;       /* where bytes go when the registers do not say (plain buffer) */
+    struct cofi_memory memory;   /* physical memory; with write set, output follows the registers */
+    uint32_t buffer_bytes;       /* internal buffer; 0: unbounded, never overflows */
+    uint32_t drain_bytes;        /* the buffer drains this many bytes … */
+    uint32_t drain_cycles;       /* … each so many core cycles */
+    uint64_t tsc_art_num, tsc_art_den; /* PT: TSC ticks = ART * num / den (CPUID.15H EBX/EAX) */
+    bool deferred_tips;          /* PT: [SDM Deferred TIPs] */
+    bool long_tnt;               /* PT: collect up to 47 bits */
+    void (*explain)(void *opaque, const struct cofi_explain *);
+    void (*pmi)(void *opaque);   /* PT: ToPA PMI */
+    void *opaque;
+};
+
+/* Make a unit in its reset state. Allocates once; nothing after it allocates, does I/O or reads a
+ * clock: same configuration, writes and events give the same bytes. Errors: COFI_ERR_NOMEM,
+ * COFI_ERR_RANGE (unknown model, impossible buffer). Inverse: cofi_unit_close. Not thread safe;
+ * distinct units are independent. */
+int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config);
+void cofi_unit_close(struct cofi_unit *unit);
+
+enum cofi_reset { COFI_RESET_COLD, COFI_RESET_WARM, COFI_RESET_INIT };
+void cofi_unit_reset(struct cofi_unit *unit, enum cofi_reset kind);
+
+/* Registers. COFI_ERR_GP: the access faults (#GP). Writes made here are no instruction: addresses in
+ * packets that they cause are that of the last boundary. A WRMSR of the traced program is an event. */
+int cofi_unit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
+int cofi_unit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
+/* The unit's CPUID leaves (PT: 7, 14H, 15H). Returns 0, or COFI_ERR_RANGE for another leaf. */
+int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
+
+/* Set a field of a register by the manual's name in snake case ("dis_retc", "pkt_mask"), on top of
+ * what the register holds. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit. */
+int cofi_unit_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
+
+/* Processor state at start, before the first event. */
+void cofi_unit_context(struct cofi_unit *unit, const struct cofi_context *context, uint64_t ip);
+
+/* Report what happened, in program order. 0, or COFI_ERR_GP for a WRMSR event that faults (report the
+ * fault as the next event), or COFI_ERR_FULL when the sink refused bytes (they are lost; the unit goes
+ * on as after an operational error). */
+int cofi_unit_event(struct cofi_unit *unit, const struct cofi_event *event);
+
+/* The narrow door, for hosts that already know what binds: n conditional outcomes (oldest at bit n-1,
+ * n <= 64), one indirect target, one return; all with PacketEn=1 before and after. */
+int cofi_unit_tnt(struct cofi_unit *unit, uint64_t bits, unsigned n);
+int cofi_unit_tip(struct cofi_unit *unit, uint64_t target);
+
+/* Force the internal buffer and partly written lines out (what a WRMSR to the control register or a
+ * fence does). TNT bits not yet in a packet stay. */
+void cofi_unit_drain(struct cofi_unit *unit);
+/* Bytes made so far, PSBs included, lost ones not. */
+uint64_t cofi_unit_bytes(const struct cofi_unit *unit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

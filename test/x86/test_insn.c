@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * Instruction classes, lengths and targets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cofi/event.h>
+#include <cofi/insn.h>
+
+#include "base/error.h"
+
+struct row {
+    unsigned mode;
+    uint8_t bytes[15], length;
+    enum cofi_class cls;
+    uint64_t target;
+};
+
+/* All at 0x401000. */
+static const struct row rows[] = {
+    {64, {0x90}, 1, COFI_CLASS_OTHER, 0},
+    {64, {0x74, 0xfe}, 2, COFI_CLASS_JCC, 0x401000},
+    {64, {0x0f, 0x85, 0x00, 0x01, 0, 0}, 6, COFI_CLASS_JCC, 0x401106},
+    {64, {0xe3, 0x10}, 2, COFI_CLASS_JCC, 0x401012},
+    {64, {0xe2, 0x10}, 2, COFI_CLASS_JCC, 0x401012},
+    {64, {0xeb, 0x10}, 2, COFI_CLASS_JMP, 0x401012},
+    {64, {0xe8, 0, 0, 0, 0}, 5, COFI_CLASS_CALL, 0x401005},
+    {64, {0xff, 0xe0}, 2, COFI_CLASS_JMP_IND, 0},
+    {64, {0xff, 0x25, 0, 0, 0, 0}, 6, COFI_CLASS_JMP_IND, 0},
+    {64, {0x41, 0xff, 0xd3}, 3, COFI_CLASS_CALL_IND, 0},
+    {64, {0xc3}, 1, COFI_CLASS_RET, 0},
+    {64, {0xf3, 0xc3}, 2, COFI_CLASS_RET, 0},
+    {64, {0xc2, 0x08, 0x00}, 3, COFI_CLASS_RET, 0},
+    {64, {0xcb}, 1, COFI_CLASS_FAR_RET, 0},
+    {64, {0xff, 0x28}, 2, COFI_CLASS_FAR_JMP, 0},
+    {64, {0xff, 0x18}, 2, COFI_CLASS_FAR_CALL, 0},
+    {64, {0x0f, 0x05}, 2, COFI_CLASS_FAR_CALL, 0},
+    {64, {0xcd, 0x80}, 2, COFI_CLASS_FAR_CALL, 0},
+    {64, {0xcc}, 1, COFI_CLASS_FAR_CALL, 0},
+    {64, {0x48, 0xcf}, 2, COFI_CLASS_FAR_RET, 0},
+    {64, {0x0f, 0x34}, 2, COFI_CLASS_FAR_CALL, 0},
+    {64, {0x0f, 0x22, 0xd8}, 3, COFI_CLASS_MOV_CR3, 0},
+    {64, {0x0f, 0x22, 0xc0}, 3, COFI_CLASS_OTHER, 0},
+    {64, {0xf3, 0x48, 0x0f, 0xae, 0xe0}, 5, COFI_CLASS_PTWRITE, 0},
+    {64, {0x0f, 0x01, 0xc2}, 3, COFI_CLASS_VMENTRY, 0},
+    {64, {0x0f, 0xc7, 0x30}, 3, COFI_CLASS_VMPTRLD, 0},
+    {64, {0xc7, 0xf8, 0x10, 0, 0, 0}, 6, COFI_CLASS_TSX, 0x401016},
+    {32, {0x66, 0xeb, 0x10}, 3, COFI_CLASS_JMP, 0x1013},
+    {32, {0xeb, 0x10}, 2, COFI_CLASS_JMP, 0x401012},
+    {32, {0x9a, 1, 2, 3, 4, 5, 6}, 7, COFI_CLASS_FAR_CALL, 0},
+    {32, {0xce}, 1, COFI_CLASS_FAR_CALL, 0},
+    {16, {0xe9, 0x10, 0x00}, 3, COFI_CLASS_JMP, 0x1013},
+};
+
+static void each_instruction_has_its_class_length_and_target(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct cofi_insn insn;
+        assert_int_equal(cofi_insn_decode(&insn, rows[i].mode, 0x401000, rows[i].bytes, 15), rows[i].length);
+        assert_int_equal(insn.cls, rows[i].cls);
+        assert_int_equal(insn.length, rows[i].length);
+        assert_int_equal(insn.target, rows[i].target);
+    }
+}
+
+static void a_strict_prefix_is_truncated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t n = 0; n < rows[i].length; n++) {
+            struct cofi_insn insn;
+            assert_int_equal(cofi_insn_decode(&insn, rows[i].mode, 0x401000, rows[i].bytes, n),
+                             COFI_ERR_TRUNCATED);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_instruction_has_its_class_length_and_target),
+        cmocka_unit_test(a_strict_prefix_is_truncated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
