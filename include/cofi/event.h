@@ -66,7 +66,7 @@ enum cofi_event_kind {
     COFI_EVENT_KINDS
 };
 
-/* Which far transfer instruction [SDM CofI]. */
+/* Which far transfer instruction [SDM Far Transfer COFI]. */
 #define COFI_FARS(X)                                                                               \
     X(JMP, "far-jmp") X(CALL, "far-call") X(RET, "far-ret") X(IRET, "iret") X(SYSCALL, "syscall")  \
     X(SYSRET, "sysret") X(SYSENTER, "sysenter") X(SYSEXIT, "sysexit") X(INT, "int") X(UIRET, "uiret") \

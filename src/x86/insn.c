@@ -35,7 +35,7 @@ struct mnemonic_class {
     uint8_t cls, far;
 };
 
-/* What its mnemonic alone decides [SDM CofI tables]. Near and far JMP, CALL, RET share mnemonics and
+/* What its mnemonic alone decides [SDM COFI Type for Branch Instructions]. Near and far JMP, CALL, RET share mnemonics and
  * are told apart by their branch type. */
 static const struct mnemonic_class classes[] = {
     {ZYDIS_MNEMONIC_SYSCALL, COFI_CLASS_FAR_CALL, COFI_FAR_SYSCALL},
