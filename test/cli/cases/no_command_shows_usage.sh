@@ -1,0 +1,4 @@
+"$COFI" >/dev/null 2>usage
+status=$?
+head -1 usage >&2
+exit $status
