@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * Flow: a stream of packets and the code it ran on -> every block that ran, and what happened between. */
+#ifndef COFI_FLOW_H
+#define COFI_FLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cofi/error.h>
+#include <cofi/image.h>
+#include <cofi/packet.h>
+#include <cofi/time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One walker over one stream. A recording with several streams (a thread or a processor each) uses one
+ * flow a stream: they share nothing but the image, so they may run in parallel, and the caller merges
+ * them by time. Not thread safe; distinct flows are independent. */
+struct cofi_flow;
+
+/* One instruction that ran. */
+struct cofi_flow_insn {
+    uint64_t ip;
+    uint8_t length; /* bytes */
+    uint8_t cls;    /* enum cofi_class */
+    uint8_t far;    /* enum cofi_far, for FAR_* and VMENTRY */
+    uint8_t mode;   /* 16, 32 or 64 */
+    uint32_t block; /* id of the block it was decoded in */
+};
+
+/* Instructions that follow each other in memory and ran in this order: decoded once, then shown at each
+ * visit. Only the last one is a branch, if any is. Immutable; valid until the next call that advances
+ * the flow (ids may then mean something else: see cofi_flow_generation). */
+struct cofi_flow_block {
+    uint64_t ip;     /* of the first instruction */
+    uint64_t end;    /* address behind the last */
+    uint64_t target; /* where a direct branch at the end leads, else 0 */
+    const struct cofi_flow_insn *insns;
+    uint32_t n;      /* how many, at least 1 */
+    uint32_t id;     /* dense, from 0 */
+    uint8_t cls;     /* class of the last; OTHER: execution went on behind it or left asynchronously */
+    uint8_t far;
+    uint8_t mode;
+};
+
+/* What happens between blocks. Addresses: `ip` where, `target` where to; UINT64_MAX (COFI_NO_IP): the
+ * trace does not tell or it is in no traced place. */
+#define COFI_NO_IP UINT64_MAX
+#define COFI_FLOW_EVENTS(X)                                                                        \
+    X(ENABLED, "enabled")       /* tracing starts at target (TIP.PGE, FUP.PGE; resumed: at the ip  \
+                                 * where it was disabled last) */                                  \
+    X(DISABLED, "disabled")     /* by the instruction that ran last, at ip; target if told */      \
+    X(ASYNC, "async")           /* an interrupt, exception …: at ip (not run), to target */        \
+    X(ASYNC_DISABLED, "async-disabled") /* same, and the trace stops there; target if told */      \
+    X(OVERFLOW, "overflow")     /* packets were lost; goes on at target, or off if none */         \
+    X(GAP, "gap")               /* see struct cofi_flow_gap */                                     \
+    X(PAGING, "paging")         /* value: CR3; nr (PT) or pg (RTIT) in a */                        \
+    X(VMCS, "vmcs")             /* value: VMCS address */                                          \
+    X(MODE, "mode")             /* a: 16, 32, 64; b: RFLAGS.IF with c = 1, unknown with 0 */       \
+    X(TSX, "tsx")               /* a: in a transaction, b: aborted */                              \
+    X(PTWRITE, "ptwrite")       /* value, a: bytes (4, 8) */                                       \
+    X(EXSTOP, "exstop")                                                                            \
+    X(MWAIT, "mwait")           /* a: hints, b: extensions */                                      \
+    X(PWRE, "pwre")             /* a: C-state, b: sub-state, c: by hardware */                     \
+    X(PWRX, "pwrx")             /* a: last, b: deepest, c: wake reason bits */                     \
+    X(CBR, "cbr")               /* a: core to bus ratio; RTIT: b: the effective one */             \
+    X(STOP, "tracestop")                                                                           \
+    X(PSB, "psb")               /* a place to start from; ip: where, if tracing is on */           \
+    X(CFE, "cfe")               /* a: type, b: vector, c: 1 if ip is told */                       \
+    X(EVD, "evd")               /* a: type, value */                                               \
+    X(BBP, "bbp")               /* a: type, b: 1 if items are 4 bytes */                           \
+    X(BIP, "bip")               /* a: id, value */                                                 \
+    X(BEP, "bep")                                                                                  \
+    X(TRIG, "trig")             /* a: vector, b: 1 if value is valid (ICNT), c: MULT */            \
+    X(CODE, "code")             /* the image changed: value is how many ranges */
+
+enum cofi_flow_event_kind {
+#define X(name, text) COFI_FLOW_##name,
+    COFI_FLOW_EVENTS(X)
+#undef X
+    COFI_FLOW_EVENT_KINDS
+};
+
+/* When: hardware or software TSC ticks as the trace has them [PTREF 8.3], [RTIT 4.2.13]. */
+struct cofi_flow_time {
+    uint64_t ticks; /* monotonic; 0 before the first timing packet */
+    uint64_t ns;    /* by the recording's conversion, 0 if there is none */
+    bool known;
+    bool interpolated; /* since the last TSC, MTC or STS: by cycle counts */
+};
+
+struct cofi_flow_event {
+    size_t at;        /* happens before blocks[at] of its batch */
+    uint64_t offset;  /* of the packet that tells it, bytes from the stream's start */
+    uint64_t ip, target;
+    uint64_t value;
+    struct cofi_flow_time time;
+    uint8_t kind;     /* enum cofi_flow_event_kind */
+    uint8_t a, b, c;
+    int16_t cause;    /* GAP: enum cofi_status */
+    const char *text; /* GAP: which check failed, with its tag; static */
+    uint64_t end;     /* GAP: offset where decoding went on; UINT64_MAX: not any more */
+    uint64_t since;   /* GAP, OVERFLOW: ticks of the last known time before */
+};
+
+struct cofi_flow_config {
+    size_t size;           /* sizeof(struct cofi_flow_config) */
+    enum cofi_gen gen;
+    uint32_t family, model, stepping; /* of the traced processor: errata [PTREF 9.8]; 0: none assumed */
+    bool ctl_known;        /* ctl below is what the trace was made with, else nothing is assumed */
+    uint64_t ctl;          /* PT: IA32_RTIT_CTL; RTIT: RTIT_CTL */
+    /* Filter ranges, if known. PT: IA32_RTIT_ADDRn_A/_B, meaning in ctl's ADDRn_CFG. RTIT: RANGE0 and
+     * RANGE1 as base and limit (exclusive); events: RTIT_EVENTS. */
+    bool ranges_known;
+    uint64_t range_base[4], range_limit[4];
+    uint32_t events;
+    struct cofi_time_info time;
+    uint64_t reference_tsc; /* a TSC at or before the first byte: supplies bits a packet lacks; 0: none */
+
+    /* The bytes: [bytes, bytes + n); or, with pull set, pieces: each call returns the next one (*n > 0)
+     * or sets *n = 0 at the end. A piece must stay valid until the next call. pull may block (a pipe). */
+    const uint8_t *bytes;
+    size_t n;
+    const uint8_t *(*pull)(void *opaque, size_t *n);
+    uint64_t offset;        /* of the first byte in its stream: added to every offset told */
+    const uint8_t *tail;    /* RTIT: bytes of a last packet not written (TNT_BUFF as read back), or null */
+    size_t tail_n;
+
+    /* The code. The image is viewed as of the trace's time. space, if set, is asked at each change of
+     * CR3 or VMCS for the image that is then seen (null: keep). */
+    const struct cofi_image *image;
+    const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
+    void *opaque;
+
+    unsigned mode;          /* 16, 32, 64: until the trace tells; 0: 64 */
+    size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
+    bool want_time;         /* fill batch.times: a time for each block, not only for events */
+};
+
+/* All zero but size, gen, bytes, image and mode 64. */
+void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
+
+/* Copies *config; bytes, image and opaque must outlive the flow. Errors: COFI_ERR_NOMEM,
+ * COFI_ERR_RANGE (mode or gen is none). Inverse: cofi_flow_close. */
+int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
+void cofi_flow_close(struct cofi_flow *flow);
+
+/* Blocks and events in the order they happened. Arrays belong to the caller. */
+struct cofi_flow_batch {
+    const struct cofi_flow_block **blocks;
+    size_t blocks_max;      /* at least COFI_FLOW_BATCH_MIN */
+    size_t blocks_n;        /* out */
+    uint64_t *times;        /* null, or blocks_max ticks; filled with want_time */
+    struct cofi_flow_event *events;
+    size_t events_max;      /* at least 16 */
+    size_t events_n;        /* out */
+};
+enum { COFI_FLOW_BATCH_MIN = 512 };
+
+/* The next batch. Returns 1 if it holds anything, 0 at the stream's end (then and later), or an error
+ * that ends the flow: COFI_ERR_NOMEM; bad data is no error but a GAP event, after which it goes on
+ * where that is safe: at the next packet with a full address after which the trace can be followed, or
+ * the next PSB. Items of a batch are valid until the next call. Cost: 1-3 ns a TNT bit when the code was
+ * seen before. */
+int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
+
+/* Go to the first PSB at or after offset and start afresh there (bytes only, not pull). Errors:
+ * COFI_ERR_UNSUPPORTED with pull, COFI_ERR_NO_SYNC: no PSB from there. */
+int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
+/* Same, to the last PSB whose time is at or before ticks. Cost: a search over the PSBs. */
+int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
+/* Offset behind the last packet that was read. */
+uint64_t cofi_flow_offset(const struct cofi_flow *flow);
+/* The code as the batch saw it (symbols, bytes): the flow never changes it within a batch. */
+struct cofi_view *cofi_flow_view(struct cofi_flow *flow);
+/* Counts up when block ids and pointers of earlier batches stop being valid (the cache was emptied). */
+uint32_t cofi_flow_generation(const struct cofi_flow *flow);
+
+/* How complete the decode is, so far. */
+struct cofi_flow_stats {
+    uint64_t insns, blocks, events, gaps, overflows;
+    uint64_t tnt_bits, tips;
+    uint64_t bytes;         /* read */
+    uint64_t lost_bytes;    /* in gaps */
+    uint64_t first_ticks, last_ticks, lost_ticks;
+    uint64_t cache_bytes;   /* held now, beyond trace and code */
+    uint64_t runs, run_hits, run_misses, blocks_decoded;
+};
+void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats);
+
+/* ---- views of a batch: instructions, branches ---- */
+
+/* A place in a batch; all zero at its start. */
+struct cofi_flow_cursor {
+    size_t block, insn;
+};
+/* Write up to max instructions of the batch from the cursor on, stopping before the block at `until`
+ * (pass events[i].at to stop where an event happens, batch.blocks_n for all). Returns how many; fewer
+ * than max: until is reached. */
+size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
+                       size_t until, struct cofi_flow_insn *out, size_t max);
+
+/* A branch that was taken or not, from the last instruction of a block. */
+struct cofi_flow_branch {
+    uint64_t from, to;  /* to: COFI_NO_IP where the batch ends or the trace leaves */
+    uint8_t cls;        /* enum cofi_class */
+    bool taken;
+};
+size_t cofi_flow_branches(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
+                          size_t until, struct cofi_flow_branch *out, size_t max);
+
+/* ---- view: coverage ---- */
+
+/* What to count. Counting adds up over calls and flows; the result does not depend on how a stream was
+ * cut. Any may be null. */
+struct cofi_flow_coverage {
+    /* AFL's map: map[(edge hash) & (map_size - 1)]++ saturating at 255 if saturate, else modulo 256; for
+     * each transition between blocks. map_size: a power of 2. The hash is cofi_flow_edge. */
+    uint8_t *map;
+    size_t map_size;
+    /* Called at the end of each cofi_flow_cover with every block that ran since the last, and how often. */
+    void (*block)(void *opaque, const struct cofi_flow_block *block, uint64_t count);
+    void *opaque;
+    uint64_t insns;         /* added to */
+    uint64_t edges;
+};
+/* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and
+ * OVERFLOW are not shown; these are counted in the stats. Returns 0 or COFI_ERR_NOMEM.
+ * Cost: below 1 ns a TNT bit when the code was seen before. */
+int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage);
+/* The index of an edge before the mask. */
+uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip);
+
+const char *cofi_flow_event_name(enum cofi_flow_event_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
