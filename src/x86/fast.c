@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * 64-bit instruction bytes -> layout and attributes, by the generated table. */
+#include "x86/fast.h"
+
+#include "x86/fast_table.h"
+
+/* Where the decoder stands. */
+struct cursor {
+    const uint8_t *bytes;
+    size_t n, at;
+};
+
+static bool more(const struct cursor *c, size_t need)
+{
+    return c->n - c->at >= need;
+}
+
+static int64_t take(struct cursor *c, unsigned size)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < size; i++)
+        v |= (uint64_t)c->bytes[c->at + i] << 8 * i;
+    c->at += size;
+    unsigned shift = size ? 64 - 8 * size : 0;
+    return (int64_t)(v << shift) >> shift;
+}
+
+/* Legacy prefixes in any order; a REX counts only right before the opcode (SDM volume 2, REX Prefixes). */
+static bool take_prefixes(struct cofi__fast *x, struct cursor *c)
+{
+    for (; more(c, 1); c->at++) {
+        uint8_t b = c->bytes[c->at];
+        switch (b) {
+        case 0x66: x->prefixes |= COFI__FAST_P66; break;
+        case 0x67: x->prefixes |= COFI__FAST_P67; break;
+        case 0xf2: x->prefixes = (x->prefixes & ~COFI__FAST_PF3) | COFI__FAST_PF2; break;
+        case 0xf3: x->prefixes = (x->prefixes & ~COFI__FAST_PF2) | COFI__FAST_PF3; break;
+        case 0xf0: x->prefixes |= COFI__FAST_LOCK; break;
+        case 0x64: x->prefixes = (x->prefixes & ~COFI__FAST_GS) | COFI__FAST_FS; break;
+        case 0x65: x->prefixes = (x->prefixes & ~COFI__FAST_FS) | COFI__FAST_GS; break;
+        case 0x2e: case 0x36: case 0x3e: case 0x26: break;
+        default:
+            if ((b & 0xf0) != 0x40)
+                return true;
+            x->rex = b & 15;
+            x->rex_offset = (uint8_t)(c->at + 1);
+            continue;
+        }
+        x->rex = 0;
+        x->rex_offset = 0;
+    }
+    return false;
+}
+
+/* The index of a row's variant: operand-size and repeat prefixes, W, and the ModRM byte's mod and reg. */
+static unsigned variant(unsigned pfx, unsigned w, uint8_t modrm)
+{
+    return ((pfx * 2 + w) * 2 + (modrm >= 0xc0)) * 8 + (modrm >> 3 & 7);
+}
+
+static unsigned legacy_pfx(uint8_t prefixes)
+{
+    unsigned rep = prefixes & COFI__FAST_PF3 ? 1 : prefixes & COFI__FAST_PF2 ? 2 : 0;
+    return rep + (prefixes & COFI__FAST_P66 ? 3 : 0);
+}
+
+/* pp -> the same index: none, 66, F3, F2 (SDM volume 2, VEX.pp). */
+static const uint8_t pp_pfx[4] = {0, 3, 1, 2};
+
+static bool take_vex(struct cofi__fast *x, struct cursor *c, uint8_t first, unsigned *pfx)
+{
+    unsigned size = first == 0xc5 ? 2 : first == 0xc4 ? 3 : 4;
+    if (!more(c, size + 1))
+        return false;
+    const uint8_t *p = c->bytes + c->at;
+    uint8_t last = size == 2 ? p[1] : p[2];
+    x->space = size == 4 ? COFI__FAST_EVEX : COFI__FAST_VEX;
+    x->rex_offset = (uint8_t)(c->at + 1);
+    x->rex = size == 2 ? (~p[1] >> 5 & 4) : (~p[1] >> 5 & 7);
+    if (size > 2)
+        x->rex |= last >> 4 & 8;
+    x->map = size == 2 ? 1 : size == 3 ? p[1] & 31 : p[1] & 7;
+    x->vvvv = ~last >> 3 & 15;
+    if (size == 4 && !(p[3] & 8))
+        x->vvvv |= 16;
+    *pfx = pp_pfx[last & 3];
+    c->at += size;
+    return true;
+}
+
+static int opcode_map(struct cofi__fast *x, struct cursor *c)
+{
+    if (c->bytes[c->at] != 0x0f)
+        return 0;
+    c->at++;
+    if (!more(c, 1))
+        return -1;
+    x->map = 1;
+    if (c->bytes[c->at] == 0x38 || c->bytes[c->at] == 0x3a) {
+        x->map = c->bytes[c->at] == 0x38 ? 2 : 3;
+        c->at++;
+    }
+    return more(c, 1) ? 0 : -1;
+}
+
+/* Table rows lie by space and map; 255: no such map. */
+static unsigned table_of(unsigned space, unsigned map)
+{
+    static const uint8_t tables[3][8] = {
+        {0, 1, 2, 3, 255, 255, 255, 255}, {255, 4, 5, 6, 255, 255, 255, 255}, {255, 7, 8, 9, 255, 10, 11, 255}};
+    return map < 8 ? tables[space][map] : 255;
+}
+
+/* ModRM, SIB and displacement (SDM volume 2, ModR/M and SIB Bytes). */
+static bool take_modrm(struct cofi__fast *x, struct cursor *c)
+{
+    x->modrm_offset = (uint8_t)c->at;
+    x->modrm = c->bytes[c->at++];
+    if (x->space == COFI__FAST_LEGACY && x->map == 1 && (x->opcode & 0xfc) == 0x20)
+        x->modrm |= 0xc0; /* MOV to and from control and debug registers ignore mod */
+    unsigned mod = x->modrm >> 6, rm = x->modrm & 7;
+    if (mod == 3)
+        return true;
+    if (rm == 4) {
+        if (!more(c, 1))
+            return false;
+        x->sib_offset = (uint8_t)c->at;
+        x->sib = c->bytes[c->at++];
+    }
+    x->rip_relative = mod == 0 && rm == 5;
+    bool no_base = mod == 0 && rm == 4 && (x->sib & 7) == 5;
+    x->disp_bytes = mod == 1 ? 1 : mod == 2 || x->rip_relative || no_base ? 4 : 0;
+    if (!x->disp_bytes)
+        return true;
+    if (!more(c, x->disp_bytes))
+        return false;
+    x->disp_offset = (uint8_t)c->at;
+    x->disp = take(c, x->disp_bytes);
+    return true;
+}
+
+static bool take_immediate(struct cofi__fast *x, struct cursor *c)
+{
+    unsigned size = x->attr & COFI__FAST_IMM_MASK;
+    if (x->attr & COFI__FAST_MOFFS)
+        size = x->prefixes & COFI__FAST_P67 ? 4 : 8;
+    if (!size)
+        return true;
+    if (!more(c, size))
+        return false;
+    x->imm_offset = (uint8_t)c->at;
+    x->imm_bytes = (uint8_t)size;
+    x->imm = take(c, size);
+    return true;
+}
+
+int cofi__fast_decode(struct cofi__fast *x, const uint8_t *bytes, size_t n)
+{
+    struct cursor c = {bytes, n < 15 ? n : 15, 0};
+    unsigned pfx = 0;
+    *x = (struct cofi__fast){0};
+    if (!take_prefixes(x, &c))
+        return 0;
+    uint8_t first = c.bytes[c.at];
+    if (first == 0xc4 || first == 0xc5 || first == 0x62) {
+        if (x->rex_offset || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
+            return -1;
+        if (!take_vex(x, &c, first, &pfx))
+            return 0;
+    } else {
+        if (opcode_map(x, &c) < 0)
+            return 0;
+        pfx = legacy_pfx(x->prefixes);
+    }
+    unsigned table = table_of(x->space, x->map);
+    if (table == 255)
+        return -1;
+    x->opcode_offset = (uint8_t)c.at;
+    x->opcode = c.bytes[c.at++];
+    unsigned row = cofi__fast_top[table][x->opcode];
+    bool has_modrm = cofi__fast_modrm[table][x->opcode >> 3] >> (x->opcode & 7) & 1;
+    if (has_modrm && !more(&c, 1))
+        return 0;
+    x->attr = cofi__fast_attrs[cofi__fast_rows[row][variant(pfx, x->rex >> 3, has_modrm ? c.bytes[c.at] : 0)]];
+    if (has_modrm && !take_modrm(x, &c))
+        return 0;
+    if (x->attr & COFI__FAST_INVALID)
+        return -1;
+    if (!take_immediate(x, &c))
+        return 0;
+    x->length = (uint8_t)c.at;
+    return x->length;
+}
+
+static uint32_t memory_registers(const struct cofi__fast *x)
+{
+    uint32_t used = 0;
+    if (x->sib_offset) {
+        unsigned index = (x->sib >> 3 & 7) | (x->rex & 2) << 2;
+        if (index != 4 && !(x->attr & COFI__FAST_VSIB))
+            used |= 1u << index;
+        if ((x->sib & 7) != 5 || x->modrm >= 0x40)
+            used |= 1u << ((x->sib & 7) | (x->rex & 1) << 3);
+    } else if (!x->rip_relative) {
+        used |= 1u << ((x->modrm & 7) | (x->rex & 1) << 3);
+    }
+    return used;
+}
+
+uint32_t cofi__fast_registers(const struct cofi__fast *x)
+{
+    uint32_t used = 0;
+    if (x->attr & COFI__FAST_OPC)
+        used |= 1u << ((x->opcode & 7) | (x->rex & 1) << 3);
+    if (x->attr & COFI__FAST_VVVV)
+        used |= 1u << (x->vvvv & 15);
+    if (!x->modrm_offset)
+        return used;
+    if (x->attr & COFI__FAST_REG)
+        used |= 1u << ((x->modrm >> 3 & 7) | (x->rex & 4) << 1);
+    if (x->modrm < 0xc0)
+        used |= memory_registers(x);
+    else if (x->attr & COFI__FAST_RM)
+        used |= 1u << ((x->modrm & 7) | (x->rex & 1) << 3);
+    return used;
+}

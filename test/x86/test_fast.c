@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * The table decoder against Zydis: on random bytes, and on the code of the programs installed here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <elf.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "x86/fast.h"
+#include "x86/insn_zydis.h"
+
+static ZydisDecoder decoder;
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void print_bytes(const char *what, const uint8_t *p)
+{
+    fprintf(stderr, "%s:", what);
+    for (int i = 0; i < 15; i++)
+        fprintf(stderr, " %02x", p[i]);
+    fputc('\n', stderr);
+}
+
+static uint32_t zydis_registers(const ZydisDecodedInstruction *zy, const ZydisDecodedOperand *ops)
+{
+    uint32_t used = 0;
+    for (unsigned i = 0; i < zy->operand_count_visible; i++) {
+        ZydisRegister regs[3] = {ops[i].reg.value};
+        if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
+            regs[0] = ops[i].mem.base, regs[1] = ops[i].mem.index;
+        else if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
+            continue;
+        for (unsigned r = 0; r < 2; r++) {
+            ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, regs[r]);
+            if (wide >= ZYDIS_REGISTER_RAX && wide <= ZYDIS_REGISTER_R15)
+                used |= 1u << (wide - ZYDIS_REGISTER_RAX);
+        }
+    }
+    return used;
+}
+
+/* What the translator relies on: length, and which of r8..r15 are named. Returns whether all agrees. */
+static bool layout_agrees(const uint8_t *p, size_t n)
+{
+    struct cofi__fast x;
+    ZydisDecodedInstruction zy;
+    ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, p, n, &zy, ops)))
+        return true;
+    if (zy.encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW || zy.encoding == ZYDIS_INSTRUCTION_ENCODING_XOP)
+        return true;
+    int length = cofi__fast_decode(&x, p, n);
+    bool writes_flags = zy.cpu_flags && zy.cpu_flags->tested;
+    return length == zy.length && (cofi__fast_registers(&x) & 0xff00) == (zydis_registers(&zy, ops) & 0xff00) &&
+           (x.attr & COFI__FAST_MOFFS || (x.imm_bytes != 0) == (zy.raw.imm[0].size != 0)) &&
+           (x.attr & COFI__FAST_MOFFS || x.disp == zy.raw.disp.value) &&
+           (!writes_flags || x.attr & COFI__FAST_FLAGS_READ);
+}
+
+static bool decode_agrees(const uint8_t *p, size_t n)
+{
+    struct cofi_insn fast = {0}, slow = {0};
+    int a = cofi_insn_decode(&fast, 64, 0x401000, p, n);
+    int b = cofi__insn_decode_zydis(&slow, 64, 0x401000, p, n);
+    return a == b && (a < 0 || memcmp(&fast, &slow, sizeof fast) == 0);
+}
+
+static void check(const uint8_t *p, size_t n)
+{
+    if (!layout_agrees(p, n)) {
+        print_bytes("layout", p);
+        fail();
+    }
+    if (!decode_agrees(p, n)) {
+        print_bytes("decode", p);
+        fail();
+    }
+}
+
+/* Bytes that look like code: prefixes now and then, all maps, every ModRM. */
+static void random_code(uint64_t *state, uint8_t *p)
+{
+    static const uint8_t prefixes[] = {0x66, 0xf2, 0xf3, 0x67, 0x64, 0x65, 0x2e, 0xf0, 0x48, 0x4c, 0x41, 0x44, 0x4f};
+    unsigned n = 0;
+    uint64_t r = next_random(state);
+    for (unsigned i = 0; i < 15; i++)
+        p[i] = (uint8_t)next_random(state);
+    for (; (r & 3) == 0 && n < 4; r >>= 2)
+        p[n++] = prefixes[next_random(state) % sizeof prefixes];
+    switch (next_random(state) % 6) {
+    case 0: p[n++] = 0x0f; break;
+    case 1: p[n++] = 0x0f; p[n++] = 0x38; break;
+    case 2: p[n++] = 0x0f; p[n++] = 0x3a; break;
+    case 3: p[n++] = 0xc4; p[n] = (p[n] & 0xe0) | (1 + p[n] % 3); break;
+    case 4: p[n++] = 0x62; p[n] = (p[n] & 0xf0) | (1 + p[n] % 6); p[n + 1] |= 4; break;
+    default: break; /* one-byte opcodes */
+    }
+}
+
+static void random_encodings_decode_as_zydis_decodes_them(void **state)
+{
+    (void)state;
+    uint64_t seed = 88172645463325252u;
+    uint8_t p[16];
+    for (int i = 0; i < 1000000; i++) {
+        random_code(&seed, p);
+        check(p, 15);
+    }
+}
+
+static void truncated_encodings_are_refused_as_zydis_refuses_them(void **state)
+{
+    (void)state;
+    uint64_t seed = 1234567;
+    uint8_t p[16];
+    for (int i = 0; i < 100000; i++) {
+        random_code(&seed, p);
+        check(p, next_random(&seed) % 15);
+    }
+}
+
+static uint64_t swept_bytes, sweep_limit;
+
+static void sweep(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i + 15 <= n;) {
+        struct cofi_insn insn;
+        check(p + i, n - i < 15 ? n - i : 15);
+        int length = cofi_insn_decode(&insn, 64, 0x401000, p + i, n - i);
+        i += length > 0 ? (size_t)length : 1;
+    }
+    swept_bytes += n;
+}
+
+static int sweep_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)ftw;
+    if (type != FTW_F || (size_t)st->st_size < sizeof(Elf64_Ehdr) || swept_bytes > sweep_limit)
+        return swept_bytes > sweep_limit;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    size_t size = (size_t)st->st_size;
+    uint8_t *p = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED)
+        return 0;
+    Elf64_Ehdr eh;
+    memcpy(&eh, p, sizeof eh);
+    if (!memcmp(eh.e_ident, ELFMAG "\2", 5) && eh.e_machine == EM_X86_64)
+        for (unsigned i = 0; i < eh.e_phnum; i++) {
+            Elf64_Phdr ph;
+            if (eh.e_phoff + (i + 1) * sizeof ph > size)
+                break;
+            memcpy(&ph, p + eh.e_phoff + i * sizeof ph, sizeof ph);
+            if (ph.p_type == PT_LOAD && ph.p_flags & PF_X && ph.p_offset + ph.p_filesz <= size)
+                sweep(p + ph.p_offset, ph.p_filesz);
+        }
+    munmap(p, size);
+    return 0;
+}
+
+/* COFI_SWEEP_MB sets how much of the installed code is compared; all of it by hand. */
+static void installed_programs_decode_as_zydis_decodes_them(void **state)
+{
+    (void)state;
+    const char *mb = getenv("COFI_SWEEP_MB");
+    sweep_limit = (mb ? strtoull(mb, NULL, 0) : 4) << 20;
+    nftw("/usr/bin", sweep_file, 16, FTW_PHYS);
+    nftw("/usr/lib", sweep_file, 16, FTW_PHYS);
+    print_message("# %llu bytes of code\n", (unsigned long long)swept_bytes);
+    assert_true(swept_bytes > 0);
+}
+
+int main(void)
+{
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_encodings_decode_as_zydis_decodes_them),
+        cmocka_unit_test(truncated_encodings_are_refused_as_zydis_refuses_them),
+        cmocka_unit_test(installed_programs_decode_as_zydis_decodes_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
