@@ -82,7 +82,7 @@ static int take_fixed(struct decoder *d, const struct row *row)
         p = padded;
     }
     if (row->mask >> 16 && d->n > 2 && ((unsigned)d->bytes[2] << 16 ^ row->header) & row->mask & 0xff0000)
-        return bad(d, "reserved third byte [SDM MNT Packet]");
+        return bad(d, "reserved third byte [SDM (MNT) Packet]");
     if (!take_fields(p, d->packet))
         return bad(d, "reserved bit set [SDM Trace Packets and Data Types]");
     if (row->shape == SHAPE_MODE && d->n > 1 && (d->bytes[1] & 3) == 3)
@@ -102,14 +102,14 @@ static int take_tnt(struct decoder *d, unsigned value, unsigned max)
     return 1;
 }
 
-/* [SDM TNT Packet]: the stop bit alone, or none, is malformed. */
+/* [SDM (TNT) Packet]: the stop bit alone, or none, is malformed. */
 static int take_tnt64(struct decoder *d)
 {
     if (d->n < 8)
         return COFI_ERR_TRUNCATED;
     uint64_t value = le(d->bytes + 2, 6);
     if (value < 2)
-        return bad(d, "long TNT without a result bit [SDM TNT Packet]");
+        return bad(d, "long TNT without a result bit [SDM (TNT) Packet]");
     unsigned count = 63 - (unsigned)__builtin_clzll(value);
     d->packet->tnt.bits = value & ((UINT64_C(1) << count) - 1);
     d->packet->tnt.count = (uint8_t)count;
@@ -158,7 +158,7 @@ static int take_psb(struct decoder *d)
     size_t size;
     const uint8_t *psb = cofi__psb_bytes((enum cofi_packet_kind)d->packet->kind, &size);
     if (memcmp(d->bytes, psb, d->n < size ? d->n : size))
-        return bad(d, d->context->gen == COFI_PT ? "broken PSB pattern [SDM PSB Packet]"
+        return bad(d, d->context->gen == COFI_PT ? "broken PSB pattern [SDM (PSB) Packet]"
                                                  : "broken PSB pattern [RTIT 4.2.1]");
     return d->n < size ? COFI_ERR_TRUNCATED : (int)size;
 }
@@ -166,7 +166,7 @@ static int take_psb(struct decoder *d)
 static int take_ptw(struct decoder *d)
 {
     if (d->bytes[1] & 0x40)
-        return bad(d, "reserved PayloadBytes [SDM PTW Packet]");
+        return bad(d, "reserved PayloadBytes [SDM PTWRITE Packet]");
     unsigned wide = d->bytes[1] >> 5 & 1, size = wide ? 10 : 6;
     if (d->n < size)
         return COFI_ERR_TRUNCATED;

@@ -16,7 +16,7 @@
 
 enum { NAME_WIDTH_PT = 11, NAME_WIDTH_RTIT = 13 };
 
-/* Wake reasons by bit [SDM PWRX Packet]; none set: a wake that is none of these. */
+/* Wake reasons by bit [SDM (PWRX) Packet]; none set: a wake that is none of these. */
 #define WAKE_WORDS {"int", "timer", "st", "hw"}
 #define WAKE_NONE "none"
 
