@@ -14,6 +14,17 @@ extern "C" {
 
 struct cofi_unit;
 
+/* Errata of the RTIT reference's appendix E that a unit can show (config.errata). [ERR E1] needs the
+ * number of prefixes in the size of a FAR event. */
+#define COFI_ERRATUM_RTIT_E1 (UINT64_C(1) << 0) /* FUP.FAR inside a far transfer with > 3 prefixes */
+#define COFI_ERRATUM_RTIT_E2 (UINT64_C(1) << 1) /* extra FUP.PGD */
+#define COFI_ERRATUM_RTIT_E3 (UINT64_C(1) << 2) /* PSB one packet late */
+#define COFI_ERRATUM_RTIT_E4 (UINT64_C(1) << 3) /* TraceStop in an overflow has no effect */
+#define COFI_ERRATUM_RTIT_E5 (UINT64_C(1) << 4) /* TIP after FUP.BuffOvf */
+#define COFI_ERRATUM_RTIT_E6 (UINT64_C(1) << 5) /* cycle counts one too small */
+#define COFI_ERRATUM_RTIT_E7 (UINT64_C(1) << 6) /* first MTC at the wrong time */
+#define COFI_ERRATUM_RTIT_E8 (UINT64_C(1) << 7) /* packets after a PSB out of order or lost */
+
 /* What --explain shows: a packet and its rule, or why there is none. */
 struct cofi_explain {
     const struct cofi_packet *packet; /* null: the event made none */
@@ -31,7 +42,10 @@ struct cofi_unit_config {
     struct cofi_memory memory;   /* physical memory; with write set, output follows the registers */
     uint32_t buffer_bytes;       /* internal buffer; 0: unbounded, never overflows */
     uint32_t drain_bytes;        /* the buffer drains this many bytes … */
-    uint32_t drain_cycles;       /* … each so many core cycles */
+    uint32_t drain_cycles;       /* … each so many core cycles, as CLOCK and its like tell; 0: only drains */
+    uint32_t weak_lines;         /* with memory: so many 64-byte lines may leave out of order, at most 16;
+                                  * 0: strongly ordered [RTIT 2.3.2] */
+    uint64_t weak_seed;          /* picks the order */
     uint64_t tsc_art_num, tsc_art_den; /* PT: TSC ticks = ART * num / den (CPUID.15H EBX/EAX) */
     bool deferred_tips;          /* PT: [SDM Deferred TIPs] */
     bool long_tnt;               /* PT: collect up to 47 bits */
@@ -50,10 +64,15 @@ void cofi_unit_close(struct cofi_unit *unit);
 enum cofi_reset { COFI_RESET_COLD, COFI_RESET_WARM, COFI_RESET_INIT };
 void cofi_unit_reset(struct cofi_unit *unit, enum cofi_reset kind);
 
-/* Registers. COFI_ERR_GP: the access faults (#GP). Writes made here are no instruction: addresses in
+/* Registers. COFI_ERR_GP: the access faults (#GP). COFI_ERR_NOT_FOUND: no register of this unit. Writes made here are no instruction: addresses in
  * packets that they cause are that of the last boundary. A WRMSR of the traced program is an event. */
 int cofi_unit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi_unit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
+/* Put a saved value back without any effect on the trace: what firmware does on leaving C6, or a
+ * debugger [RTIT 3.3.13]. All registers saved after cofi_unit_drain and loaded into another unit continue
+ * the stream byte for byte. COFI_ERR_GP as for a write; COFI_ERR_UNSUPPORTED where a generation has no
+ * such thing. */
+int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
 /* The unit's CPUID leaves (PT: 7, 14H, 15H). Returns 0, or COFI_ERR_RANGE for another leaf. */
 int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 
@@ -68,6 +87,11 @@ void cofi_unit_context(struct cofi_unit *unit, const struct cofi_context *contex
  * fault as the next event), or COFI_ERR_FULL when the sink refused bytes (they are lost; the unit goes
  * on as after an operational error). */
 int cofi_unit_event(struct cofi_unit *unit, const struct cofi_event *event);
+
+/* Which events the unit needs beyond branches, transfers and state, as its registers stand now: bits of
+ * COFI_WANTS_*. Ask again after a register write. */
+#define COFI_WANTS_INSN 1u /* every instruction as INSN: the IP filters watch it walk in and out */
+unsigned cofi_unit_wants(const struct cofi_unit *unit);
 
 /* The narrow door, for hosts that already know what binds: n conditional outcomes (oldest at bit n-1,
  * n <= 64), one indirect target, one return; all with PacketEn=1 before and after. */

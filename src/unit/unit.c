@@ -49,3 +49,10 @@ int cofi_unit_tnt(struct cofi_unit *unit, uint64_t bits, unsigned n) { return un
 int cofi_unit_tip(struct cofi_unit *unit, uint64_t target) { return unit->ops->tip(unit, target); }
 void cofi_unit_drain(struct cofi_unit *unit) { unit->ops->drain(unit); }
 uint64_t cofi_unit_bytes(const struct cofi_unit *unit) { return unit->ops->bytes(unit); }
+
+int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
+{
+    return unit->ops->load ? unit->ops->load(unit, msr, value) : COFI_ERR_UNSUPPORTED;
+}
+
+unsigned cofi_unit_wants(const struct cofi_unit *unit) { return unit->ops->wants ? unit->ops->wants(unit) : 0; }

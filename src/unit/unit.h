@@ -19,6 +19,8 @@ struct cofi__unit_ops {
     int (*tip)(struct cofi_unit *unit, uint64_t target);
     void (*drain)(struct cofi_unit *unit);
     uint64_t (*bytes)(const struct cofi_unit *unit);
+    int (*load)(struct cofi_unit *unit, uint32_t msr, uint64_t value); /* null: not supported */
+    unsigned (*wants)(const struct cofi_unit *unit);                   /* null: nothing */
 };
 
 /* First member of every unit. */

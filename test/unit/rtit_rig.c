@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * A unit on a bench: events in, packets out as text, read by the plain reader. */
+#include "unit/rtit_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int take(void *opaque, const uint8_t *bytes, size_t n)
+{
+    struct rig *rig = opaque;
+    if (rig->n + n > (rig->limit ? rig->limit : sizeof rig->bytes))
+        return COFI_ERR_FULL;
+    memcpy(rig->bytes + rig->n, bytes, n);
+    rig->n += n;
+    return 0;
+}
+
+void rig_open(struct rig *rig, const struct cofi_unit_config *config)
+{
+    struct cofi_unit_config c = config ? *config : (struct cofi_unit_config){.size = sizeof c};
+    *rig = (struct rig){.context = {.vmcs = UINT64_MAX, .cpl = 3, .mode = 64, .iflag = true, .cr0_pg = true}};
+    c.size = sizeof c;
+    c.gen = COFI_RTIT;
+    if (!c.memory.write)
+        c.sink = (struct cofi_sink){take, rig};
+    assert_int_equal(cofi_unit_open(&rig->unit, &c), 0);
+    cofi_unit_context(rig->unit, &rig->context, 0x1000);
+    rig_read(rig, MSR_CTL);
+}
+
+void rig_close(struct rig *rig) { cofi_unit_close(rig->unit); }
+
+void rig_write(struct rig *rig, uint32_t msr, uint64_t value)
+{
+    assert_int_equal(cofi_unit_wrmsr(rig->unit, msr, value), 0);
+}
+
+uint64_t rig_read(struct rig *rig, uint32_t msr)
+{
+    uint64_t value = 0;
+    assert_int_equal(cofi_unit_rdmsr(rig->unit, msr, &value), 0);
+    return value;
+}
+
+void rig_field(struct rig *rig, const char *name, uint64_t value)
+{
+    assert_int_equal(cofi_unit_set_field(rig->unit, name, value), 0);
+    rig->plain.cycle_acc = rig_read(rig, MSR_CTL) >> 1 & 1;
+}
+
+void rig_start(struct rig *rig, uint64_t more)
+{
+    rig_write(rig, MSR_EVENTS, 7 | 6 << 3);
+    rig_write(rig, MSR_CTL, 1 | 1 << 2 | 1 << 3 | more);
+    rig_field(rig, "trace_active", 1);
+    rig_packets(rig);
+}
+
+const char *rig_packets(struct rig *rig)
+{
+    size_t at = 0;
+    cofi_unit_drain(rig->unit);
+    rig->text[0] = 0;
+    while (rig->seen < rig->n) {
+        struct plain_packet packet;
+        int size = plain_read(&rig->plain, rig->bytes + rig->seen, rig->n - rig->seen, &packet);
+        assert_true(size > 0);
+        char one[64];
+        plain_text(&packet, one, sizeof one);
+        at += (size_t)snprintf(rig->text + at, sizeof rig->text - at, "%s%s", at ? "; " : "", one);
+        assert_true(at < sizeof rig->text);
+        rig->seen += (size_t)size;
+    }
+    return rig->text;
+}
+
+int rig_event(struct rig *rig, struct cofi_event event)
+{
+    if (event.context_set)
+        rig->context = event.after;
+    return cofi_unit_event(rig->unit, &event);
+}
+
+void insn(struct rig *rig, uint64_t ip, uint64_t next)
+{
+    assert_int_equal(rig_event(rig, (struct cofi_event){.kind = COFI_EV_INSN, .ip = ip, .next = next}), 0);
+}
+
+void jcc(struct rig *rig, uint64_t ip, uint64_t next, uint64_t target, bool taken)
+{
+    struct cofi_event e = {.kind = COFI_EV_JCC, .ip = ip, .next = next, .target = target, .taken = taken};
+    assert_int_equal(rig_event(rig, e), 0);
+}
+
+void branch(struct rig *rig, enum cofi_event_kind kind, uint64_t ip, uint64_t next, uint64_t target)
+{
+    struct cofi_event e = {.kind = (uint8_t)kind, .ip = ip, .next = next, .target = target};
+    assert_int_equal(rig_event(rig, e), 0);
+}
+
+void far_to(struct rig *rig, enum cofi_event_kind kind, unsigned cause, uint64_t ip, uint64_t next,
+            uint64_t target, unsigned cpl)
+{
+    struct cofi_event e = {.kind = (uint8_t)kind, .cause = (uint8_t)cause, .ip = ip, .next = next,
+                           .target = target, .context_set = true, .after = rig->context};
+    e.after.cpl = (uint8_t)cpl;
+    assert_int_equal(rig_event(rig, e), 0);
+}
+
+void mov_cr3(struct rig *rig, uint64_t ip, uint64_t next, uint64_t cr3)
+{
+    struct cofi_event e = {.kind = COFI_EV_MOV_CR3, .ip = ip, .next = next, .context_set = true,
+                           .after = rig->context};
+    e.after.cr3 = cr3;
+    assert_int_equal(rig_event(rig, e), 0);
+}
+
+void clock_at(struct rig *rig, enum cofi_event_kind kind, uint64_t tsc, uint64_t cycles)
+{
+    assert_int_equal(rig_event(rig, (struct cofi_event){.kind = (uint8_t)kind, .tsc = tsc, .cycles = cycles}), 0);
+}
