@@ -80,7 +80,10 @@ int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t sublea
  * what the register holds. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit. */
 int cofi_unit_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 
-/* Processor state at start, before the first event. */
+/* Processor state at start, before the first event.
+ * To trace user code with RTIT: filter_event_id 7 (always on; the reset value 0 means RANGE0),
+ * tracestop_event_id 6 (off), user 1, dest 1, whatever else is wanted, then trace_en 1 and at last
+ * trace_active 1 [RTIT 3.3.2, Table 7]. */
 void cofi_unit_context(struct cofi_unit *unit, const struct cofi_context *context, uint64_t ip);
 
 /* Report what happened, in program order. 0, or COFI_ERR_GP for a WRMSR event that faults (report the
