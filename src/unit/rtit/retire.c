@@ -115,7 +115,7 @@ static uint64_t far_from(const struct rtit *u, const struct cofi_event *event)
     return event->next;
 }
 
-/* Far transfers: instructions, interrupts, exceptions, SMI, VM exits [RTIT Table 19 rows 27-38]. */
+/* Far transfers: instructions, interrupts, exceptions, SMI, VM exits: rows 27 to 38 [RTIT Table 19]. */
 static void far_transfer(struct rtit *u, const struct cofi_event *event)
 {
     static const struct rtit_rule from_rule = {"far transfer", "[RTIT 4.2.9]"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Clock, frequency and sleep events -> CNTP, draining, MTC and STS packets [RTIT 4.2.12-4.2.15, RTIT B 4.1]. */
+ * Clock, frequency and sleep events -> CNTP, draining, MTC and STS packets [RTIT 4.2.12, RTIT 4.2.13, RTIT B 4.1]. */
 #include "unit/rtit/rtit.h"
 
 /* MTC and STS [RTIT Table 17]. */
