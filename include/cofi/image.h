@@ -34,6 +34,11 @@ int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t ad
 /* All loadable parts of an ELF file, at base (0: where it says). */
 int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
                        struct cofi_error *error);
+/* A page dump as fuzzers make it: addr_path holds the pages' addresses (little-endian u64 each), dump_path
+ * the 4 KiB pages in the same order. The dump is read lazily. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION,
+ * COFI_ERR_BAD_FORMAT (fewer pages than addresses), COFI_ERR_NOMEM. */
+int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
+                         const char *dump_path, struct cofi_error *error);
 int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len);
 
 /* A view: the image as of a time that only goes forward. One per walker; not thread safe. */
@@ -48,7 +53,10 @@ int cofi_view_advance(struct cofi_view *view, uint64_t time_ns,
 /* When the next change is due, UINT64_MAX if none is. */
 uint64_t cofi_view_next_change(const struct cofi_view *view);
 
-/* The contiguous bytes around an address, as of now. Pointers stay valid while the image lives. */
+/* The contiguous bytes around an address, as of now. Pointers stay valid while the image lives. A large
+ * file is read in windows, so `end` may lie before the mapping's end; an instruction cut there is whole
+ * in what cofi_view_find gives for its own address (windows overlap by more than an instruction). Only
+ * where one mapping ends and another begins must the bytes of two finds be joined. */
 struct cofi_code {
     const uint8_t *bytes; /* of [start, end) */
     uint64_t start, end;

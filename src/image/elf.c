@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * ELF -> its build id and loadable parts; ELF -> mappings. */
+#include <gelf.h>
+#include <elfutils/libdwelf.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/image.h>
+
+#include "base/error.h"
+#include "image/file.h"
+#include "image/image.h"
+
+static int add_loads(struct cofi__source *source, Elf *elf)
+{
+    size_t n;
+    if (elf_getphdrnum(elf, &n) || !n)
+        return 0;
+    if (n > 65536)
+        n = 65536;
+    source->loads = calloc(n, sizeof *source->loads);
+    if (!source->loads)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        GElf_Phdr phdr;
+        if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD)
+            continue;
+        if (phdr.p_offset + phdr.p_filesz < phdr.p_offset)
+            continue;
+        source->loads[source->n_loads++] =
+            (struct cofi__load){phdr.p_offset, phdr.p_filesz, phdr.p_vaddr};
+    }
+    return 0;
+}
+
+static int check_build_id(struct cofi__source *source, Elf *elf)
+{
+    if (!source->build_id_size)
+        return 0;
+    const void *id = NULL;
+    ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
+    if (n <= 0) {
+        snprintf(source->why, sizeof source->why, "%.300s: has no build id, the recording has one",
+                 source->path);
+        return COFI_ERR_NO_CODE;
+    }
+    /* perf pads short ids with zeros, and says 20 where it does not know the size. */
+    uint8_t padded[20] = {0};
+    memcpy(padded, id, n < 20 ? (size_t)n : 20);
+    if (!memcmp(padded, source->build_id, source->build_id_size))
+        return 0;
+    snprintf(source->why, sizeof source->why, "%.300s: build id differs from the recording's: "
+             "the file changed since", source->path);
+    return COFI_ERR_NO_CODE;
+}
+
+int cofi__elf_inspect(struct cofi__source *source, int fd)
+{
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    GElf_Ehdr ehdr;
+    bool is_elf = elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr);
+    int status = check_build_id(source, is_elf ? elf : NULL);
+    if (!status && is_elf) {
+        source->elf = true;
+        source->elf_exec = ehdr.e_type == ET_EXEC;
+        if (add_loads(source, elf))
+            status = COFI_ERR_NO_CODE;
+    }
+    if (elf)
+        elf_end(elf);
+    return status;
+}
+
+int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
+                       struct cofi_error *error)
+{
+    struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, 0);
+    if (!source)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
+    if (cofi__source_open(source) < 0)
+        return cofi__fail(error, COFI_ERR_NO_CODE, COFI_NOWHERE, "%s", source->why);
+    if (!source->elf || !source->n_loads)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE,
+                          "%s: not an ELF file with loadable parts; map it raw with an address", path);
+    for (size_t i = 0; i < source->n_loads; i++) {
+        const struct cofi__load *load = &source->loads[i];
+        uint64_t skip = 0;
+        if (!load->filesz)
+            continue;
+        /* The page that a part starts in shows the file's bytes before it too. */
+        if (load->offset % 4096 == load->vaddr % 4096)
+            skip = load->offset % 4096;
+        int status = cofi__image_add(image, time_ns, base + load->vaddr - skip, load->filesz + skip,
+                                     source, load->offset - skip);
+        if (status < 0)
+            return cofi__fail(error, status, COFI_NOWHERE, "%s: a part does not fit the address space",
+                              path);
+    }
+    return 0;
+}

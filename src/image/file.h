@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * What code is read from: files by windows, and copied bytes; shared by images, safe from any thread. */
+#ifndef COFI_IMAGE_FILE_H
+#define COFI_IMAGE_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cofi_image;
+struct cofi__symbols;
+
+/* A file is read, not mapped, so that one that shrinks is an error and not a signal: in windows of
+ * COFI__WINDOW bytes, each with COFI__OVERLAP more behind it, so that an instruction that starts in a
+ * window lies whole in it. A window is read at most once and stays where it is. */
+enum { COFI__WINDOW = 1 << 20, COFI__OVERLAP = 64 };
+
+enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES };
+
+/* One loadable part of an ELF: file offset -> the ELF's own address. */
+struct cofi__load {
+    uint64_t offset, filesz, vaddr;
+};
+
+/* A source: a file (opened at the first question) or bytes. */
+struct cofi__source {
+    enum cofi__source_kind kind;
+    char *path; /* or label; never null */
+    const uint8_t *bytes; /* BYTES */
+    uint64_t size;        /* bytes, or of the file once opened */
+    uint8_t build_id[20]; /* wanted */
+    uint8_t build_id_size;
+
+    pthread_mutex_t lock; /* holds what follows, but for windows' entries once set */
+    _Atomic int state;    /* 0: not tried, 1: open, < 0: enum cofi_status */
+    char why[400];        /* with state < 0, and the last reason a window could not be read */
+    uint64_t dev, ino, mtime_ns;
+    _Atomic(uint8_t *) *windows;
+    size_t n_windows;
+    struct cofi__load *loads;
+    size_t n_loads;
+    bool elf, elf_exec; /* elf_exec: ET_EXEC, its addresses are absolute */
+    _Atomic(struct cofi__symbols *) symbols;
+    struct cofi__source *next;
+};
+
+/* All sources of a group of images. Counted: each image holds one count. */
+struct cofi__store;
+
+struct cofi__store *cofi__store_open(void);
+struct cofi__store *cofi__store_ref(struct cofi__store *store);
+void cofi__store_unref(struct cofi__store *store);
+/* The source for a file, the same for the same path and build id; null: out of memory. */
+struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path,
+                                      const uint8_t *build_id, size_t build_id_size);
+/* A source that holds a copy of the bytes; null: out of memory. */
+struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
+                                       const char *label);
+
+/* Open a file source if it is not open yet. 0 or COFI_ERR_NO_CODE with source->why. */
+int cofi__source_open(struct cofi__source *source);
+/* The bytes around an offset: *bytes is what lies at *start, up to *end (offsets). Errors:
+ * COFI_ERR_NO_CODE; the reason in why[size]. */
+int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_t **bytes,
+                      uint64_t *start, uint64_t *end, char *why, size_t size);
+/* The ELF's own address of a file offset; the offset itself where the source is no ELF. */
+uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset);
+
+/* The ELF part of opening: build id and loadable parts of an open file. Returns 0, or
+ * COFI_ERR_NO_CODE with source->why when the build id is not the wanted one. */
+int cofi__elf_inspect(struct cofi__source *source, int fd);
+
+#endif

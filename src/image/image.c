@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Mappings, each from a time on -> one list of changes in time order. */
+#include "image/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+int cofi__image_open_in(struct cofi_image **image, struct cofi__store *store)
+{
+    struct cofi_image *made = calloc(1, sizeof *made);
+    struct cofi__store **stores = malloc(sizeof *stores);
+    if (!made || !stores || !store) {
+        free(made);
+        free(stores);
+        return COFI_ERR_NOMEM;
+    }
+    stores[0] = cofi__store_ref(store);
+    made->stores = stores;
+    made->n_stores = 1;
+    *image = made;
+    return 0;
+}
+
+int cofi_image_open(struct cofi_image **image)
+{
+    struct cofi__store *store = cofi__store_open();
+    int status = cofi__image_open_in(image, store);
+    cofi__store_unref(store);
+    return status;
+}
+
+void cofi_image_close(struct cofi_image *image)
+{
+    if (!image)
+        return;
+    for (size_t i = 0; i < image->n_stores; i++)
+        cofi__store_unref(image->stores[i]);
+    free(image->stores);
+    free(image->changes);
+    free(image);
+}
+
+void cofi__image_set_kernel(struct cofi_image *image, const struct cofi_image *kernel)
+{
+    image->kernel = kernel;
+}
+
+int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
+                    struct cofi__source *source, uint64_t pgoff)
+{
+    if (!len)
+        return 0;
+    if (addr + len == 0)
+        len--; /* the last byte of all cannot be shown: ends are exclusive */
+    if (addr + len < addr || pgoff + len < pgoff)
+        return COFI_ERR_RANGE;
+    if (image->n == image->room) {
+        size_t room = image->room ? image->room * 2 : 16;
+        void *changes = realloc(image->changes, room * sizeof *image->changes);
+        if (!changes)
+            return COFI_ERR_NOMEM;
+        image->changes = changes;
+        image->room = room;
+    }
+    size_t at = image->n;
+    while (at > 0 && image->changes[at - 1].time_ns > time_ns)
+        at--;
+    memmove(&image->changes[at + 1], &image->changes[at], (image->n - at) * sizeof *image->changes);
+    image->changes[at] = (struct cofi__change){time_ns, addr, len, pgoff, source};
+    image->n++;
+    return 0;
+}
+
+static int hold_store(struct cofi_image *image, struct cofi__store *store)
+{
+    for (size_t i = 0; i < image->n_stores; i++)
+        if (image->stores[i] == store)
+            return 0;
+    void *stores = realloc(image->stores, (image->n_stores + 1) * sizeof *image->stores);
+    if (!stores)
+        return COFI_ERR_NOMEM;
+    image->stores = stores;
+    image->stores[image->n_stores++] = cofi__store_ref(store);
+    return 0;
+}
+
+int cofi_image_fork(struct cofi_image *image, const struct cofi_image *parent, uint64_t time_ns)
+{
+    struct cofi__table table = {.image = parent};
+    int status = cofi__table_advance(&table, time_ns, NULL, NULL);
+    for (size_t i = 0; status >= 0 && i < parent->n_stores; i++)
+        status = hold_store(image, parent->stores[i]);
+    for (size_t i = 0; status >= 0 && i < table.n; i++) {
+        const struct cofi__segment *s = &table.segments[i];
+        status = cofi__image_add(image, time_ns, s->start, s->end - s->start, s->source, s->pgoff);
+    }
+    if (!image->kernel)
+        image->kernel = parent->kernel;
+    free(table.segments);
+    return status < 0 ? status : 0;
+}
+
+int cofi_image_clear(struct cofi_image *image, uint64_t time_ns)
+{
+    return cofi__image_add(image, time_ns, 0, UINT64_MAX, NULL, 0);
+}
+
+int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len)
+{
+    return cofi__image_add(image, time_ns, addr, len, NULL, 0);
+}
+
+int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
+                        const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size)
+{
+    struct cofi__source *source = cofi__store_file(image->stores[0], path, build_id, build_id_size);
+    return source ? cofi__image_add(image, time_ns, addr, len, source, pgoff) : COFI_ERR_NOMEM;
+}
+
+int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr,
+                         const uint8_t *bytes, size_t len, const char *label)
+{
+    struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label);
+    return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * The inside of an image: its changes over time. */
+#ifndef COFI_IMAGE_IMAGE_H
+#define COFI_IMAGE_IMAGE_H
+
+#include <cofi/image.h>
+
+#include "image/file.h"
+
+/* One change: from time_ns on, [addr, addr + len) shows source from pgoff; source null: nothing. */
+struct cofi__change {
+    uint64_t time_ns, addr, len, pgoff;
+    struct cofi__source *source;
+};
+
+struct cofi_image {
+    struct cofi__change *changes; /* by time, stable */
+    size_t n, room;
+    struct cofi__store **stores;  /* [0] is its own, the rest belong to what was forked from */
+    size_t n_stores;
+    const struct cofi_image *kernel; /* what the upper half of the addresses shows, or null */
+};
+
+/* An image whose sources are in a store shared with others (a count is taken). */
+int cofi__image_open_in(struct cofi_image **image, struct cofi__store *store);
+/* From now on the upper half of the address space is the kernel's image (not owned). */
+void cofi__image_set_kernel(struct cofi_image *image, const struct cofi_image *kernel);
+/* Add a change. COFI_ERR_RANGE: wraps around; COFI_ERR_NOMEM. */
+int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
+                    struct cofi__source *source, uint64_t pgoff);
+
+/* What a view shows: disjoint segments in address order. */
+struct cofi__segment {
+    uint64_t start, end, pgoff;
+    struct cofi__source *source;
+};
+
+struct cofi__table {
+    struct cofi__segment *segments;
+    size_t n, room;
+    const struct cofi_image *image;
+    size_t next; /* the change that is due next */
+};
+
+/* Apply all changes up to time_ns. Returns how many ranges changed or COFI_ERR_NOMEM. */
+int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
+                        void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
+const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * A page dump (X.addr: page addresses, X.dump: the pages) -> mappings. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cofi/image.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "image/image.h"
+
+enum { PAGE = 4096, CHUNK = 4096 };
+
+/* Both files' sizes -> how many pages they have. */
+static int64_t count_pages(int fd, const char *addr_path, const char *dump_path, struct cofi_error *error)
+{
+    struct stat addr, dump;
+    if (fstat(fd, &addr))
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", addr_path, strerror(errno));
+    if (stat(dump_path, &dump))
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", dump_path, strerror(errno));
+    int64_t n = addr.st_size / 8;
+    if (addr.st_size % 8 || dump.st_size / PAGE < n)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE,
+                          "%s: %lld addresses of 8 bytes for the %lld pages in %s", addr_path,
+                          (long long)n, (long long)(dump.st_size / PAGE), dump_path);
+    return n;
+}
+
+/* A run of pages that follow each other in both files. */
+struct run {
+    uint64_t addr, len, pgoff;
+};
+
+static int end_run(struct cofi_image *image, uint64_t time_ns, const char *path, const struct run *run)
+{
+    if (!run->len)
+        return 0;
+    return cofi_image_map_file(image, time_ns, run->addr, run->len, path, run->pgoff, NULL, 0);
+}
+
+static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, const char *dump_path, int64_t n)
+{
+    uint8_t chunk[CHUNK];
+    struct run run = {0};
+    for (int64_t i = 0; i < n; i++) {
+        size_t in_chunk = (size_t)(i * 8 % CHUNK);
+        if (!in_chunk && pread(fd, chunk, sizeof chunk, i * 8) < 8)
+            return COFI_ERR_IO;
+        uint64_t addr = le64(chunk + in_chunk);
+        if (run.len && addr == run.addr + run.len) {
+            run.len += PAGE;
+            continue;
+        }
+        COFI_TRY(end_run(image, time_ns, dump_path, &run));
+        run = (struct run){addr, PAGE, (uint64_t)i * PAGE};
+    }
+    return end_run(image, time_ns, dump_path, &run);
+}
+
+int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
+                         const char *dump_path, struct cofi_error *error)
+{
+    int fd = open(addr_path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return cofi__fail(error, errno == EACCES ? COFI_ERR_PERMISSION : COFI_ERR_IO, COFI_NOWHERE,
+                          "%s: %s", addr_path, strerror(errno));
+    int64_t n = count_pages(fd, addr_path, dump_path, error);
+    int status = n < 0 ? (int)n : map_pages(image, time_ns, fd, dump_path, n);
+    close(fd);
+    if (status < 0 && n >= 0)
+        return cofi__fail(error, status, COFI_NOWHERE, "%s: %s", addr_path, cofi_error_text(status));
+    return status;
+}

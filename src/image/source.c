@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * Path and build id -> the file's bytes, window by window. */
+#include "image/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "image/symbols.h"
+
+enum { BUCKETS = 256 };
+
+struct cofi__store {
+    _Atomic size_t refs;
+    pthread_mutex_t lock; /* holds the lists */
+    struct cofi__source *files[BUCKETS], *bytes;
+};
+
+struct cofi__store *cofi__store_open(void)
+{
+    struct cofi__store *store = calloc(1, sizeof *store);
+    if (!store)
+        return NULL;
+    atomic_init(&store->refs, 1);
+    pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+struct cofi__store *cofi__store_ref(struct cofi__store *store)
+{
+    atomic_fetch_add(&store->refs, 1);
+    return store;
+}
+
+static void free_sources(struct cofi__source *source)
+{
+    while (source) {
+        struct cofi__source *next = source->next;
+        for (size_t i = 0; i < source->n_windows; i++)
+            free(atomic_load(&source->windows[i]));
+        free(source->windows);
+        free(source->loads);
+        cofi__symbols_free(atomic_load(&source->symbols));
+        if (source->kind == COFI__SOURCE_BYTES)
+            free((void *)source->bytes);
+        pthread_mutex_destroy(&source->lock);
+        free(source->path);
+        free(source);
+        source = next;
+    }
+}
+
+void cofi__store_unref(struct cofi__store *store)
+{
+    if (!store || atomic_fetch_sub(&store->refs, 1) != 1)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        free_sources(store->files[i]);
+    free_sources(store->bytes);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static struct cofi__source *make_source(enum cofi__source_kind kind, const char *path)
+{
+    struct cofi__source *source = calloc(1, sizeof *source);
+    if (!source)
+        return NULL;
+    source->kind = kind;
+    source->path = strdup(path);
+    if (!source->path) {
+        free(source);
+        return NULL;
+    }
+    pthread_mutex_init(&source->lock, NULL);
+    return source;
+}
+
+static bool same_file(const struct cofi__source *source, const char *path, const uint8_t *build_id,
+                      size_t n)
+{
+    return source->build_id_size == n && !memcmp(source->build_id, build_id, n) &&
+           !strcmp(source->path, path);
+}
+
+static size_t bucket_of(const char *path)
+{
+    uint32_t hash = 2166136261u;
+    for (; *path; path++)
+        hash = (hash ^ (uint8_t)*path) * 16777619u;
+    return hash % BUCKETS;
+}
+
+struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path,
+                                      const uint8_t *build_id, size_t build_id_size)
+{
+    if (build_id_size > 20)
+        build_id_size = 20;
+    uint8_t id[20] = {0};
+    if (build_id_size)
+        memcpy(id, build_id, build_id_size);
+    struct cofi__source **bucket = &store->files[bucket_of(path)];
+    pthread_mutex_lock(&store->lock);
+    struct cofi__source *source = *bucket;
+    while (source && !same_file(source, path, id, build_id_size))
+        source = source->next;
+    if (!source && (source = make_source(COFI__SOURCE_FILE, path))) {
+        memcpy(source->build_id, id, sizeof id);
+        source->build_id_size = (uint8_t)build_id_size;
+        source->next = *bucket;
+        *bucket = source;
+    }
+    pthread_mutex_unlock(&store->lock);
+    return source;
+}
+
+struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
+                                       const char *label)
+{
+    struct cofi__source *source = make_source(COFI__SOURCE_BYTES, label ? label : "[code]");
+    uint8_t *copy = source ? malloc(n ? n : 1) : NULL;
+    if (!copy) {
+        if (source)
+            free_sources(source);
+        return NULL;
+    }
+    if (n)
+        memcpy(copy, bytes, n);
+    source->bytes = copy;
+    source->size = n;
+    atomic_init(&source->state, 1);
+    pthread_mutex_lock(&store->lock);
+    source->next = store->bytes;
+    store->bytes = source;
+    pthread_mutex_unlock(&store->lock);
+    return source;
+}
+
+static uint64_t mtime_of(const struct stat *st)
+{
+    return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+/* Set the reason and give the status that says "no code". */
+static int no_code(struct cofi__source *source, const char *reason)
+{
+    snprintf(source->why, sizeof source->why, "%.300s: %s", source->path, reason);
+    return COFI_ERR_NO_CODE;
+}
+
+/* Names of mappings that no file backs [perf_event_open PERF_RECORD_MMAP2]. */
+static bool names_no_file(const char *path)
+{
+    return path[0] != '/' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/", 5) ||
+           !strncmp(path, "/SYSV", 5) || !strncmp(path, "/memfd:", 7) ||
+           !strncmp(path, "/anon_hugepage", 14);
+}
+
+static int open_fd(struct cofi__source *source, int *fd)
+{
+    if (source->path[0] == '[' || !strncmp(source->path, "//anon", 6))
+        return no_code(source, "memory of no file, and its bytes are not in the recording");
+    *fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*fd >= 0)
+        return 0;
+    int error = errno;
+    size_t n = strlen(source->path);
+    if (n > 10 && !strcmp(source->path + n - 10, " (deleted)"))
+        return no_code(source, "the file was deleted when it was mapped");
+    if (names_no_file(source->path) && source->path[0] == '/')
+        return no_code(source, "memory of no file, and its bytes are not in the recording");
+    return no_code(source, error == ENOENT ? "no such file" : strerror(error));
+}
+
+static int inspect(struct cofi__source *source, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return no_code(source, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return no_code(source, "not a regular file");
+    source->size = (uint64_t)st.st_size;
+    source->dev = st.st_dev;
+    source->ino = st.st_ino;
+    source->mtime_ns = mtime_of(&st);
+    source->n_windows = source->size / COFI__WINDOW + 1;
+    source->windows = calloc(source->n_windows, sizeof *source->windows);
+    if (!source->windows) {
+        source->n_windows = 0;
+        return no_code(source, "out of memory");
+    }
+    return cofi__elf_inspect(source, fd);
+}
+
+int cofi__source_open(struct cofi__source *source)
+{
+    int state = atomic_load_explicit(&source->state, memory_order_acquire);
+    if (state)
+        return state < 0 ? state : 0;
+    pthread_mutex_lock(&source->lock);
+    state = atomic_load(&source->state);
+    if (!state) {
+        int fd = -1;
+        state = open_fd(source, &fd);
+        if (!state)
+            state = inspect(source, fd);
+        if (fd >= 0)
+            close(fd);
+        if (!state)
+            state = 1;
+        atomic_store_explicit(&source->state, state, memory_order_release);
+    }
+    pthread_mutex_unlock(&source->lock);
+    return state < 0 ? state : 0;
+}
+
+static int pread_all(int fd, uint8_t *out, size_t n, uint64_t offset)
+{
+    while (n) {
+        ssize_t got = pread(fd, out, n, (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        out += got;
+        n -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return 0;
+}
+
+static size_t window_bytes(const struct cofi__source *source, size_t index)
+{
+    uint64_t left = source->size - (uint64_t)index * COFI__WINDOW;
+    return left < COFI__WINDOW + COFI__OVERLAP ? (size_t)left : COFI__WINDOW + COFI__OVERLAP;
+}
+
+/* Read one window; source->lock is held. Null with source->why on failure. */
+static uint8_t *load_window(struct cofi__source *source, size_t index)
+{
+    struct stat st;
+    size_t n = window_bytes(source, index);
+    uint8_t *window = NULL;
+    int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        no_code(source, strerror(errno));
+        return NULL;
+    }
+    if (fstat(fd, &st) || st.st_dev != source->dev || st.st_ino != source->ino ||
+        (uint64_t)st.st_size != source->size || mtime_of(&st) != source->mtime_ns) {
+        no_code(source, "the file changed while it was read");
+    } else if (!(window = malloc(n ? n : 1))) {
+        no_code(source, "out of memory");
+    } else if (pread_all(fd, window, n, (uint64_t)index * COFI__WINDOW)) {
+        no_code(source, "cannot be read to its end");
+        free(window);
+        window = NULL;
+    }
+    close(fd);
+    return window;
+}
+
+static int read_file(struct cofi__source *source, uint64_t offset, const uint8_t **bytes,
+                     uint64_t *start, uint64_t *end, char *why, size_t size)
+{
+    size_t index = (size_t)(offset / COFI__WINDOW);
+    uint8_t *window = atomic_load_explicit(&source->windows[index], memory_order_acquire);
+    if (!window) {
+        pthread_mutex_lock(&source->lock);
+        window = atomic_load(&source->windows[index]);
+        if (!window) {
+            window = load_window(source, index);
+            if (!window)
+                snprintf(why, size, "%s", source->why);
+            atomic_store_explicit(&source->windows[index], window, memory_order_release);
+        }
+        pthread_mutex_unlock(&source->lock);
+    }
+    if (!window)
+        return COFI_ERR_NO_CODE;
+    *bytes = window;
+    *start = (uint64_t)index * COFI__WINDOW;
+    *end = *start + window_bytes(source, index);
+    return 0;
+}
+
+int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_t **bytes,
+                      uint64_t *start, uint64_t *end, char *why, size_t size)
+{
+    int status = cofi__source_open(source);
+    if (status < 0) {
+        snprintf(why, size, "%s", source->why);
+        return status;
+    }
+    if (offset >= source->size) {
+        snprintf(why, size, "%.300s: the mapping reaches beyond the file's end", source->path);
+        return COFI_ERR_NO_CODE;
+    }
+    if (source->kind == COFI__SOURCE_FILE)
+        return read_file(source, offset, bytes, start, end, why, size);
+    *bytes = source->bytes;
+    *start = 0;
+    *end = source->size;
+    return 0;
+}
+
+uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset)
+{
+    /* The tail of a mapped page shows what follows the part in the file, so the part that begins last
+     * at or before the offset counts, whatever its size. */
+    const struct cofi__load *best = NULL;
+    for (size_t i = 0; i < source->n_loads; i++) {
+        const struct cofi__load *load = &source->loads[i];
+        uint64_t page = load->offset & ~UINT64_C(0xfff);
+        if (offset >= page && offset < load->offset + load->filesz && (!best || load->offset >= best->offset))
+            best = load;
+    }
+    return best ? best->vaddr - best->offset + offset : offset;
+}

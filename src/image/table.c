@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Changes in time order -> what is where now, and which ranges differ from before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "image/image.h"
+
+/* First segment that ends behind addr. */
+static size_t lower_bound(const struct cofi__table *table, uint64_t addr)
+{
+    size_t low = 0, high = table->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->segments[middle].end <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr)
+{
+    size_t i = lower_bound(table, addr);
+    if (i < table->n && table->segments[i].start <= addr)
+        return &table->segments[i];
+    return NULL;
+}
+
+/* What reports go through. */
+struct report {
+    void (*changed)(void *opaque, uint64_t addr, uint64_t len);
+    void *opaque;
+    int count;
+};
+
+static void tell(struct report *report, uint64_t start, uint64_t end)
+{
+    if (start >= end)
+        return;
+    report->count++;
+    if (report->changed)
+        report->changed(report->opaque, start, end - start);
+}
+
+/* Both show bytes in memory: tell only the runs that differ, joined where 64 bytes or less lie between. */
+static void tell_bytes(struct report *report, uint64_t start, uint64_t end, const uint8_t *a,
+                       const uint8_t *b)
+{
+    uint64_t n = end - start, i = 0;
+    while (i < n) {
+        if (n - i >= 64 && !memcmp(a + i, b + i, 64)) {
+            i += 64;
+            continue;
+        }
+        while (i < n && a[i] == b[i])
+            i++;
+        if (i == n)
+            return;
+        uint64_t first = i, last = i;
+        for (; i < n && i - last <= 64; i++)
+            if (a[i] != b[i])
+                last = i;
+        tell(report, start + first, start + last + 1);
+    }
+}
+
+/* [start, end) showed old and shows the change now. */
+static void tell_overlap(struct report *report, uint64_t start, uint64_t end,
+                         const struct cofi__segment *old, const struct cofi__change *change)
+{
+    uint64_t old_offset = old->pgoff + (start - old->start);
+    uint64_t new_offset = change->pgoff + (start - change->addr);
+    if (old->source == change->source && old_offset == new_offset)
+        return;
+    bool memory = change->source && old->source->kind == COFI__SOURCE_BYTES &&
+                  change->source->kind == COFI__SOURCE_BYTES && old_offset + (end - start) <= old->source->size &&
+                  new_offset + (end - start) <= change->source->size;
+    if (memory)
+        tell_bytes(report, start, end, old->source->bytes + old_offset, change->source->bytes + new_offset);
+    else
+        tell(report, start, end);
+}
+
+/* Tell what the change alters: parts over nothing (if it maps) and parts over something else. */
+static void tell_change(const struct cofi__table *table, const struct cofi__change *change,
+                        struct report *report)
+{
+    uint64_t end = change->addr + change->len, at = change->addr;
+    for (size_t i = lower_bound(table, at); i < table->n && table->segments[i].start < end; i++) {
+        const struct cofi__segment *s = &table->segments[i];
+        uint64_t from = s->start > at ? s->start : at, to = s->end < end ? s->end : end;
+        if (change->source)
+            tell(report, at, from);
+        tell_overlap(report, from, to, s, change);
+        at = to;
+    }
+    if (change->source)
+        tell(report, at, end);
+}
+
+static int reserve(struct cofi__table *table, size_t more)
+{
+    if (table->n + more <= table->room)
+        return 0;
+    size_t room = (table->n + more) * 2;
+    void *segments = realloc(table->segments, room * sizeof *table->segments);
+    if (!segments)
+        return COFI_ERR_NOMEM;
+    table->segments = segments;
+    table->room = room;
+    return 0;
+}
+
+/* Replace segments [first, last) by the n given ones. */
+static void splice(struct cofi__table *table, size_t first, size_t last, const struct cofi__segment *with,
+                   size_t n)
+{
+    memmove(&table->segments[first + n], &table->segments[last],
+            (table->n - last) * sizeof *table->segments);
+    memcpy(&table->segments[first], with, n * sizeof *with);
+    table->n = table->n - (last - first) + n;
+}
+
+static int apply(struct cofi__table *table, const struct cofi__change *change)
+{
+    uint64_t end = change->addr + change->len;
+    struct cofi__segment with[3];
+    size_t n = 0, first = lower_bound(table, change->addr), last = first;
+    COFI_TRY(reserve(table, 2));
+    if (first < table->n && table->segments[first].start < change->addr) {
+        with[n] = table->segments[first];
+        with[n++].end = change->addr;
+    }
+    if (change->source)
+        with[n++] = (struct cofi__segment){change->addr, end, change->pgoff, change->source};
+    while (last < table->n && table->segments[last].start < end)
+        last++;
+    if (last > first && table->segments[last - 1].end > end) {
+        with[n] = table->segments[last - 1];
+        with[n].pgoff += end - with[n].start;
+        with[n++].start = end;
+    }
+    splice(table, first, last, with, n);
+    return 0;
+}
+
+int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
+                        void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    struct report report = {changed, opaque, 0};
+    while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
+        const struct cofi__change *change = &table->image->changes[table->next];
+        tell_change(table, change, &report);
+        COFI_TRY(apply(table, change));
+        table->next++;
+    }
+    return report.count;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * Images over time: what is found, what is told as changed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <cofi/image.h>
+
+/* Ranges told by cofi_view_advance, as text. */
+struct told {
+    char text[4096];
+};
+
+static void tell(void *opaque, uint64_t addr, uint64_t len)
+{
+    struct told *told = opaque;
+    size_t n = strlen(told->text);
+    snprintf(told->text + n, sizeof told->text - n, "%llx+%llx ", (unsigned long long)addr,
+             (unsigned long long)len);
+}
+
+static void assert_told(struct cofi_view *view, uint64_t time_ns, const char *text)
+{
+    struct told told = {""};
+    assert_true(cofi_view_advance(view, time_ns, tell, &told) >= 0);
+    assert_string_equal(told.text, text);
+}
+
+static int byte_at(struct cofi_view *view, uint64_t addr)
+{
+    struct cofi_code code;
+    if (cofi_view_find(view, addr, &code) < 0)
+        return -1;
+    assert_true(code.start <= addr && addr < code.end);
+    return code.bytes[addr - code.start];
+}
+
+static struct cofi_view *view_of(const struct cofi_image *image)
+{
+    struct cofi_view *view;
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    return view;
+}
+
+static void later_mappings_cover_earlier_ones_from_their_time_on(void **state)
+{
+    (void)state;
+    struct cofi_image *image;
+    uint8_t a[0x100], b[0x10];
+    memset(a, 'a', sizeof a);
+    memset(b, 'b', sizeof b);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x1000, a, sizeof a, "a"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 10, 0x1040, b, sizeof b, "b"), 0);
+    assert_int_equal(cofi_image_unmap(image, 20, 0x1048, 0x10), 0);
+    assert_int_equal(cofi_image_clear(image, 30), 0);
+    struct cofi_view *view = view_of(image);
+    assert_int_equal(byte_at(view, 0x1048), 'a');
+    assert_int_equal(byte_at(view, 0xfff), -1);
+    assert_int_equal(byte_at(view, 0x1100), -1);
+    assert_int_equal(cofi_view_next_change(view), 10);
+    assert_told(view, 9, "");
+    assert_told(view, 10, "1040+10 ");
+    assert_int_equal(byte_at(view, 0x103f), 'a');
+    assert_int_equal(byte_at(view, 0x1040), 'b');
+    assert_int_equal(byte_at(view, 0x1050), 'a');
+    assert_told(view, 20, "1048+8 1050+8 ");
+    assert_int_equal(byte_at(view, 0x1047), 'b');
+    assert_int_equal(byte_at(view, 0x1048), -1);
+    assert_non_null(strstr(cofi_view_why(view), "nothing is mapped at 0x1048"));
+    assert_int_equal(byte_at(view, 0x1058), 'a');
+    assert_told(view, 1000, "1000+40 1040+8 1058+a8 ");
+    assert_int_equal(cofi_view_next_change(view), UINT64_MAX);
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static void only_the_bytes_that_differ_are_told(void **state)
+{
+    (void)state;
+    struct cofi_image *image;
+    uint8_t a[0x1000] = {0}, b[0x1000] = {0};
+    b[0x123] = 1, b[0x125] = 1, b[0x800] = 1;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x1000, a, sizeof a, "a"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 1, 0x1000, a, sizeof a, "same"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 2, 0x1000, b, sizeof b, "other"), 0);
+    struct cofi_view *view = view_of(image);
+    assert_told(view, 1, "");
+    assert_told(view, 2, "1123+3 1800+1 ");
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static void a_fork_holds_what_its_parent_held_then(void **state)
+{
+    (void)state;
+    struct cofi_image *parent, *child;
+    assert_int_equal(cofi_image_open(&parent), 0);
+    assert_int_equal(cofi_image_open(&child), 0);
+    cofi_image_map_bytes(parent, 0, 0x1000, (const uint8_t *)"old", 3, "old");
+    cofi_image_map_bytes(parent, 5, 0x2000, (const uint8_t *)"new", 3, "new");
+    assert_int_equal(cofi_image_fork(child, parent, 4), 0);
+    cofi_image_close(parent); /* the child keeps the bytes */
+    struct cofi_view *view = view_of(child);
+    assert_int_equal(byte_at(view, 0x1000), -1);
+    assert_told(view, 100, "1000+3 ");
+    assert_int_equal(byte_at(view, 0x1000), 'o');
+    assert_int_equal(byte_at(view, 0x2000), -1);
+    cofi_view_close(view);
+    cofi_image_close(child);
+}
+
+static char scratch[64];
+
+static const char *scratch_file(const char *name, const void *bytes, size_t n)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    return path;
+}
+
+static int make_scratch(void **state)
+{
+    (void)state;
+    strcpy(scratch, "/tmp/cofi-test-XXXXXX");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_scratch(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", scratch);
+    return system(command);
+}
+
+static void an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts(void **state)
+{
+    (void)state;
+    size_t n = (2 << 20) + 100;
+    uint8_t *bytes = malloc(n);
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)(i * 7 + (i >> 8));
+    const char *path = scratch_file("big", bytes, n);
+    struct cofi_image *image;
+    struct cofi_code code;
+    assert_int_equal(cofi_image_open(&image), 0);
+    cofi_image_map_file(image, 0, 0x10000000, 0x1000000, path, 0x10, NULL, 0);
+    struct cofi_view *view = view_of(image);
+    for (size_t at = 0x10; at < n; at += at % 4096 < 4000 ? 1000 : 1) {
+        uint64_t addr = 0x10000000 + at - 0x10;
+        assert_int_equal(cofi_view_find(view, addr, &code), 0);
+        assert_true(code.end - addr >= 15 || at + 15 > n);
+        assert_memory_equal(code.bytes + (addr - code.start), bytes + at, code.end - addr < 15 ? code.end - addr : 15);
+        assert_int_equal(code.pgoff, code.start - 0x10000000 + 0x10);
+    }
+    assert_int_equal(cofi_view_find(view, 0x10000000 + n, &code), -8);
+    assert_non_null(strstr(cofi_view_why(view), "beyond the file's end"));
+    cofi_view_close(view);
+    cofi_image_close(image);
+    free(bytes);
+}
+
+static void a_missing_or_changed_file_says_why(void **state)
+{
+    (void)state;
+    struct cofi_image *image;
+    struct cofi_code code;
+    uint8_t id[20] = {1, 2, 3};
+    const char *path = scratch_file("noelf", "0123456789", 10);
+    assert_int_equal(cofi_image_open(&image), 0);
+    cofi_image_map_file(image, 0, 0x1000, 0x1000, "/nowhere/at/all", 0, NULL, 0);
+    cofi_image_map_file(image, 0, 0x2000, 0x1000, "/bin/sh", 0, id, 20);
+    cofi_image_map_file(image, 0, 0x3000, 0x1000, "/gone (deleted)", 0, NULL, 0);
+    cofi_image_map_file(image, 0, 0x4000, 0x1000, "//anon", 0, NULL, 0);
+    cofi_image_map_file(image, 0, 0x5000, 0x1000, path, 0, id, 20);
+    cofi_image_map_file(image, 0, 0x6000, 0x1000, "/", 0, NULL, 0);
+    struct cofi_view *view = view_of(image);
+    static const char *const why[] = {"/nowhere/at/all: no such file", "/bin/sh: build id differs", "deleted",
+                                      "memory of no file", "has no build id", "not a regular file"};
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(cofi_view_find(view, 0x1000 * (i + 1), &code), -8);
+        if (!strstr(cofi_view_why(view), why[i]))
+            assert_string_equal(cofi_view_why(view), why[i]);
+    }
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static void page_dumps_show_each_page_at_its_address(void **state)
+{
+    (void)state;
+    static const uint64_t addrs[] = {0x401000, 0x402000, 0xffffffff81000000, 0x5000};
+    uint8_t pages[4 * 4096];
+    char addr_path[128];
+    for (size_t i = 0; i < 4; i++)
+        memset(pages + i * 4096, (int)('0' + i), 4096);
+    strcpy(addr_path, scratch_file("p.addr", addrs, sizeof addrs));
+    const char *dump_path = scratch_file("p.dump", pages, sizeof pages);
+    struct cofi_image *image;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_pages(image, 0, addr_path, dump_path, NULL), 0);
+    struct cofi_view *view = view_of(image);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(byte_at(view, addrs[i]), (int)('0' + i));
+        assert_int_equal(byte_at(view, addrs[i] + 4095), (int)('0' + i));
+    }
+    assert_int_equal(byte_at(view, 0x6000), -1);
+    cofi_view_close(view);
+    cofi_image_close(image);
+    struct cofi_error error;
+    scratch_file("p.dump", pages, sizeof pages - 1);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_pages(image, 0, addr_path, dump_path, &error), COFI_ERR_BAD_FORMAT);
+    cofi_image_close(image);
+}
+
+static void an_elf_is_mapped_where_it_says_or_at_a_base(void **state)
+{
+    (void)state;
+    struct cofi_image *image;
+    struct cofi_code code;
+    struct cofi_error error;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_elf(image, 0, "/bin/sh", 0x7f0000000000, &error), 0);
+    struct cofi_view *view = view_of(image);
+    assert_int_equal(cofi_view_find(view, 0x7f0000000000, &code), 0);
+    assert_memory_equal(code.bytes, "\177ELF", 4);
+    assert_int_equal(code.base, 0x7f0000000000);
+    cofi_view_close(view);
+    const char *path = scratch_file("text", "no elf", 6);
+    assert_int_equal(cofi_image_map_elf(image, 0, path, 0, &error), COFI_ERR_BAD_FORMAT);
+    cofi_image_close(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(later_mappings_cover_earlier_ones_from_their_time_on),
+        cmocka_unit_test(only_the_bytes_that_differ_are_told),
+        cmocka_unit_test(a_fork_holds_what_its_parent_held_then),
+        cmocka_unit_test(an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts),
+        cmocka_unit_test(a_missing_or_changed_file_says_why),
+        cmocka_unit_test(page_dumps_show_each_page_at_its_address),
+        cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
