@@ -4,6 +4,7 @@
 #define COFI_EVENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -101,7 +102,7 @@ struct cofi_event {
     bool taken;
     bool deferred;    /* EVENT, FAR: target not known yet, the next BOUNDARY tells it */
     bool context_set; /* after is valid and differs from the state before */
-    uint8_t size;
+    uint8_t size;     /* see the kinds; FAR: how many prefixes it has, 0 unknown [ERR E1] */
     uint16_t vector;  /* EVENT, FAR INT: vector, else COFI_NO_VECTOR */
     uint32_t msr;
     uint64_t ip, next, target;
@@ -111,6 +112,16 @@ struct cofi_event {
     uint64_t cycles;  /* same: core cycles since reset */
     struct cofi_context after;
 };
+
+/* Text form: one line without newline, "jcc ip=401000 next=401002 target=401010 taken" (src/event/README.md
+ * has the grammar). before is the state before the event (null: all zero, no VMCS): print shows what
+ * differs from it, parse starts from it. print returns the length, as snprintf. parse fills *event and
+ * returns 0, or COFI_ERR_SYNTAX, COFI_ERR_RANGE with *error (offset: bytes into the line). Each is the
+ * other's inverse. Thread safe. */
+struct cofi_error;
+int cofi_event_print(const struct cofi_event *event, const struct cofi_context *before, char *out, size_t n);
+int cofi_event_parse(const char *text, const struct cofi_context *before, struct cofi_event *event,
+                     struct cofi_error *error);
 
 #ifdef __cplusplus
 }
