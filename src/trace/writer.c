@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ * Sideband and trace bytes of any thread -> one perf.data file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "trace/perf_data.h"
+#include "trace/writer.h"
+
+enum {
+    FIRST_ROOM = 4096,
+    PIECE = 256 * 1024,            /* a stream's buffer at most, so a usual AUXTRACE record's size */
+    BUFFERED_MAX = 64 * 1024 * 1024, /* of all streams */
+    SIDEBAND_MAX = 64 * 1024
+};
+
+static char *copy_string(const char *text)
+{
+    return text ? strdup(text) : NULL;
+}
+
+/* A file that is being read must not change under its reader: take a new one in place of an old one. */
+static int create(const char *path)
+{
+    struct stat st;
+    if (!lstat(path, &st) && S_ISREG(st.st_mode))
+        unlink(path);
+    return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+static char *absolute(const char *path)
+{
+    char *real = realpath(path, NULL);
+    return real ? real : strdup(path);
+}
+
+static int write_prologue(struct cofi_writer *writer)
+{
+    uint8_t head[PERF_HEADER_BYTES + 16 + 2 * (ATTR_BYTES + 16)] = {0};
+    uint8_t *entry = head + PERF_HEADER_BYTES + 16;
+    put_le(head + PERF_HEADER_BYTES, ID_TRACE, 8);
+    put_le(head + PERF_HEADER_BYTES + 8, ID_SIDEBAND, 8);
+    for (unsigned i = 0; i < 2; i++, entry += ATTR_BYTES + 16) {
+        cofi__writer_attr(entry, &writer->info, i == 1);
+        put_le(entry + ATTR_BYTES, PERF_HEADER_BYTES + i * 8, 8);
+        put_le(entry + ATTR_BYTES + 8, 8, 8);
+    }
+    if (pwrite(writer->fd, head, sizeof head, 0) != (ssize_t)sizeof head)
+        return cofi__writer_failed(writer, COFI_ERR_IO, 0, "%.120s: %s", writer->path, strerror(errno));
+    writer->data_start = writer->end = sizeof head;
+    COFI_TRY(cofi__writer_prologue(writer));
+    COFI_TRY(cofi__writer_drain(writer));
+    return cofi__writer_header(writer, writer->end, NULL);
+}
+
+static void release(struct cofi_writer *writer)
+{
+    struct cofi__out_stream *stream = atomic_load(&writer->streams);
+    while (stream) {
+        struct cofi__out_stream *next = stream->next;
+        pthread_mutex_destroy(&stream->lock);
+        free(stream->bytes);
+        free(stream);
+        stream = next;
+    }
+    if (writer->fd >= 0)
+        close(writer->fd);
+    cofi__writer_build_ids_free(writer);
+    cofi__buffer_fini(&writer->sideband);
+    cofi__buffer_fini(&writer->index);
+    pthread_mutex_destroy(&writer->lock);
+    pthread_cond_destroy(&writer->idle);
+    free(writer->filter);
+    free(writer->command);
+    free(writer->vendor);
+    free(writer->path);
+    free(writer);
+}
+
+int cofi_writer_open(struct cofi_writer **writer, const char *path,
+                     const struct cofi_recording_info *info, struct cofi_error *error)
+{
+    struct cofi_writer *made = calloc(1, sizeof *made);
+    if (!made)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    made->info = *info;
+    made->filter = copy_string(info->filter);
+    made->command = copy_string(info->command);
+    made->vendor = copy_string(info->vendor);
+    made->bad = made->first_ns = UINT64_MAX;
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_cond_init(&made->idle, NULL);
+    made->fd = create(path);
+    if (made->fd < 0) {
+        int code = errno == EACCES || errno == EPERM || errno == EROFS ? COFI_ERR_PERMISSION : COFI_ERR_IO;
+        code = cofi__fail(error, code, COFI_NOWHERE, "%.160s: %s; choose another file with -o", path,
+                          strerror(errno));
+        release(made);
+        return code;
+    }
+    made->path = absolute(path);
+    int status = !made->path ? COFI_ERR_NOMEM : write_prologue(made);
+    if (status < 0) {
+        if (error)
+            *error = made->error;
+        if (error && !error->code)
+            cofi__fail(error, status, COFI_NOWHERE, "%.160s: %s", path, cofi_error_text(status));
+        release(made);
+        return status;
+    }
+    *writer = made;
+    return 0;
+}
+
+static struct cofi__out_stream **bucket_of(struct cofi_writer *writer, int32_t tid)
+{
+    return &writer->hash[(uint32_t)tid % OUT_BUCKETS];
+}
+
+/* The stream of a thread; made if asked for. Locked. */
+static struct cofi__out_stream *find_stream(struct cofi_writer *writer, int32_t pid, int32_t tid, bool make)
+{
+    struct cofi__out_stream **bucket = bucket_of(writer, tid), *stream = *bucket;
+    while (stream && stream->tid != tid)
+        stream = stream->next_hash;
+    if (stream || !make)
+        return stream;
+    stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    pthread_mutex_init(&stream->lock, NULL);
+    stream->pid = pid;
+    stream->tid = tid;
+    stream->idx = writer->n_streams++;
+    stream->next_hash = *bucket;
+    *bucket = stream;
+    stream->next = atomic_load(&writer->streams);
+    atomic_store(&writer->streams, stream);
+    return stream;
+}
+
+/* Tell of a piece as the kernel does: an AUX record with its place in the stream. Locked. */
+static void put_aux(struct cofi_writer *writer, const struct cofi__out_stream *stream, uint64_t n)
+{
+    const struct cofi_time_conv *conv = &writer->info.time.conv;
+    struct cofi_sideband aux = {
+        .kind = COFI_SB_AUX, .cpu = UINT32_MAX, .pid = stream->pid, .tid = stream->tid,
+        .time_ns = conv->mult ? cofi_time_ns(conv, stream->reference) : 0,
+        .aux_offset = stream->offset, .aux_size = n,
+    };
+    cofi__writer_record(writer, &aux);
+}
+
+/* Write parts[0..2] (a multiple of 8 bytes, `padding` of them zeros at the end) as the stream's next
+ * piece. The stream is locked. */
+static int put_piece(struct cofi_writer *writer, struct cofi__out_stream *stream, struct iovec first,
+                     struct iovec second, unsigned padding)
+{
+    uint8_t header[AUXTRACE_BYTES] = {0};
+    uint64_t n = first.iov_len + second.iov_len;
+    /* perf needs a reference that is not 0 [PTREF 10.4]. */
+    uint64_t reference = stream->reference ? stream->reference : 1;
+    put_le(header, PERF_AUXTRACE, 4);
+    put_le(header + 6, AUXTRACE_BYTES, 2);
+    put_le(header + 8, n, 8);
+    put_le(header + 16, stream->offset, 8);
+    put_le(header + 24, reference, 8);
+    put_le(header + 32, stream->idx, 4);
+    put_le(header + 36, (uint32_t)stream->tid, 4);
+    put_le(header + 40, UINT32_MAX, 4);
+    put_le(header + 44, padding, 4);
+    struct iovec parts[3] = {{header, sizeof header}, first, second};
+    pthread_mutex_lock(&writer->lock);
+    put_aux(writer, stream, n - padding);
+    int status = cofi__writer_drain(writer);
+    if (status >= 0) {
+        cofi__buffer_put_le(&writer->index, writer->end, 8);
+        cofi__buffer_put_le(&writer->index, AUXTRACE_BYTES, 8);
+        status = cofi__writer_put(writer, parts, 3);
+    }
+    pthread_mutex_unlock(&writer->lock);
+    stream->offset += n - padding;
+    return status;
+}
+
+/* Write what a stream has buffered, but for a rest below 8 bytes: a piece is a multiple of 8, and padding
+ * inside a stream would fall into a packet. With `last` the rest is padded and written too. */
+static int drain_stream(struct cofi_writer *writer, struct cofi__out_stream *stream, bool last)
+{
+    static const uint8_t zeros[8];
+    size_t whole = stream->n & ~(size_t)7, rest = stream->n - whole;
+    unsigned padding = last && rest ? (unsigned)(8 - rest) : 0;
+    struct iovec pad = {(void *)zeros, padding};
+    if (last)
+        whole = stream->n;
+    if (!whole)
+        return 0;
+    int status = put_piece(writer, stream, (struct iovec){stream->bytes, whole}, pad, padding);
+    memmove(stream->bytes, stream->bytes + whole, stream->n - whole);
+    stream->n -= whole;
+    return status;
+}
+
+/* Make room for n more bytes of trace, by growing the buffer or by writing it. */
+static int make_room(struct cofi_writer *writer, struct cofi__out_stream *stream, size_t n)
+{
+    while (stream->room - stream->n < n) {
+        size_t room = stream->room ? stream->room * 2 : FIRST_ROOM;
+        bool full = stream->room >= PIECE || atomic_load(&writer->buffered) > BUFFERED_MAX;
+        if (full && stream->room >= FIRST_ROOM)
+            return drain_stream(writer, stream, false);
+        uint8_t *bytes = realloc(stream->bytes, room);
+        if (!bytes)
+            return COFI_ERR_NOMEM;
+        atomic_fetch_add(&writer->buffered, room - stream->room);
+        stream->bytes = bytes;
+        stream->room = room;
+    }
+    return 0;
+}
+
+static int append(struct cofi_writer *writer, struct cofi__out_stream *stream, const uint8_t *bytes, size_t n,
+                  uint64_t reference_tsc)
+{
+    if (!stream->n)
+        stream->reference = reference_tsc;
+    if (n >= PIECE) { /* as it is, without a copy */
+        size_t whole = (stream->n + n) & ~(size_t)7, direct = whole - stream->n;
+        struct iovec first = {stream->bytes, stream->n}, second = {(void *)bytes, direct};
+        COFI_TRY(put_piece(writer, stream, first, second, 0));
+        stream->n = 0;
+        stream->reference = reference_tsc;
+        bytes += direct;
+        n -= direct;
+    }
+    while (n) {
+        COFI_TRY(make_room(writer, stream, n < 4096 ? n : 4096));
+        size_t some = stream->room - stream->n < n ? stream->room - stream->n : n;
+        memcpy(stream->bytes + stream->n, bytes, some);
+        stream->n += some;
+        bytes += some;
+        n -= some;
+    }
+    return 0;
+}
+
+int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes, size_t n,
+                      uint64_t reference_tsc)
+{
+    pthread_mutex_lock(&writer->lock);
+    int status = writer->status;
+    struct cofi__out_stream *stream = find_stream(writer, pid, tid, true);
+    pthread_mutex_unlock(&writer->lock);
+    if (status < 0)
+        return status;
+    if (!stream)
+        return COFI_ERR_NOMEM;
+    pthread_mutex_lock(&stream->lock);
+    status = append(writer, stream, bytes, n, reference_tsc);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+/* A thread ended: give its buffer back. */
+static int shrink(struct cofi_writer *writer, struct cofi__out_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    int status = drain_stream(writer, stream, false);
+    if (stream->n < 8 && stream->room > 8) {
+        uint8_t *bytes = realloc(stream->bytes, 8);
+        if (bytes) {
+            atomic_fetch_sub(&writer->buffered, stream->room - 8);
+            stream->bytes = bytes;
+            stream->room = 8;
+        }
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+/* A new thread has the number of an old one: what comes is another stream. */
+static int retire(struct cofi_writer *writer, struct cofi__out_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    int status = drain_stream(writer, stream, true);
+    pthread_mutex_lock(&writer->lock);
+    struct cofi__out_stream **link = bucket_of(writer, stream->tid);
+    while (*link && *link != stream)
+        link = &(*link)->next_hash;
+    if (*link)
+        *link = stream->next_hash;
+    pthread_mutex_unlock(&writer->lock);
+    pthread_mutex_unlock(&stream->lock);
+    return status;
+}
+
+int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband)
+{
+    pthread_mutex_lock(&writer->lock);
+    int status = writer->status;
+    struct cofi__out_stream *stream = NULL;
+    if (status >= 0 && (sideband->kind == COFI_SB_EXIT || sideband->kind == COFI_SB_FORK))
+        stream = find_stream(writer, sideband->pid, sideband->tid, false);
+    if (status >= 0 && sideband->time_ns) {
+        if (sideband->time_ns < writer->first_ns)
+            writer->first_ns = sideband->time_ns;
+        if (sideband->time_ns > writer->last_ns)
+            writer->last_ns = sideband->time_ns;
+    }
+    if (status >= 0)
+        status = cofi__writer_record(writer, sideband);
+    if (status >= 0 && writer->sideband.n > SIDEBAND_MAX)
+        status = cofi__writer_drain(writer);
+    pthread_mutex_unlock(&writer->lock);
+    if (stream && status >= 0)
+        status = sideband->kind == COFI_SB_EXIT ? shrink(writer, stream) : retire(writer, stream);
+    return status;
+}
+
+/* The end of a round: perf may deliver what came before the last one. Said only where time went on by a
+ * second since, because sideband of several threads may come a little out of order. Locked. */
+static void put_round(struct cofi_writer *writer)
+{
+    static const uint8_t round[8] = {PERF_FINISHED_ROUND, 0, 0, 0, 0, 0, 8, 0};
+    if (writer->last_ns - writer->round_ns < 1000000000u && writer->round_ns)
+        return;
+    cofi__buffer_put(&writer->sideband, round, sizeof round);
+    writer->round_ns = writer->last_ns;
+}
+
+static int flush(struct cofi_writer *writer, bool last)
+{
+    struct cofi__out_stream *stream = atomic_load(&writer->streams);
+    for (; stream; stream = stream->next) {
+        pthread_mutex_lock(&stream->lock);
+        drain_stream(writer, stream, last);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    pthread_mutex_lock(&writer->lock);
+    put_round(writer);
+    cofi__writer_drain(writer);
+    while (writer->in_flight)
+        pthread_cond_wait(&writer->idle, &writer->lock);
+    int status = writer->status;
+    if (status >= 0)
+        status = cofi__writer_header(writer, writer->end, NULL);
+    if (status >= 0 && cofi__writer_features(writer) < 0)
+        status = cofi__writer_failed(writer, COFI_ERR_IO, writer->end,
+                                     "%.120s: no space for the header's tables; the records are complete",
+                                     writer->path);
+    if (status < 0 && writer->bad < writer->end && writer->bad >= writer->data_start) {
+        /* Keep what lies before the first byte that could not be written. */
+        writer->end = writer->bad;
+        cofi__writer_header(writer, writer->end, NULL);
+        if (ftruncate(writer->fd, (off_t)writer->end))
+            writer->features = false;
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return status;
+}
+
+int cofi_writer_flush(struct cofi_writer *writer)
+{
+    return flush(writer, false);
+}
+
+int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error)
+{
+    if (!writer)
+        return 0;
+    int status = flush(writer, true);
+    if (error)
+        *error = writer->error;
+    release(writer);
+    return status;
+}

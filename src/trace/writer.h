@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * The inside of a writer. */
+#ifndef COFI_TRACE_WRITER_H
+#define COFI_TRACE_WRITER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+
+#include <cofi/trace.h>
+
+/* A growing run of bytes. `failed` sticks once memory is out, so that callers check once at the end. */
+struct cofi__buffer {
+    uint8_t *bytes;
+    size_t n, room;
+    bool failed;
+};
+
+void cofi__buffer_put(struct cofi__buffer *buffer, const void *bytes, size_t n);
+void cofi__buffer_put_le(struct cofi__buffer *buffer, uint64_t value, size_t n);
+void cofi__buffer_zero(struct cofi__buffer *buffer, size_t n);
+void cofi__buffer_fini(struct cofi__buffer *buffer);
+
+/* One thread's trace bytes on their way. Order of locks: stream before writer. */
+struct cofi__out_stream {
+    pthread_mutex_t lock;
+    struct cofi__out_stream *next;      /* of all, newest first; fixed once linked */
+    struct cofi__out_stream *next_hash; /* writer->lock */
+    int32_t pid, tid;
+    uint32_t idx;
+    uint8_t *bytes; /* lock */
+    size_t n, room;
+    uint64_t offset;    /* of bytes[0] in the stream */
+    uint64_t reference; /* TSC at or before bytes[0] */
+};
+
+/* Build ids seen, for MMAP2 and the BUILD_ID feature. */
+struct cofi__build_id {
+    struct cofi__build_id *next;
+    uint64_t dev, ino, mtime_ns;
+    uint8_t id[20], size;
+    bool class32; /* an ELF of 32-bit code */
+    char path[];
+};
+
+enum { OUT_BUCKETS = 1024, BUILD_ID_BUCKETS = 256 };
+
+struct cofi_writer {
+    int fd;
+    char *path; /* absolute: MMAP2 records of code name it */
+    struct cofi_recording_info info;
+    char *filter, *command, *vendor;
+    pthread_mutex_t lock; /* holds what follows */
+    pthread_cond_t idle;
+    uint64_t data_start, end; /* file offsets; end: where the next record goes */
+    uint64_t bad;             /* lowest offset that could not be written */
+    unsigned in_flight;       /* writes under way outside of the lock */
+    bool features;            /* the file ends with valid feature sections */
+    int status;               /* first error of its life */
+    struct cofi_error error;
+    struct cofi__buffer sideband; /* lies at `end` in the file */
+    struct cofi__buffer index;    /* of AUXTRACE records, as the feature has it */
+    struct cofi__out_stream *hash[OUT_BUCKETS];
+    _Atomic(struct cofi__out_stream *) streams;
+    uint32_t n_streams;
+    _Atomic size_t buffered; /* bytes of room in all streams' buffers */
+    struct cofi__build_id *build_ids[BUILD_ID_BUCKETS];
+    uint64_t first_ns, last_ns, round_ns;
+};
+
+/* writer_file.c; the writer is locked. */
+int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uint8_t features[32]);
+int cofi__writer_drain(struct cofi_writer *writer);
+int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int n);
+int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Locked: forget the feature sections, because records are to come where they are. */
+int cofi__writer_reopen(struct cofi_writer *writer);
+
+/* writer_records.c; the writer is locked. */
+int cofi__writer_prologue(struct cofi_writer *writer);
+int cofi__writer_record(struct cofi_writer *writer, const struct cofi_sideband *sideband);
+
+/* writer_features.c; the writer is locked, all else is written. */
+int cofi__writer_features(struct cofi_writer *writer);
+void cofi__writer_attr(uint8_t *attr, const struct cofi_recording_info *info, bool sideband);
+
+/* build_id.c: the entry for a file, read at the first question; null: no such file or no memory. */
+const struct cofi__build_id *cofi__writer_build_id(struct cofi_writer *writer, const char *path);
+void cofi__writer_build_ids_free(struct cofi_writer *writer);
+
+#endif

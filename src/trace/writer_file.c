@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Records -> the file, so that its header is true at every moment. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "trace/perf_data.h"
+#include "trace/writer.h"
+
+int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, const char *format, ...)
+{
+    if (offset < writer->bad)
+        writer->bad = offset;
+    if (writer->status < 0)
+        return writer->status;
+    writer->status = writer->error.code = code;
+    writer->error.offset = offset;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(writer->error.text, sizeof writer->error.text, format, args);
+    va_end(args);
+    return code;
+}
+
+/* Write all parts at an offset; the parts are changed. */
+static int pwrite_all(int fd, struct iovec *parts, int n, uint64_t offset)
+{
+    while (n) {
+        ssize_t done = pwritev(fd, parts, n, (off_t)offset);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -errno;
+        if (!done)
+            return -ENOSPC;
+        offset += (uint64_t)done;
+        for (; n && (size_t)done >= parts->iov_len; parts++, n--)
+            done -= (ssize_t)parts->iov_len;
+        if (n) {
+            parts->iov_base = (uint8_t *)parts->iov_base + done;
+            parts->iov_len -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+static int write_failed(struct cofi_writer *writer, int error, uint64_t offset)
+{
+    return cofi__writer_failed(writer, COFI_ERR_IO, offset,
+                               "%.120s: %s; what was recorded before stays readable", writer->path,
+                               strerror(error));
+}
+
+int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uint8_t features[32])
+{
+    uint8_t header[PERF_HEADER_BYTES] = {0};
+    const uint64_t attr_entry = ATTR_BYTES + 16, attrs = PERF_HEADER_BYTES + 16;
+    put_le(header, PERF_MAGIC, 8);
+    put_le(header + 8, PERF_HEADER_BYTES, 8);
+    put_le(header + 16, attr_entry, 8);
+    put_le(header + 24, attrs, 8);
+    put_le(header + 32, 2 * attr_entry, 8);
+    put_le(header + 40, writer->data_start, 8);
+    put_le(header + 48, data_end - writer->data_start, 8);
+    if (features)
+        memcpy(header + 72, features, 32);
+    struct iovec part = {header, sizeof header};
+    int error = pwrite_all(writer->fd, &part, 1, 0);
+    return error ? write_failed(writer, -error, 0) : 0;
+}
+
+int cofi__writer_reopen(struct cofi_writer *writer)
+{
+    if (!writer->features)
+        return 0;
+    writer->features = false;
+    return cofi__writer_header(writer, writer->end, NULL);
+}
+
+int cofi__writer_drain(struct cofi_writer *writer)
+{
+    if (writer->sideband.failed)
+        return cofi__writer_failed(writer, COFI_ERR_NOMEM, writer->end, "%.120s: out of memory", writer->path);
+    if (writer->status < 0)
+        return writer->status;
+    if (!writer->sideband.n)
+        return 0;
+    COFI_TRY(cofi__writer_reopen(writer));
+    struct iovec part = {writer->sideband.bytes, writer->sideband.n};
+    int error = pwrite_all(writer->fd, &part, 1, writer->end);
+    if (error)
+        return write_failed(writer, -error, writer->end);
+    writer->end += writer->sideband.n;
+    writer->sideband.n = 0;
+    return 0;
+}
+
+/* The place is taken under the lock, the bytes are written outside of it, so that threads write in
+ * parallel; the header follows whenever nothing is under way. */
+int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int n)
+{
+    struct iovec copy[4];
+    uint64_t total = 0;
+    COFI_TRY(cofi__writer_drain(writer));
+    COFI_TRY(cofi__writer_reopen(writer));
+    for (int i = 0; i < n; i++) {
+        copy[i] = parts[i];
+        total += parts[i].iov_len;
+    }
+    uint64_t offset = writer->end;
+    writer->end += total;
+    writer->in_flight++;
+    pthread_mutex_unlock(&writer->lock);
+    int error = pwrite_all(writer->fd, copy, n, offset);
+    pthread_mutex_lock(&writer->lock);
+    if (error)
+        write_failed(writer, -error, offset);
+    if (--writer->in_flight == 0) {
+        if (writer->status >= 0)
+            cofi__writer_header(writer, writer->end, NULL);
+        pthread_cond_broadcast(&writer->idle);
+    }
+    return writer->status;
+}
