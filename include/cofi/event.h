@@ -26,6 +26,14 @@ struct cofi_context {
     uint8_t vmx;     /* 0 outside VMX operation, 1 root, 2 non-root */
     bool enclave;    /* in a production enclave */
     bool intx;       /* in a transaction */
+    uint8_t conceal; /* enum cofi_conceal bits: the VMX controls that hide VMX from the trace */
+};
+
+/* [SDM Tracing of VMX Operation]: the controls of the current VMCS. */
+enum cofi_conceal {
+    COFI_CONCEAL_VMX = 1,    /* secondary processor-based control 19: no NR bit, no VMCS packet */
+    COFI_CONCEAL_EXITS = 2,  /* VM-exit control 24: no PIP on VM exits */
+    COFI_CONCEAL_ENTRIES = 4 /* VM-entry control 17: no PIP on VM entries */
 };
 
 /* Kinds. `ip` is the address of the instruction (CLIP), `next` of the sequentially next one (NLIP),
@@ -49,16 +57,25 @@ struct cofi_context {
     X(XBEGIN, "xbegin")         /* outermost only; after.intx */                                   \
     X(XEND, "xend")             /* outermost only */                                               \
     X(XABORT, "xabort")         /* any abort: ip, target = fallback */                             \
-    X(MWAIT, "mwait")           /* value = hints | ext << 32; size = C-state entered, 0 none */    \
+    X(MWAIT, "mwait")           /* value = hints | ext << 32; size = C-state entered, 0 none; \
+                                 * taken: an event was pending, so it does not sleep */            \
     /* transfers that are no instruction */                                                        \
     X(EVENT, "event")           /* cause is enum cofi_cause; ip = the address the FUP carries */   \
     X(BOUNDARY, "boundary")     /* the next instruction is at ip: completes a deferred target */   \
     /* time and power: tsc, cycles as of now; no instruction */                                    \
     X(CLOCK, "clock")           /* time has passed */                                              \
     X(FREQ, "freq")             /* ratio (value), effective ratio (size) changed */                \
-    X(SLEEP, "sleep")           /* enters the C-state in size: clocks stop */                      \
-    X(WAKE, "wake")             /* cause is the wake reason bits of PWRX, size = C-state left */   \
-    X(OVERFLOW_HINT, "ovf")     /* the host forces an internal buffer overflow (tests) */
+    X(SLEEP, "sleep")           /* enters the C-state in size, not by MWAIT: clocks stop; ip: HLT's, \
+                                 * or the next instruction's with cause 1 (hardware's decision) */ \
+    X(WAKE, "wake")             /* cause is the wake reason bits of PWRX, size = C-state left, \
+                                 * value = the deepest one, 0: the same */                         \
+    X(OVERFLOW_HINT, "ovf")     /* the host forces an internal buffer overflow (tests) */          \
+    /* what other units of the processor put into the trace (PT only) */                           \
+    X(BLOCK, "block")           /* value = block type, size = bytes an item (4, 8); PEBS via PT */ \
+    X(BLOCK_ITEM, "block-item") /* size = item id, value = payload */                              \
+    X(BLOCK_END, "block-end")   /* ip: the instruction it belongs to, taken: has that address */   \
+    X(TRIGGER, "trigger")       /* value = trigger vector, value2 = instructions since the last    \
+                                 * address in the trace (taken: known), size = 1: more fired */
 
 enum cofi_event_kind {
 #define X(name, text) COFI_EV_##name,
@@ -108,6 +125,8 @@ struct cofi_event {
     uint64_t ip, next, target;
     uint64_t value;   /* PTWRITE payload, WRMSR value, CR2 of a page fault, exit qualification */
     uint64_t value2;  /* VM exit reason */
+    uint64_t control; /* FAR VMENTRY, FAR RSM, EVENT VMEXIT with msr != 0: the transition's own lists
+                       * leave this value in the trace control register */
     uint64_t tsc;     /* CLOCK, FREQ, SLEEP, WAKE: hardware TSC, ticks */
     uint64_t cycles;  /* same: core cycles since reset */
     struct cofi_context after;

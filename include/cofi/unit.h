@@ -52,6 +52,13 @@ struct cofi_unit_config {
     void (*explain)(void *opaque, const struct cofi_explain *);
     void (*pmi)(void *opaque);   /* PT: ToPA PMI */
     void *opaque;
+    /* Asked for the time whenever a packet may carry it; null: the last CLOCK event's. For operations
+     * whose packets span cycles, and for hosts that would rather be asked than tell. tsc: hardware TSC
+     * in ticks, cycles: core cycles; neither ever decreases. */
+    void (*clock)(void *opaque, uint64_t *tsc, uint64_t *cycles);
+    uint64_t tsc_offset;         /* PT: what software's TSC is ahead of the hardware's [SDM TSC] */
+    uint32_t mtc_burst;          /* PT: at most so many MTC per CLOCK event; 0: every one. A host whose
+                                  * clock moves in leaps (ptrace) should say 1. */
 };
 
 /* Make a unit in its reset state. Allocates once; nothing after it allocates, does I/O or reads a
