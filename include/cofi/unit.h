@@ -25,6 +25,19 @@ struct cofi_unit;
 #define COFI_ERRATUM_RTIT_E7 (UINT64_C(1) << 6) /* first MTC at the wrong time */
 #define COFI_ERRATUM_RTIT_E8 (UINT64_C(1) << 7) /* packets after a PSB out of order or lost */
 
+/* Errata of Intel PT processors that a unit can show [PTREF 9.8]. */
+#define COFI_ERRATUM_BDM70 (UINT64_C(1) << 16)  /* PSB+ at enable has FUP and MODE.Exec, TIP.PGE follows */
+#define COFI_ERRATUM_BDM64 (UINT64_C(1) << 17)  /* wrong TIP just before a transaction aborts */
+#define COFI_ERRATUM_SKD007 (UINT64_C(1) << 18) /* OVF overwrites the tail of a CYC */
+#define COFI_ERRATUM_SKD022 (UINT64_C(1) << 19) /* FUP before TIP.PGD when VM entry clears TraceEn */
+#define COFI_ERRATUM_SKD010 (UINT64_C(1) << 20) /* no FUP after OVF */
+#define COFI_ERRATUM_SKL014 (UINT64_C(1) << 21) /* TIP.PGD without IP on a direct branch out of the filter */
+#define COFI_ERRATUM_APL12 (UINT64_C(1) << 22)  /* stray FUP after OVF while packets are off */
+#define COFI_ERRATUM_APL11 (UINT64_C(1) << 23)  /* TIP.PGD right after OVF */
+#define COFI_ERRATUM_SKL168 (UINT64_C(1) << 24) /* CYC and MTC lost before a PSB */
+#define COFI_ERRATUM_SKZ84 (UINT64_C(1) << 25)  /* TMA wrong and a byte longer under a TSC offset */
+#define COFI_ERRATUM_BDM106 (UINT64_C(1) << 26) /* BranchEn=0 faults */
+
 /* What --explain shows: a packet and its rule, or why there is none. */
 struct cofi_explain {
     const struct cofi_packet *packet; /* null: the event made none */
@@ -57,6 +70,7 @@ struct cofi_unit_config {
      * in ticks, cycles: core cycles; neither ever decreases. */
     void (*clock)(void *opaque, uint64_t *tsc, uint64_t *cycles);
     uint64_t tsc_offset;         /* PT: what software's TSC is ahead of the hardware's [SDM TSC] */
+    uint64_t cyc_limit;          /* PT: after so many cycles without a CYC, a CLOCK event makes one; 0: 2^19 */
     uint32_t mtc_burst;          /* PT: at most so many MTC per CLOCK event; 0: every one. A host whose
                                   * clock moves in leaps (ptrace) should say 1. */
 };

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * A preset's name -> its capabilities -> CPUID leaves and what each register field needs. */
+#include "unit/pt/caps.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+static const struct cofi__pt_caps models[] = {
+#define MODEL(id, text_, family_, model_, ebx, ecx, eax1, ebx1, den, num, hz, maxphy, ratio_, vmx_)       \
+    {.name = #id, .text = text_, .family = family_, .model = model_, .leaf14_ebx = ebx,                   \
+     .leaf14_ecx = ecx, .leaf14_1_eax = eax1, .leaf14_1_ebx = ebx1, .art_den = den, .art_num = num,       \
+     .art_hz = hz, .maxphyaddr = maxphy, .ratio = ratio_, .vmx = vmx_},
+#include "unit/pt/models.def"
+};
+
+struct need_row {
+    bool ecx;
+    uint8_t bit;
+};
+
+enum { EBX = 0, ECX = 1 };
+
+static const struct need_row needs[] = {
+#define NEED(NAME, reg, bit_, text) [PT_NEED_##NAME] = {.ecx = reg, .bit = bit_},
+#include "unit/pt/needs.def"
+};
+
+const struct cofi__pt_caps *cofi__pt_caps_at(unsigned i)
+{
+    return i < ARRAY_LEN(models) ? &models[i] : NULL;
+}
+
+const struct cofi__pt_caps *cofi__pt_caps_find(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(models); i++)
+        if (!strcmp(models[i].name, name ? name : "all"))
+            return &models[i];
+    return NULL;
+}
+
+/* [PTREF 1.3]: ranges exist only with IP filtering. */
+unsigned cofi__pt_caps_ranges(const struct cofi__pt_caps *caps)
+{
+    unsigned n = caps->leaf14_1_eax & 7;
+    if (!cofi__pt_caps_has(caps, PT_NEED_IP_FILTER))
+        return 0;
+    return n > 4 ? 4 : n;
+}
+
+bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need)
+{
+    if (need == PT_NEED_NONE)
+        return true;
+    if (need == PT_NEED_OUTPUT) /* [PTREF 1.2]: OUTPUT_* exist with either kind of output */
+        return cofi__pt_caps_has(caps, PT_NEED_TOPA) || cofi__pt_caps_has(caps, PT_NEED_SINGLE_RANGE);
+    if (need >= PT_NEED_RANGE0 && need <= PT_NEED_RANGE3)
+        return cofi__pt_caps_ranges(caps) > (unsigned)(need - PT_NEED_RANGE0);
+    uint32_t reg = needs[need].ecx ? caps->leaf14_ecx : caps->leaf14_ebx;
+    return reg >> needs[need].bit & 1;
+}
+
+static void leaf14(const struct cofi__pt_caps *caps, uint32_t subleaf, uint32_t regs[4])
+{
+    uint32_t last = caps->leaf14_1_eax ? 1 : 0;
+    if (subleaf == 0) {
+        regs[0] = last;
+        regs[1] = caps->leaf14_ebx;
+        regs[2] = caps->leaf14_ecx;
+    } else if (subleaf == 1 && last) {
+        regs[0] = caps->leaf14_1_eax;
+        regs[1] = caps->leaf14_1_ebx;
+    }
+}
+
+/* [SDM CPUID Leaf 14H Enumeration of Intel Processor Trace Capabilities]. Leaf 7: only the PT bit, 25
+ * [PTREF 6.9]. */
+int cofi__pt_caps_cpuid(const struct cofi__pt_caps *caps, uint32_t leaf, uint32_t subleaf,
+                        uint32_t regs[4])
+{
+    memset(regs, 0, 4 * sizeof regs[0]);
+    if (leaf == 7) {
+        regs[1] = subleaf == 0 ? UINT32_C(1) << 25 : 0;
+    } else if (leaf == 0x14) {
+        leaf14(caps, subleaf, regs);
+    } else if (leaf == 0x15) {
+        regs[0] = caps->art_den;
+        regs[1] = caps->art_num;
+        regs[2] = caps->art_hz;
+    } else {
+        return COFI_ERR_RANGE;
+    }
+    return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Packets -> bytes: the TNT buffer before them, their CYC, LastIP compression, PSB+. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "unit/pt/pt.h"
+
+struct rule_text {
+    const char *tag, *text;
+};
+
+static const struct rule_text rules[] = {
+#define RULE(NAME, tag_, text_) {tag_, text_},
+#include "unit/pt/rules.def"
+};
+
+static void explain(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule)
+{
+    struct cofi_explain line = {
+        .packet = packet,
+        .offset = pt->bytes + (pt->stage_count - pt->op_start),
+        .rule = rules[rule].text,
+        .tag = rules[rule].tag,
+    };
+    pt->config.explain(pt->config.opaque, &line);
+}
+
+void cofi__pt_explain_none(struct cofi__pt *pt, enum cofi__pt_rule rule)
+{
+    if (pt->config.explain)
+        explain(pt, NULL, rule);
+}
+
+/* Into the stage, which always has room for an operation. */
+static void put(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule)
+{
+    if (pt->config.explain)
+        explain(pt, packet, rule);
+    int n = cofi_packet_encode(&pt->codec, packet, pt->stage + pt->stage_count,
+                               PT_STAGE_BYTES - pt->stage_count);
+    if (n > 0)
+        pt->stage_count += (uint32_t)n;
+    pt->event_made = true;
+}
+
+void cofi__pt_emit_cyc(struct cofi__pt *pt, uint64_t count, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_CYC};
+    packet.cyc.count = count;
+    put(pt, &packet, rule);
+}
+
+/* Compress against LastIP and move it. After an overflow, and where another trace may lie between, only
+ * codes that need no reference [PTREF 5.4]. */
+static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t ip)
+{
+    uint64_t address = cofi__pt_address(pt, ip);
+    if (pt->ip_full) {
+        bool fits = sext(address, 47) == address;
+        packet->ip.code = fits ? 3 : 6;
+        packet->ip.payload = fits ? bits(address, 0, 48) : address;
+    } else {
+        cofi_ip_compress(packet, address, pt->last_ip, true);
+    }
+    pt->last_ip = address;
+    pt->ip_full = false;
+}
+
+static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = kind};
+    set_ip(pt, &packet, ip);
+    put(pt, &packet, rule);
+}
+
+/* The bits collected so far as one packet, then the TIPs held back behind them [SDM Deferred TIPs]. */
+static void flush(struct cofi__pt *pt, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = pt->tnt_count > 6 ? COFI_PT_TNT64 : COFI_PT_TNT};
+    packet.tnt.bits = pt->tnt;
+    packet.tnt.count = pt->tnt_count;
+    if (pt->tnt_count > 0)
+        put(pt, &packet, rule);
+    pt->tnt = pt->tnt_count = 0;
+    for (unsigned i = 0; i < pt->deferred_count; i++)
+        put_ip(pt, COFI_PT_TIP, pt->deferred[i], PT_RULE_TIP);
+    pt->deferred_count = 0;
+}
+
+void cofi__pt_flush_tnt(struct cofi__pt *pt)
+{
+    if (pt->tnt_count + pt->deferred_count > 0 && !pt->overflow) {
+        bool first = pt->stage_count == pt->op_start;
+        flush(pt, PT_RULE_TNT_FORCED);
+        if (first)
+            pt->op_tnt_end = pt->stage_count;
+    }
+}
+
+/* What goes before any packet but TNT: earlier bits, then the time [PTREF 6.8]. */
+static bool prepare(struct cofi__pt *pt, enum cofi_packet_kind kind)
+{
+    if (pt->overflow || !pt->trigger_en)
+        return false;
+    cofi__pt_flush_tnt(pt);
+    if (pt->eligible[kind])
+        cofi__pt_cyc(pt);
+    return true;
+}
+
+void cofi__pt_emit(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule)
+{
+    if (prepare(pt, packet->kind))
+        put(pt, packet, rule);
+}
+
+void cofi__pt_emit_kind(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule)
+{
+    cofi__pt_emit(pt, &(struct cofi_packet){.kind = kind}, rule);
+}
+
+void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip, enum cofi__pt_rule rule)
+{
+    if (prepare(pt, kind))
+        put_ip(pt, kind, ip, rule);
+}
+
+/* IPBytes 0: out of context; LastIP stays [SDM IP Compression]. */
+void cofi__pt_emit_no_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule)
+{
+    cofi__pt_emit_kind(pt, kind, rule);
+}
+
+/* [SDM Paging Information (PIP) Packet]: NR is hidden with VMX itself. */
+void cofi__pt_emit_pip(struct cofi__pt *pt, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_PIP};
+    packet.pip.cr3 = pt->context.cr3 & UINT64_C(0x000fffffffffffe0);
+    packet.pip.nr = pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX);
+    cofi__pt_emit(pt, &packet, rule);
+}
+
+void cofi__pt_emit_vmcs(struct cofi__pt *pt, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_VMCS};
+    packet.vmcs.base = pt->context.vmcs & UINT64_C(0x000ffffffffff000);
+    cofi__pt_emit(pt, &packet, rule);
+}
+
+/* MODE.Exec if the mode is not the one last sent, or always. IF only under event trace [PTREF 5.3]. */
+void cofi__pt_emit_mode(struct cofi__pt *pt, bool always, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_MODE_EXEC};
+    packet.mode_exec.csl = pt->context.mode == 64;
+    packet.mode_exec.csd = pt->context.mode == 32;
+    packet.mode_exec.iflag = pt->context.iflag && cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN);
+    uint8_t mode = (uint8_t)(packet.mode_exec.iflag << 2 | packet.mode_exec.csd << 1 | packet.mode_exec.csl);
+    if (!always && mode == pt->mode_sent)
+        return;
+    cofi__pt_emit(pt, &packet, rule);
+    pt->mode_sent = mode;
+}
+
+void cofi__pt_emit_tsx(struct cofi__pt *pt, bool intx, bool abort, enum cofi__pt_rule rule)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_MODE_TSX};
+    packet.mode_tsx.intx = intx;
+    packet.mode_tsx.abort = abort;
+    cofi__pt_emit(pt, &packet, rule);
+}
+
+/* A near indirect branch's target: at once, or held back while the TNT buffer fills [SDM Deferred TIPs].
+ * Not with CYC packets, whose time would be another branch's. */
+void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
+{
+    bool hold = pt->config.deferred_tips && rule == PT_RULE_TIP && pt->tnt_count > 0 &&
+                !pt->eligible[COFI_PT_TIP] && !pt->overflow;
+    if (!hold) {
+        cofi__pt_emit_ip(pt, COFI_PT_TIP, target, rule);
+        return;
+    }
+    pt->deferred[pt->deferred_count++] = target;
+    pt->event_made = true;
+    if (pt->deferred_count == PT_DEFERRED)
+        flush(pt, PT_RULE_TNT_FORCED);
+}
+
+/* One outcome [SDM Taken/Not-taken (TNT) Packet]: the first of a packet gives its time
+ * [SDM Cycle Packet Semantics]. */
+void cofi__pt_bit(struct cofi__pt *pt, bool taken)
+{
+    if (pt->overflow || !pt->take_tnt)
+        return;
+    if (pt->tnt_count == 0 && pt->eligible[COFI_PT_TNT])
+        cofi__pt_cyc(pt);
+    pt->tnt = pt->tnt << 1 | taken;
+    pt->event_made = true;
+    if (++pt->tnt_count == pt->tnt_max)
+        flush(pt, PT_RULE_TNT_FULL);
+    else if (pt->config.explain)
+        explain(pt, NULL, PT_RULE_TNT_BIT);
+}
+
+/* [SDM Packets in PSB+]: which packets, under which enables. While tracing is being enabled there is
+ * neither MODE.Exec nor FUP, TIP.PGE follows [PTREF 6.1]. */
+void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt_rule rule)
+{
+    bool branch_en = cofi__pt_ctl(pt) & PT_BIT(CTL_BRANCH_EN);
+    bool flow = enabling ? pt->config.errata & COFI_ERRATUM_BDM70 && pt->context_en && pt->filter_en && branch_en
+                         : pt->packet_en;
+    cofi__pt_flush_tnt(pt);
+    cofi__pt_commit(pt);
+    pt->psb_bytes = 0;
+    pt->attention &= (uint8_t)~PT_DO_PSB;
+    cofi__pt_emit_kind(pt, COFI_PT_PSB, rule);
+    pt->last_ip = 0;
+    pt->ip_full = false;
+    pt->block_open = false;
+    cofi__pt_ret_clear(pt);
+    cofi__pt_tsc_tma(pt, PT_RULE_PSB_PLUS);
+    if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
+        cofi__pt_emit_pip(pt, PT_RULE_PSB_PLUS);
+    if (pt->context_en && pt->context.vmx && !(pt->context.conceal & COFI_CONCEAL_VMX))
+        cofi__pt_emit_vmcs(pt, PT_RULE_PSB_PLUS);
+    cofi__pt_cbr(pt, PT_RULE_PSB_PLUS);
+    if (pt->context_en && branch_en)
+        cofi__pt_emit_tsx(pt, pt->context.intx, false, PT_RULE_PSB_PLUS);
+    if (flow) {
+        cofi__pt_emit_mode(pt, true, PT_RULE_PSB_PLUS);
+        cofi__pt_emit_ip(pt, COFI_PT_FUP, ip, PT_RULE_PSB_PLUS);
+    } else {
+        pt->mode_sent = PT_MODE_NONE;
+    }
+    cofi__pt_emit_kind(pt, COFI_PT_PSBEND, PT_RULE_PSB_PLUS);
+    cofi__pt_commit(pt);
+}

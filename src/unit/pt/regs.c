@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * RDMSR and WRMSR of the PT registers, with every #GP the manual names; fields by name.
+ * [SDM Enabling and Configuration MSRs, PTREF 2] */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "unit/pt/pt.h"
+
+enum kind { ANY, MTC_MAP, CYC_MAP, PSB_MAP, CFG, RO, BASE, CANON };
+
+struct field_row {
+    uint8_t msr; /* enum cofi__pt_msr */
+    uint8_t lsb, width, need, kind;
+    const char *name;
+};
+
+struct msr_row {
+    uint32_t address;
+    uint8_t need;
+};
+
+static const struct field_row fields[] = {
+#define FIELD(msr, NAME, name, lsb, width, need, kind) {PT_MSR_##msr, lsb, width, PT_NEED_##need, kind, name},
+#include "unit/pt/regs.def"
+};
+
+static const struct msr_row msrs[PT_MSRS] = {
+#define MSR(name, address, need) {address, PT_NEED_##need},
+#include "unit/pt/regs.def"
+};
+
+/* The register at that address, or -1: not one of PT's. */
+static int find_msr(uint32_t address)
+{
+    for (int i = 0; i < PT_MSRS; i++)
+        if (msrs[i].address == address)
+            return i;
+    return -1;
+}
+
+static uint64_t mask(const struct field_row *row) { return bits(UINT64_MAX, 0, row->width) << row->lsb; }
+
+static bool in_map(uint32_t map, uint64_t encoding)
+{
+    return encoding == 0 || map >> encoding & 1; /* encoding 0 is always legal [PTREF 1.3] */
+}
+
+static bool canonical(uint64_t address) { return sext(address, 47) == address; }
+
+static bool legal(const struct cofi__pt_caps *caps, const struct field_row *row, uint64_t value)
+{
+    switch ((enum kind)row->kind) {
+    case ANY:
+    case RO: return true;
+    case MTC_MAP: return in_map(caps->leaf14_1_eax >> 16, value);
+    case CYC_MAP: return in_map(caps->leaf14_1_ebx & 0xffff, value);
+    case PSB_MAP: return in_map(caps->leaf14_1_ebx >> 16, value);
+    case CFG: return value <= 2;
+    case BASE: return (value << row->lsb) >> caps->maxphyaddr == 0;
+    case CANON: return canonical(value);
+    }
+    return false;
+}
+
+/* Reserved bits and encodings; read-only fields keep their old bits. */
+static int check(const struct cofi__pt *pt, int msr, uint64_t value, uint64_t *result)
+{
+    uint64_t known = 0, kept = 0;
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        const struct field_row *row = &fields[i];
+        if (row->msr != msr || !cofi__pt_caps_has(pt->caps, row->need))
+            continue;
+        known |= mask(row);
+        if (row->kind == RO)
+            kept |= mask(row);
+        if (!legal(pt->caps, row, bits(value, row->lsb, row->width)))
+            return COFI_ERR_GP;
+    }
+    if (value & ~known)
+        return COFI_ERR_GP;
+    *result = (value & ~kept) | (pt->msr[msr] & kept);
+    return 0;
+}
+
+/* What TraceEn=1 asks of the other bits [PTREF 2.1]. Parts without MTC cannot be without COFI packets
+ * [PTREF 1.2], which is Broadwell's [ERR BDM106]. */
+static bool may_enable(const struct cofi__pt *pt, uint64_t ctl)
+{
+    bool single = !(ctl & PT_BIT(CTL_TOPA)) && !(ctl & PT_BIT(CTL_FABRIC_EN));
+    if (single && !cofi__pt_caps_has(pt->caps, PT_NEED_SINGLE_RANGE) && pt->config.memory.write)
+        return false;
+    if (!(ctl & PT_BIT(CTL_BRANCH_EN)) &&
+        (!cofi__pt_caps_has(pt->caps, PT_NEED_MTC) || pt->config.errata & COFI_ERRATUM_BDM106))
+        return false;
+    return pt->caps->vmx || pt->context.vmx == 0; /* [PTREF 1.4] */
+}
+
+/* CTL is value from now on; the instruction after is at nlip. */
+void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t nlip)
+{
+    bool was = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN), on = value & PT_BIT(CTL_TRACE_EN);
+    pt->msr[PT_MSR_CTL] = value;
+    cofi__pt_clock_load(pt);
+    if (!was && on)
+        cofi__pt_enable(pt, nlip);
+}
+
+static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_t nlip)
+{
+    bool was = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN), on = value & PT_BIT(CTL_TRACE_EN);
+    if (was && on && value != cofi__pt_ctl(pt)) /* [PTREF 2]: the universal write rule */
+        return COFI_ERR_GP;
+    if (on && !may_enable(pt, value))
+        return COFI_ERR_GP;
+    if (was && on) {
+        cofi__pt_drain_all(pt);
+        return 0;
+    }
+    if (was)
+        cofi__pt_disable(pt, clip, true);
+    cofi__pt_ctl_load(pt, value, nlip);
+    return 0;
+}
+
+/* A WRMSR at clip whose next instruction is at nlip. */
+int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uint64_t clip, uint64_t nlip)
+{
+    int msr = find_msr(address);
+    uint64_t result;
+    if (msr < 0)
+        return COFI_ERR_NOT_FOUND;
+    if (!cofi__pt_caps_has(pt->caps, msrs[msr].need))
+        return COFI_ERR_GP;
+    COFI_TRY(check(pt, msr, value, &result));
+    if (msr == PT_MSR_CTL)
+        return write_ctl(pt, result, clip, nlip);
+    if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+        return COFI_ERR_GP;
+    pt->msr[msr] = result;
+    return 0;
+}
+
+/* STATUS as of now: the enables, and while TraceEn is 1 the bytes since the last PSB
+ * [SDM IA32_RTIT_STATUS MSR]. */
+static uint64_t status(const struct cofi__pt *pt)
+{
+    uint64_t value = pt->msr[PT_MSR_STATUS];
+    uint64_t most = bits(UINT64_MAX, 0, PT_STATUS_PACKET_BYTE_CNT_WIDTH);
+    value |= pt->filter_en ? PT_BIT(STATUS_FILTER_EN) : 0;
+    value |= pt->context_en ? PT_BIT(STATUS_CONTEXT_EN) : 0;
+    value |= pt->trigger_en ? PT_BIT(STATUS_TRIGGER_EN) : 0;
+    if (pt->trigger_en && cofi__pt_caps_has(pt->caps, PT_NEED_PSB_CYC)) {
+        value &= ~(most << PT_STATUS_PACKET_BYTE_CNT_LSB);
+        value |= (pt->psb_bytes < most ? pt->psb_bytes : most) << PT_STATUS_PACKET_BYTE_CNT_LSB;
+    }
+    return value;
+}
+
+int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t address, uint64_t *value)
+{
+    const struct cofi__pt *pt = cofi__pt_of(unit);
+    int msr = find_msr(address);
+    bool live = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN) && pt->out.mode != PT_OUTPUT_SINK;
+    if (msr < 0)
+        return COFI_ERR_NOT_FOUND;
+    if (!cofi__pt_caps_has(pt->caps, msrs[msr].need))
+        return COFI_ERR_GP;
+    *value = pt->msr[msr];
+    if (msr == PT_MSR_STATUS)
+        *value = status(pt);
+    else if (msr == PT_MSR_OUTPUT_BASE && live)
+        *value = cofi__pt_output_base(&pt->out);
+    else if (msr == PT_MSR_OUTPUT_MASK_PTRS && live)
+        *value = cofi__pt_output_mask_ptrs(&pt->out);
+    return 0;
+}
+
+int cofi__pt_set_field(struct cofi_unit *unit, const char *name, uint64_t value)
+{
+    struct cofi__pt *pt = cofi__pt_of(unit);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        const struct field_row *row = &fields[i];
+        uint64_t old;
+        if (strcmp(row->name, name))
+            continue;
+        if (row->width < 64 && value >> row->width)
+            return COFI_ERR_RANGE;
+        COFI_TRY(cofi__pt_rdmsr(unit, msrs[row->msr].address, &old));
+        return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb, pt->ip,
+                                 pt->ip);
+    }
+    return COFI_ERR_NOT_FOUND;
+}
+
+/* Cold reset [PTREF 2]: all clear, but the low bits of MASK_PTRS, which read as ones. */
+void cofi__pt_registers_clear(struct cofi__pt *pt)
+{
+    memset(pt->msr, 0, sizeof pt->msr);
+    pt->msr[PT_MSR_OUTPUT_MASK_PTRS] = 0x7f;
+}
