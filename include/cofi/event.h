@@ -29,7 +29,7 @@ struct cofi_context {
     uint8_t conceal; /* enum cofi_conceal bits: the VMX controls that hide VMX from the trace */
 };
 
-/* [SDM Tracing of VMX Operation]: the controls of the current VMCS. */
+/* [SDM Tracing In VMX Operation]: the controls of the current VMCS. */
 enum cofi_conceal {
     COFI_CONCEAL_VMX = 1,    /* secondary processor-based control 19: no NR bit, no VMCS packet */
     COFI_CONCEAL_EXITS = 2,  /* VM-exit control 24: no PIP on VM exits */
