@@ -12,6 +12,7 @@
 #include <cofi/insn.h>
 #include <cofi/output.h>
 #include <cofi/packet.h>
+#include <cofi/stream.h>
 #include <cofi/time.h>
 #include <cofi/trace.h>
 #include <cofi/unit.h>

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes in pieces -> packets and what had to be skipped, with offsets. */
+#include <cofi/error.h>
+#include <cofi/stream.h>
+#include <string.h>
+
+#include "stream/sync.h"
+
+void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t offset, bool synced)
+{
+    memset(stream, 0, sizeof *stream);
+    stream->context.gen = (uint8_t)gen;
+    stream->offset = stream->skip_from = offset;
+    stream->synced = synced;
+    stream->skipping = !synced;
+    stream->skip_status = COFI_ERR_NO_SYNC;
+}
+
+void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n)
+{
+    stream->piece = bytes;
+    stream->piece_n = n;
+}
+
+void cofi_stream_finish(struct cofi_stream *stream) { stream->final = true; }
+
+/* The bytes from here on: all there are, or where the pieces meet at least as many as any packet and any
+ * PSB needs. *last: they reach the piece's end. */
+static const uint8_t *window(struct cofi_stream *s, size_t *n, bool *last)
+{
+    if (s->at >= 0) {
+        *n = s->piece_n - (size_t)s->at;
+        *last = true;
+        return *n ? s->piece + s->at : s->join;
+    }
+    size_t old = (size_t)-s->at, fresh = sizeof s->join - old;
+    if (fresh > s->piece_n)
+        fresh = s->piece_n;
+    memcpy(s->join, s->past + s->past_n - old, old);
+    if (fresh)
+        memcpy(s->join + old, s->piece, fresh);
+    *n = old + fresh;
+    *last = fresh == s->piece_n;
+    return s->join;
+}
+
+static void advance(struct cofi_stream *s, size_t n)
+{
+    s->at += (int64_t)n;
+    s->offset += n;
+}
+
+/* Go back by n bytes, or as far as there are any. */
+static void go_back(struct cofi_stream *s, size_t n)
+{
+    int64_t least = -(int64_t)s->past_n;
+    if (s->at - (int64_t)n < least)
+        n = (size_t)(s->at - least);
+    s->at -= (int64_t)n;
+    s->offset -= n;
+}
+
+/* The piece is used up: keep its end. */
+static int want_more(struct cofi_stream *s)
+{
+    size_t room = sizeof s->past, fresh = s->piece_n < room ? s->piece_n : room;
+    size_t old = s->past_n < room - fresh ? s->past_n : room - fresh;
+    memmove(s->past, s->past + s->past_n - old, old);
+    if (fresh)
+        memcpy(s->past + old, s->piece + s->piece_n - fresh, fresh);
+    s->past_n = old + fresh;
+    s->at -= (int64_t)s->piece_n;
+    s->piece_n = 0;
+    return 0;
+}
+
+/* From the item's offset up to here nothing was a packet. */
+static int skipped(struct cofi_stream *s, struct cofi_stream_item *item)
+{
+    s->skipping = false;
+    *item = (struct cofi_stream_item){.status = s->skip_status, .offset = s->skip_from, .why = s->skip_why};
+    item->size = s->offset > s->skip_from ? s->offset - s->skip_from : 0;
+    return 1;
+}
+
+/* Bytes that are no packet: look for a PSB. The packet before may have been none either, and may have
+ * swallowed the beginning of one. */
+static void begin_skipping(struct cofi_stream *s, const char *why)
+{
+    s->skipping = true;
+    s->skip_status = COFI_ERR_BAD_PACKET;
+    s->skip_why = why;
+    s->skip_from = s->offset;
+    s->context.block = 0;
+    go_back(s, s->context.gen == COFI_PT ? 15 : 8);
+}
+
+/* Look for a PSB: 1 found (or the end, with an item), 0 more is needed, -1 go on. */
+static int skip(struct cofi_stream *s, struct cofi_stream_item *item)
+{
+    size_t n, at;
+    bool last;
+    const uint8_t *p = window(s, &n, &last);
+    bool found = cofi__sync_find((enum cofi_gen)s->context.gen, p, n, 0, last && s->final, &at);
+    advance(s, at);
+    if (!found && !last)
+        return -1;
+    if (!found && !s->final)
+        return want_more(s);
+    s->synced |= found;
+    if (s->offset > s->skip_from || s->skip_status != COFI_ERR_NO_SYNC)
+        return skipped(s, item);
+    s->skipping = false;
+    return -1;
+}
+
+int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
+{
+    for (;;) {
+        if (s->skipping) {
+            int done = skip(s, item);
+            if (done >= 0)
+                return done;
+            continue;
+        }
+        size_t n;
+        bool last;
+        const uint8_t *p = window(s, &n, &last);
+        int size = cofi_packet_decode(&s->context, p, n, &item->packet);
+        if (size > 0) {
+            item->status = 0;
+            item->offset = s->offset;
+            item->size = (uint64_t)size;
+            item->bytes = p;
+            item->why = 0;
+            advance(s, (size_t)size);
+            return 1;
+        }
+        if (size == COFI_ERR_BAD_PACKET) {
+            begin_skipping(s, cofi_packet_why(&s->context, p, n));
+            continue;
+        }
+        if (!s->final || !n)
+            return want_more(s);
+        s->skip_from = s->offset;
+        s->skip_status = COFI_ERR_TRUNCATED;
+        s->skip_why = 0;
+        advance(s, n);
+        return skipped(s, item);
+    }
+}
+
+/* Bad packets from the first PSB on, with or without cycle counts. */
+static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)
+{
+    struct cofi_stream stream;
+    struct cofi_stream_item item;
+    uint64_t bad = 0;
+    cofi_stream_init(&stream, COFI_RTIT, 0, false);
+    stream.context.cyc = cyc;
+    cofi_stream_feed(&stream, bytes, n);
+    cofi_stream_finish(&stream);
+    while (cofi_stream_next(&stream, &item))
+        bad += item.status == COFI_ERR_BAD_PACKET;
+    return bad;
+}
+
+bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2])
+{
+    enum { ENOUGH = 4 << 20 };
+    uint64_t found[2];
+    for (int cyc = 0; cyc < 2; cyc++)
+        found[cyc] = count_bad(bytes, n < ENOUGH ? n : ENOUGH, cyc);
+    if (bad)
+        memcpy(bad, found, sizeof found);
+    return found[1] < found[0];
+}
