@@ -184,6 +184,9 @@ struct cofi_error;
 int cofi_packet_print(const struct cofi_packet *packet, char *out, size_t n);
 int cofi_packet_parse(enum cofi_gen gen, const char *text, struct cofi_packet *packet,
                       struct cofi_error *error);
+/* The same as a JSON object: {"kind":"tma","ctc":4660,"fc":427}; 64-bit members are strings of hex. 512
+ * bytes always suffice. Returns the length as snprintf. */
+int cofi_packet_print_json(const struct cofi_packet *packet, char *out, size_t n);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * A file, or standard input, as bytes in memory. */
+#ifndef COFI_CLI_FILE_H
+#define COFI_CLI_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct file {
+    const uint8_t *bytes;
+    size_t n;
+    bool mapped;
+};
+
+/* Bring a file into memory ("-": standard input). Returns 0, or the exit status after a complaint that names
+ * the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
+int file_open(struct file *file, const char *command, const char *path);
+void file_close(struct file *file);
+
+#endif

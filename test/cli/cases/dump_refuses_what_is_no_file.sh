@@ -1,0 +1,6 @@
+$COFI dump nothing.here; echo "status $?"
+$COFI dump .; echo "status $?"
+: >empty; $COFI dump empty; echo "status $?"
+$COFI dump --cyc=2 empty; echo "status $?"
+$COFI dump a b; echo "status $?"
+printf 'no trace here' | $COFI dump -; echo "status $?"
