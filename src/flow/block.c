@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ * Address -> block: code decoded once, forgotten where it changes. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct chunk {
+    struct chunk *next;
+};
+enum { CHUNK_BYTES = 1 << 18 };
+
+void *cofi__arena_take(struct arena *arena, size_t n)
+{
+    n = (n + 7) & ~(size_t)7;
+    if ((size_t)(arena->end - arena->at) < n) {
+        size_t size = n + sizeof(struct chunk) > CHUNK_BYTES ? n + sizeof(struct chunk) : CHUNK_BYTES;
+        struct chunk *chunk = malloc(size);
+        if (!chunk)
+            return NULL;
+        chunk->next = arena->chunks;
+        arena->chunks = chunk;
+        arena->at = (uint8_t *)(chunk + 1);
+        arena->end = (uint8_t *)chunk + size;
+        arena->bytes += size;
+    }
+    void *p = arena->at;
+    arena->at += n;
+    return p;
+}
+
+void cofi__arena_free(struct arena *arena)
+{
+    while (arena->chunks) {
+        struct chunk *chunk = arena->chunks;
+        arena->chunks = chunk->next;
+        free(chunk);
+    }
+    *arena = (struct arena){0};
+}
+
+uint64_t cofi__block_hash(uint64_t ip)
+{
+    ip *= UINT64_C(0x9e3779b97f4a7c15);
+    return ip ^ (ip >> 29);
+}
+
+static size_t slot_of(const struct cofi_flow *flow, uint64_t ip, uint32_t cut)
+{
+    uint64_t h = cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)flow->space << 40));
+    return (h >> 16) & (flow->table_size - 1);
+}
+
+static bool table_grow(struct cofi_flow *flow)
+{
+    size_t old = flow->table_size, size = old ? old * 2 : 1 << 10;
+    struct block **table = calloc(size, sizeof *table), **was = flow->table;
+    if (!table)
+        return false;
+    flow->table = table;
+    flow->table_size = size;
+    flow->table_n = 0;
+    uint32_t space = flow->space;
+    for (size_t i = 0; i < old; i++) {
+        if (!was[i] || was[i]->dead)
+            continue;
+        flow->space = was[i]->space;
+        size_t s = slot_of(flow, was[i]->pub.ip, was[i]->cut);
+        while (table[s])
+            s = (s + 1) & (size - 1);
+        table[s] = was[i];
+        flow->table_n++;
+    }
+    flow->space = space;
+    free(was);
+    return true;
+}
+
+static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cut)
+{
+    if (!flow->table_size)
+        return NULL;
+    for (size_t s = slot_of(flow, ip, cut); flow->table[s]; s = (s + 1) & (flow->table_size - 1)) {
+        struct block *b = flow->table[s];
+        if (b->pub.ip == ip && b->cut == cut && b->space == flow->space && b->pub.mode == flow->mode && !b->dead)
+            return b;
+    }
+    return NULL;
+}
+
+static unsigned page_bucket(uint64_t ip) { return (ip >> 12) % PAGE_BUCKETS; }
+
+static struct block *table_add(struct cofi_flow *flow, const struct block *what)
+{
+    if (flow->table_n * 2 >= flow->table_size && !table_grow(flow))
+        return NULL;
+    if (flow->all_n == flow->all_max) {
+        size_t max = flow->all_max ? flow->all_max * 2 : 1024;
+        struct block **all = realloc(flow->all, max * sizeof(struct block *));
+        if (!all)
+            return NULL;
+        flow->all = all;
+        flow->all_max = max;
+    }
+    struct block *b = cofi__arena_take(&flow->blocks_arena, sizeof *b);
+    if (!b)
+        return NULL;
+    *b = *what;
+    b->pub.id = (uint32_t)flow->all_n;
+    b->space = flow->space;
+    b->hash = cofi__block_hash(b->pub.ip) | 1;
+    flow->all[flow->all_n++] = b;
+    size_t s = slot_of(flow, b->pub.ip, b->cut);
+    while (flow->table[s])
+        s = (s + 1) & (flow->table_size - 1);
+    flow->table[s] = b;
+    flow->table_n++;
+    unsigned page = page_bucket(b->pub.ip);
+    b->page_next = flow->pages[page];
+    flow->pages[page] = b;
+    return b;
+}
+
+/* Up to 15 bytes of an instruction that straddles two mappings. */
+static int decode_seam(struct cofi_flow *flow, struct cofi_insn *insn, uint64_t ip,
+                       const struct cofi_code *code)
+{
+    uint8_t bytes[15];
+    size_t n = 0;
+    struct cofi_code at = *code;
+    for (uint64_t a = ip; n < sizeof bytes; a++) {
+        if (a >= at.end || a < at.start)
+            if (cofi_view_find(flow->view, a, &at) < 0)
+                break;
+        bytes[n++] = at.bytes[a - at.start];
+    }
+    return cofi_insn_decode(insn, flow->mode, ip, bytes, n);
+}
+
+static int decode_one(struct cofi_flow *flow, struct cofi_insn *insn, uint64_t ip, struct cofi_code *code)
+{
+    if (ip < code->start || ip >= code->end)
+        COFI_TRY(cofi_view_find(flow->view, ip, code));
+    uint64_t left = code->end - ip;
+    int length = cofi_insn_decode(insn, flow->mode, ip, code->bytes + (ip - code->start),
+                                  left < 15 ? left : 15);
+    if (length == COFI_ERR_TRUNCATED)
+        length = decode_seam(flow, insn, ip, code);
+    return length == COFI_ERR_TRUNCATED ? COFI_ERR_NO_CODE : length;
+}
+
+static bool ends_block(uint8_t cls)
+{
+    return cls == COFI_CLASS_JCC || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL || takes_tip(cls);
+}
+
+static uint64_t wrap(const struct cofi_flow *flow, uint64_t ip)
+{
+    return flow->mode == 64 ? ip : ip & UINT32_MAX;
+}
+
+/* Decode from ip to the next branch. */
+static struct block *decode(struct cofi_flow *flow, uint64_t ip)
+{
+    struct cofi_flow_insn insns[BLOCK_INSNS];
+    struct cofi_code code = {0};
+    struct cofi_insn insn = {0};
+    struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->mode}};
+    uint64_t at = ip;
+    while (b.pub.n < BLOCK_INSNS) {
+        int length = decode_one(flow, &insn, at, &code);
+        if (length < 0) {
+            flow->code_error = length;
+            if (!b.pub.n)
+                return NULL;
+            insn = (struct cofi_insn){.cls = COFI_CLASS_OTHER};
+            break;
+        }
+        insns[b.pub.n++] = (struct cofi_flow_insn){.ip = at, .length = insn.length, .cls = insn.cls,
+            .far = insn.far, .mode = (uint8_t)flow->mode, .block = (uint32_t)flow->all_n};
+        at = wrap(flow, at + insn.length);
+        if (ends_block(insn.cls))
+            break;
+    }
+    b.pub.end = at;
+    b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
+    b.pub.far = insn.far;
+    b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
+    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, b.pub.n * sizeof *kept);
+    if (!kept) {
+        flow->status = flow->code_error = COFI_ERR_NOMEM;
+        return NULL;
+    }
+    memcpy(kept, insns, b.pub.n * sizeof *kept);
+    b.pub.insns = kept;
+    flow->stats.blocks_decoded++;
+    return table_add(flow, &b);
+}
+
+struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
+{
+    struct block *b = table_find(flow, ip, 0);
+    if (b)
+        return b;
+    flow->code_error = COFI_ERR_NOMEM;
+    b = decode(flow, ip);
+    if (!b && flow->code_error == COFI_ERR_NOMEM)
+        flow->status = COFI_ERR_NOMEM;
+    return b;
+}
+
+/* The first n instructions of a block, as a block. */
+struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint32_t n)
+{
+    if (n == block->pub.n)
+        return block;
+    struct block *b = table_find(flow, block->pub.ip, n);
+    if (b)
+        return b;
+    struct block cut = {.pub = block->pub, .cut = n};
+    cut.pub.n = n;
+    cut.pub.end = block->pub.insns[n].ip;
+    cut.pub.cls = COFI_CLASS_OTHER;
+    cut.pub.far = 0;
+    cut.pub.target = 0;
+    b = table_add(flow, &cut);
+    if (!b)
+        flow->status = COFI_ERR_NOMEM;
+    return b;
+}
+
+static void kill_in(struct cofi_flow *flow, struct block *b, uint64_t addr, uint64_t len)
+{
+    if (b->dead || b->space != flow->space || b->pub.ip >= addr + len || b->pub.end <= addr)
+        return;
+    b->dead = true;
+    flow->epoch++;
+}
+
+/* The bytes of [addr, addr+len) are others now: forget the blocks that hold any of them. Runs notice by
+ * the epoch. A block is shorter than a page, so it starts in the page of the change or the one before. */
+void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
+{
+    struct cofi_flow *flow = opaque;
+    if (!len)
+        return;
+    uint64_t first = addr >> 12, pages = ((addr + len - 1) >> 12) - first + 2;
+    if (pages >= PAGE_BUCKETS) {
+        for (size_t i = 0; i < flow->all_n; i++)
+            kill_in(flow, flow->all[i], addr, len);
+        return;
+    }
+    for (uint64_t i = 0; i < pages; i++)
+        for (struct block *b = flow->pages[(first - 1 + i) % PAGE_BUCKETS]; b; b = b->page_next)
+            kill_in(flow, b, addr, len);
+}
+
+void cofi__cache_free(struct cofi_flow *flow)
+{
+    cofi__arena_free(&flow->blocks_arena);
+    cofi__arena_free(&flow->runs_arena);
+    free(flow->table);
+    free(flow->all);
+    free(flow->runs);
+    flow->table = NULL;
+    flow->all = NULL;
+    flow->runs = NULL;
+    flow->table_size = flow->table_n = flow->all_n = flow->all_max = flow->runs_size = flow->runs_n = 0;
+    memset(flow->pages, 0, sizeof flow->pages);
+}
+
+bool cofi__cache_full(const struct cofi_flow *flow)
+{
+    size_t used = flow->blocks_arena.bytes + flow->runs_arena.bytes +
+                  (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot);
+    return used >= flow->config.cache_bytes;
+}
+
+/* Forget all that was decoded. The position survives by its address. */
+void cofi__cache_flush(struct cofi_flow *flow)
+{
+    if (flow->counting)
+        cofi__run_count_all(flow);
+    cofi__cache_free(flow);
+    flow->cur = NULL;
+    flow->last_run = NULL;
+    for (unsigned i = 0; i < RET_DEPTH; i++)
+        flow->ret[i].site = NULL;
+    flow->youngest = NULL;
+    flow->idle_mark = NULL;
+    flow->generation++;
+}
+
+/* View the image that the current CR3 and VMCS select. False: out of memory. */
+bool cofi__space_set(struct cofi_flow *flow)
+{
+    if (!flow->config.space)
+        return true;
+    const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->cr3, flow->vmcs, flow->non_root);
+    if (!image)
+        return true;
+    unsigned i = 0;
+    while (i < flow->spaces && flow->images[i] != image)
+        i++;
+    if (i == SPACES_MAX) {
+        for (i = 0; i < SPACES_MAX; i++)
+            cofi_view_close(flow->views[i]);
+        flow->spaces = i = 0;
+        for (size_t k = 0; k < flow->all_n; k++)
+            flow->all[k]->dead = true;
+        flow->epoch++;
+    }
+    if (i == flow->spaces) {
+        if (cofi_view_open(&flow->views[i], image) < 0)
+            return false;
+        flow->images[i] = image;
+        flow->spaces++;
+    }
+    if (flow->space != i) {
+        flow->space = i;
+        flow->view = flow->views[i];
+        flow->cur = NULL;
+        flow->last_run = NULL;
+    }
+    return true;
+}

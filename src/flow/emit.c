@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Blocks and events -> the caller's batch, or behind it where it is full. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks)
+{
+    const struct cofi_time_conv *conv = &flow->config.time.conv;
+    return conv->mult ? cofi_time_ns(conv, ticks) : ticks;
+}
+
+/* Add to a counter of the map. */
+void cofi__edge(struct cofi_flow *flow, uint64_t index, uint64_t count)
+{
+    struct cofi_flow_coverage *coverage = flow->coverage;
+    coverage->edges += count;
+    if (!coverage->map)
+        return;
+    uint8_t *at = &coverage->map[index & (coverage->map_size - 1)];
+    if (!coverage->saturate)
+        *at = (uint8_t)(*at + count);
+    else
+        *at = count > 255u - *at ? 255 : (uint8_t)(*at + count);
+}
+
+static struct spill_item *spill_one(struct cofi_flow *flow)
+{
+    if (flow->spill_n == flow->spill_max) {
+        size_t max = flow->spill_max ? flow->spill_max * 2 : 64;
+        struct spill_item *spill = realloc(flow->spill, max * sizeof *spill);
+        if (!spill) {
+            flow->status = COFI_ERR_NOMEM;
+            return NULL;
+        }
+        flow->spill = spill;
+        flow->spill_max = max;
+    }
+    return &flow->spill[flow->spill_n++];
+}
+
+static bool put_block(struct cofi_flow_batch *batch, const struct block *block, uint64_t ticks)
+{
+    if (batch->blocks_n >= batch->blocks_max)
+        return false;
+    if (batch->times)
+        batch->times[batch->blocks_n] = ticks;
+    batch->blocks[batch->blocks_n++] = &block->pub;
+    return true;
+}
+
+static bool put_event(struct cofi_flow_batch *batch, const struct cofi_flow_event *event)
+{
+    if (batch->events_n >= batch->events_max)
+        return false;
+    batch->events[batch->events_n] = *event;
+    batch->events[batch->events_n++].at = batch->blocks_n;
+    return true;
+}
+
+int cofi__emit_block(struct cofi_flow *flow, struct block *block)
+{
+    if (!block)
+        return flow->status;
+    flow->stats.insns += block->pub.n;
+    flow->stats.blocks++;
+    if (flow->counting) {
+        block->count++;
+        if (flow->prev_hash)
+            cofi__edge(flow, edge_index(flow->prev_hash, block->hash), 1);
+        flow->prev_hash = block->hash;
+        return 0;
+    }
+    uint64_t ticks = flow->batch->times ? cofi__clock_ticks(&flow->clock) : 0;
+    if (!flow->spill_n && put_block(flow->batch, block, ticks))
+        return 0;
+    struct spill_item *item = spill_one(flow);
+    if (!item)
+        return COFI_ERR_NOMEM;
+    *item = (struct spill_item){.block = block, .ticks = ticks};
+    return 0;
+}
+
+struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset)
+{
+    struct cofi_flow_event event = {.kind = (uint8_t)kind, .offset = offset, .ip = COFI_NO_IP, .target = COFI_NO_IP};
+    event.time.ticks = cofi__clock_ticks(&flow->clock);
+    event.time.known = flow->clock.known;
+    event.time.interpolated = flow->clock.interpolated;
+    if (flow->config.time.conv.mult && event.time.known)
+        event.time.ns = cofi__ns(flow, event.time.ticks);
+    return event;
+}
+
+/* Transitions that no branch made are no edges. */
+static bool breaks_edges(uint8_t kind)
+{
+    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC ||
+           kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
+}
+
+int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    flow->stats.events++;
+    flow->stats.gaps += event->kind == COFI_FLOW_GAP;
+    flow->stats.overflows += event->kind == COFI_FLOW_OVERFLOW;
+    flow->last_run = NULL;
+    if (breaks_edges(event->kind))
+        flow->prev_hash = 0;
+    if (flow->counting)
+        return 0;
+    if (!flow->spill_n && put_event(flow->batch, event))
+        return 0;
+    struct spill_item *item = spill_one(flow);
+    if (!item)
+        return COFI_ERR_NOMEM;
+    *item = (struct spill_item){.event = *event};
+    return 0;
+}
+
+/* Into a new batch what did not fit into the last. */
+void cofi__spill_drain(struct cofi_flow *flow)
+{
+    while (flow->spill_at < flow->spill_n) {
+        const struct spill_item *item = &flow->spill[flow->spill_at];
+        if (item->block ? !put_block(flow->batch, item->block, item->ticks)
+                        : !put_event(flow->batch, &item->event))
+            return;
+        flow->spill_at++;
+    }
+    flow->spill_at = flow->spill_n = 0;
+}

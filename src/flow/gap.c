@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Losing the way, and finding it at the next place where that is safe. */
+#include "flow/walker.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+/* From here on nothing is known. any_tip: the packets are still good (only code was missing), so any TIP
+ * says where execution is; else only one whose address does not rest on others. */
+int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text)
+{
+    if (flow->status < 0)
+        return flow->status;
+    if (flow->lost)
+        return 0;
+    flow->lost = true;
+    flow->lost_any = any_tip;
+    flow->gap_cause = (int16_t)cause;
+    flow->gap_text = text;
+    flow->gap_ip = flow->ip;
+    flow->gap_offset = flow->has_packet ? flow->packet_offset : source_offset(&flow->s);
+    flow->gap_ticks = cofi__clock_ticks(&flow->clock);
+    ret_clear(flow);
+    flow->n = 0;
+    flow->cur = NULL;
+    flow->last_run = NULL;
+    flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = false;
+    flow->idle = 0;
+    flow->idle_mark = NULL;
+    return 0;
+}
+
+/* The packet in hand tells where execution is again. */
+int cofi__found(struct cofi_flow *flow)
+{
+    if (!flow->lost)
+        return 0;
+    flow->lost = false;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_GAP, flow->gap_offset);
+    event.cause = flow->gap_cause;
+    event.text = flow->gap_text;
+    event.ip = flow->gap_ip;
+    event.end = flow->ended ? UINT64_MAX : flow->packet_offset;
+    event.since = flow->gap_ticks;
+    uint64_t end = flow->ended ? source_offset(&flow->s) : flow->packet_offset;
+    if (end > flow->gap_offset)
+        flow->stats.lost_bytes += end - flow->gap_offset;
+    if (event.time.ticks > event.since)
+        flow->stats.lost_ticks += event.time.ticks - event.since;
+    return cofi__emit_event(flow, &event);
+}
+
+static const uint8_t pt_psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+static const uint8_t rtit_psb[9] = {0xc0};
+
+/* The pattern may go on when data repeat it: the packet is the last one [PTREF 9.1]. */
+static void last_of_pattern(struct cofi_flow *flow)
+{
+    for (;;) {
+        if (flow->s.end - flow->s.p < SOURCE_AHEAD)
+            cofi__source_more(flow);
+        if (flow->s.end - flow->s.p < 18 || flow->s.p[16] != 2 || flow->s.p[17] != 0x82)
+            return;
+        flow->s.p += 2;
+    }
+}
+
+/* Go to the next PSB at or after the current byte. False: there is none, all bytes are used up. */
+bool cofi__sync(struct cofi_flow *flow)
+{
+    bool pt = flow->config.gen == COFI_PT;
+    const uint8_t *pattern = pt ? pt_psb : rtit_psb;
+    size_t size = pt ? sizeof pt_psb : sizeof rtit_psb;
+    struct source *s = &flow->s;
+    flow->context.block = 0;
+    flow->last_ip = 0;
+    flow->last_ip_valid = false;
+    for (;;) {
+        if (s->end - s->p < SOURCE_AHEAD)
+            cofi__source_more(flow);
+        size_t left = (size_t)(s->end - s->p);
+        const uint8_t *hit = memmem(s->p, left, pattern, size);
+        if (hit) {
+            s->p = hit;
+            if (pt)
+                last_of_pattern(flow);
+            return true;
+        }
+        if (left < SOURCE_AHEAD) {
+            s->p = s->end;
+            return false;
+        }
+        s->p = s->end - (size - 1);
+    }
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * Stand-alone packets, kept until what they bind to is known [PTREF 9.4]. */
+#include "flow/walker.h"
+
+#include "base/error.h"
+
+/* Show what waits for an address, at ip (COFI_NO_IP: nowhere). */
+int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    for (unsigned i = 0; i < pend->n; i++) {
+        if (pend->list[i].ip == COFI_NO_IP)
+            pend->list[i].ip = ip;
+        COFI_TRY(cofi__emit_event(flow, &pend->list[i]));
+    }
+    pend->n = 0;
+    pend->fup = false;
+    return 0;
+}
+
+static void drop_sites(struct cofi_flow *flow)
+{
+    for (unsigned i = 0; i < RET_DEPTH; i++)
+        flow->ret[i].site = NULL;
+}
+
+static int show_mode(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MODE, pend->mode_offset);
+    bool iflag_known = flow->config.ctl_known && flow->config.ctl >> 31 & 1;
+    pend->mode = false;
+    if (flow->mode == pend->mode_bits && !iflag_known)
+        return 0;
+    if (flow->mode != pend->mode_bits) {
+        flow->mode = pend->mode_bits;
+        flow->cur = NULL;
+        drop_sites(flow);
+    }
+    event.ip = ip;
+    event.a = pend->mode_bits;
+    event.b = pend->iflag;
+    event.c = iflag_known;
+    return cofi__emit_event(flow, &event);
+}
+
+int cofi__show_paging(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PAGING, pend->paging_offset);
+    pend->paging = false;
+    event.ip = ip;
+    event.value = flow->cr3 = pend->cr3;
+    event.a = pend->nr;
+    if (flow->config.gen == COFI_PT)
+        flow->non_root = pend->nr;
+    COFI_TRY(cofi__emit_event(flow, &event));
+    return cofi__space_set(flow) ? 0 : COFI_ERR_NOMEM;
+}
+
+int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_VMCS, pend->vmcs_offset);
+    pend->vmcs = false;
+    event.ip = ip;
+    event.value = flow->vmcs = pend->vmcs_base;
+    COFI_TRY(cofi__emit_event(flow, &event));
+    return cofi__space_set(flow) ? 0 : COFI_ERR_NOMEM;
+}
+
+int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_TSX, pend->tsx_offset);
+    pend->tsx = false;
+    event.ip = ip;
+    event.a = pend->intx;
+    event.b = pend->abort;
+    return cofi__emit_event(flow, &event);
+}
+
+/* What stood before a TIP or TIP.PGE applies at its address. */
+int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    if (pend->n && !pend->fup)
+        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    if (pend->paging)
+        COFI_TRY(cofi__show_paging(flow, ip));
+    if (pend->vmcs)
+        COFI_TRY(cofi__show_vmcs(flow, ip));
+    if (pend->mode)
+        COFI_TRY(show_mode(flow, ip));
+    if (pend->tsx)
+        COFI_TRY(cofi__show_tsx(flow, ip));
+    return 0;
+}
+
+/* A PIP or VMCS without a FUP before it: the MOV CR3 or VMPTRLD that comes without a packet in between,
+ * or the far transfer whose TIP follows [PTREF 9.4]. */
+static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct cofi_flow *, uint64_t))
+{
+    struct goal goal = {.classes = classes};
+    struct place place;
+    if (!flow->enabled || flow->lost)
+        return show(flow, COFI_NO_IP);
+    if (flow->async || flow->far)
+        return 0;
+    if (cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+        return 0;
+    uint64_t ip = place.block->pub.insns[place.insn].ip;
+    COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
+    return show(flow, ip);
+}
+
+int cofi__bind_paging(struct cofi_flow *flow)
+{
+    return bind_to(flow, 1u << COFI_CLASS_MOV_CR3, cofi__show_paging);
+}
+
+int cofi__bind_vmcs(struct cofi_flow *flow)
+{
+    return bind_to(flow, 1u << COFI_CLASS_VMPTRLD, cofi__show_vmcs);
+}
+
+/* Keep an event until its address is known; fup: the next FUP tells it. */
+int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup)
+{
+    struct pend *pend = &flow->pend;
+    if (pend->n == PEND_MAX)
+        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    pend->list[pend->n++] = *event;
+    pend->fup |= fup;
+    return 0;
+}

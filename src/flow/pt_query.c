@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT
+ * PT packets -> what they bind to: the address or branch at which each one applies [PTREF 9.4]. */
+#include "flow/walker.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/query.h"
+
+/* Tracing was known to be on by a PSB+ only, and now a packet shows that it is. */
+int cofi__settle(struct cofi_flow *flow)
+{
+    if (!flow->tentative)
+        return 0;
+    flow->tentative = false;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->psb_offset);
+    event.target = flow->ip;
+    return cofi__emit_event(flow, &event);
+}
+
+/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6]. */
+static int end_overflow(struct cofi_flow *flow, uint64_t ip)
+{
+    if (!flow->overflow)
+        return 0;
+    flow->overflow = false;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
+    event.target = ip;
+    event.since = flow->overflow_ticks;
+    COFI_TRY(cofi__emit_event(flow, &event));
+    flow->enabled = ip != COFI_NO_IP;
+    if (flow->enabled)
+        place_set(flow, ip);
+    return 0;
+}
+
+/* Go to ip by direct jumps; it must be reached without a packet. */
+int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
+{
+    struct goal goal = {.by_ip = true, .ip = ip};
+    struct place place;
+    if (flow->ip == ip)
+        return 0;
+    enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
+    if (stop == STOP_INSN)
+        return cofi__walk_take(flow, &place, place.insn);
+    if (stop == STOP_ERROR && flow->code_error == COFI_ERR_NO_CODE)
+        return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to a FUP's address [PTREF 9.5]");
+    return cofi__lose(flow, COFI_ERR_MISMATCH, true, text);
+}
+
+/* ---- branches ---- */
+
+static int resume_at_tip(struct cofi_flow *flow)
+{
+    if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
+        return 0;
+    COFI_TRY(cofi__found(flow));
+    flow->enabled = true;
+    place_set(flow, flow->packet_ip);
+    return cofi__due_at_target(flow, flow->packet_ip);
+}
+
+/* The target of an asynchronous event whose FUP came before. */
+static int end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
+{
+    struct cofi_flow_event event = cofi__event(flow, kind, flow->async_offset);
+    event.ip = flow->async_ip;
+    event.target = flow->packet_ip;
+    flow->async = false;
+    if (flow->pend.n)
+        COFI_TRY(cofi__pend_flush(flow, flow->async_ip));
+    return cofi__emit_event(flow, &event);
+}
+
+static int act_tip(struct cofi_flow *flow)
+{
+    if (flow->lost)
+        return resume_at_tip(flow);
+    if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing */
+        return flow->packet_has_ip ? end_overflow(flow, flow->packet_ip) : 0;
+    if (!flow->enabled)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM TIP Packet]");
+    if (!flow->packet_has_ip)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
+    COFI_TRY(end_async(flow, COFI_FLOW_ASYNC));
+    place_set(flow, flow->packet_ip);
+    return cofi__due_at_target(flow, flow->packet_ip);
+}
+
+static int act_pge(struct cofi_flow *flow)
+{
+    uint64_t ip = flow->packet_ip;
+    if (!flow->packet_has_ip)
+        return flow->lost ? 0 : cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGE without an address");
+    if (flow->lost) {
+        if (!flow->lost_any && !flow->packet_full_ip)
+            return 0;
+        COFI_TRY(cofi__found(flow));
+    } else if (flow->overflow) {
+        COFI_TRY(end_overflow(flow, COFI_NO_IP));
+    } else if (flow->enabled && !flow->tentative) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM TIP.PGE Packet]"));
+        COFI_TRY(cofi__found(flow));
+    }
+    flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
+    COFI_TRY(cofi__code_due(flow, flow->packet_offset));
+    COFI_TRY(cofi__due_at_target(flow, ip));
+    flow->enabled = true;
+    flow->stopped = false;
+    ret_clear(flow);
+    place_set(flow, ip);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->packet_offset);
+    event.target = ip;
+    event.ip = flow->disabled_ip;
+    return cofi__emit_event(flow, &event);
+}
+
+static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t ip)
+{
+    COFI_TRY(cofi__due_at_target(flow, COFI_NO_IP));
+    struct cofi_flow_event event = cofi__event(flow, kind, flow->packet_offset);
+    event.ip = ip;
+    event.target = flow->packet_ip;
+    flow->enabled = false;
+    flow->disabled_ip = ip;
+    ret_clear(flow);
+    return cofi__emit_event(flow, &event);
+}
+
+/* Where a TIP.PGD without a FUP binds [PTREF 9.4]: with an address, to the direct branch that leads
+ * there; with and without, to the next branch that would take an outcome or a TIP. */
+static int act_pgd_sync(struct cofi_flow *flow)
+{
+    struct goal goal = {.by_target = flow->packet_has_ip, .target = flow->packet_ip, .leaving = true};
+    struct place place;
+    bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1;
+    if (cr3_filter || flow->pend.paging)
+        goal.classes = 1u << COFI_CLASS_MOV_CR3;
+    enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
+    if (stop == STOP_ERROR)
+        return cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]");
+    uint64_t ip = place.block->pub.insns[place.insn].ip;
+    COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
+    return disable(flow, COFI_FLOW_DISABLED, ip);
+}
+
+/* [ERR SKD022]: a VM entry that turns tracing off shows a FUP before its TIP.PGD. */
+static bool is_skd022(struct cofi_flow *flow)
+{
+    struct block *b = flow->errata & ERR_SKD022 ? here(flow) : NULL;
+    return b && b->pub.insns[0].cls == COFI_CLASS_VMENTRY;
+}
+
+static int act_pgd(struct cofi_flow *flow)
+{
+    if (flow->lost) {
+        COFI_TRY(cofi__found(flow));
+        flow->disabled_ip = COFI_NO_IP;
+        return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
+    }
+    if (flow->overflow) /* [ERR APL11] */
+        return end_overflow(flow, COFI_NO_IP);
+    if (!flow->enabled)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM TIP.PGD Packet]");
+    if (!flow->async)
+        return act_pgd_sync(flow);
+    flow->async = false;
+    if (is_skd022(flow))
+        return act_pgd_sync(flow);
+    if (flow->pend.n)
+        COFI_TRY(cofi__pend_flush(flow, flow->async_ip));
+    return disable(flow, COFI_FLOW_ASYNC_DISABLED, flow->async_ip);
+}
+
+/* ---- FUP: an address for what stands before it, or the start of an asynchronous event ---- */
+
+static int fup_bound(struct cofi_flow *flow)
+{
+    if (flow->enabled && !flow->lost && !flow->async)
+        COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
+    COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
+    if (flow->pend.tsx && !flow->pend.abort)
+        COFI_TRY(cofi__show_tsx(flow, flow->packet_ip));
+    if (flow->pend.mode)
+        return cofi__due_at_target(flow, flow->packet_ip);
+    return 0;
+}
+
+static int act_fup(struct cofi_flow *flow)
+{
+    if (flow->overflow) {
+        bool was_off = !flow->enabled;
+        if (was_off && flow->errata & ERR_APL12)
+            return 0;
+        return flow->packet_has_ip ? end_overflow(flow, flow->packet_ip) : 0;
+    }
+    bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;
+    if (bound)
+        return fup_bound(flow);
+    if (flow->lost)
+        return 0;
+    if (!flow->enabled) {
+        if (flow->errata & ERR_APL12)
+            return 0;
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM FUP Packet]"));
+        return cofi__found(flow);
+    }
+    if (flow->async)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
+    if (!flow->packet_has_ip)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP without an address [SDM FUP Packet]");
+    COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "an asynchronous event's address is not reached [PTREF 9.5]"));
+    if (flow->lost)
+        return 0;
+    flow->async = true;
+    flow->async_ip = flow->packet_ip;
+    flow->async_offset = flow->packet_offset;
+    return 0;
+}
+
+/* ---- state ---- */
+
+static int act_pip(struct cofi_flow *flow)
+{
+    flow->pend.paging = true;
+    flow->pend.cr3 = flow->packet.pip.cr3;
+    flow->pend.nr = flow->packet.pip.nr;
+    flow->pend.paging_offset = flow->packet_offset;
+    return flow->in_psb ? 0 : cofi__bind_paging(flow);
+}
+
+static int act_vmcs(struct cofi_flow *flow)
+{
+    flow->pend.vmcs = true;
+    flow->pend.vmcs_base = flow->packet.vmcs.base;
+    flow->pend.vmcs_offset = flow->packet_offset;
+    return flow->in_psb ? 0 : cofi__bind_vmcs(flow);
+}
+
+static int act_mode_exec(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    if (p->mode_exec.csl && p->mode_exec.csd)
+        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "MODE.Exec with CS.L and CS.D [SDM MODE.Exec Packet]");
+    flow->pend.mode = true;
+    flow->pend.mode_bits = p->mode_exec.csl ? 64 : p->mode_exec.csd ? 32 : 16;
+    flow->pend.iflag = p->mode_exec.iflag;
+    flow->pend.mode_offset = flow->packet_offset;
+    return 0;
+}
+
+static int act_mode_tsx(struct cofi_flow *flow)
+{
+    flow->pend.tsx = true;
+    flow->pend.intx = flow->packet.mode_tsx.intx;
+    flow->pend.abort = flow->packet.mode_tsx.abort;
+    flow->pend.tsx_offset = flow->packet_offset;
+    if (flow->in_psb || (flow->enabled && !flow->lost))
+        return 0;
+    return cofi__show_tsx(flow, COFI_NO_IP);
+}
+
+/* Packets are lost [PTREF 9.6]. Outcomes and address before it were used up. */
+static int act_ovf(struct cofi_flow *flow)
+{
+    flow->in_psb = false;
+    if (flow->lost)
+        COFI_TRY(cofi__found(flow));
+    COFI_TRY(cofi__settle(flow));
+    COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    flow->pend.tsx = flow->pend.mode = false;
+    flow->async = flow->tip_due = false;
+    flow->overflow = true;
+    flow->overflow_offset = flow->packet_offset;
+    flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
+    flow->last_ip = 0;
+    ret_clear(flow);
+    cofi__clock_break(&flow->clock);
+    return 0;
+}
+
+static int act_tracestop(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
+    event.ip = flow->enabled ? flow->ip : flow->disabled_ip;
+    flow->enabled = false;
+    return cofi__emit_event(flow, &event);
+}
+
+/* ---- PSB+ ---- */
+
+static int act_psb(struct cofi_flow *flow)
+{
+    flow->last_ip = 0;
+    flow->in_psb = true;
+    flow->psb_has_ip = false;
+    flow->psb_offset = flow->packet_offset;
+    flow->async = false;
+    if (flow->errata & ERR_SKL168)
+        flow->clock.skip_mtc = true;
+    if (flow->pend.n)
+        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    flow->pend.mode = flow->pend.paging = flow->pend.vmcs = flow->pend.tsx = false;
+    return 0;
+}
+
+/* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
+static int psb_position(struct cofi_flow *flow)
+{
+    if (flow->overflow && !flow->psb_has_ip)
+        return 0;
+    if (flow->lost || flow->overflow || !flow->synced) {
+        COFI_TRY(cofi__found(flow));
+        if (flow->overflow)
+            return end_overflow(flow, flow->psb_ip);
+        flow->enabled = flow->tentative = flow->psb_has_ip;
+    } else if (flow->enabled && flow->psb_has_ip) {
+        COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
+        if (flow->lost)
+            COFI_TRY(cofi__found(flow));
+    } else if (flow->enabled != flow->psb_has_ip) {
+        if (flow->enabled) {
+            COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));
+            COFI_TRY(cofi__found(flow));
+        }
+        flow->enabled = flow->tentative = flow->psb_has_ip;
+    }
+    if (flow->psb_has_ip)
+        place_set(flow, flow->psb_ip);
+    return 0;
+}
+
+static int act_psbend(struct cofi_flow *flow)
+{
+    struct pend *pend = &flow->pend;
+    if (!flow->in_psb)
+        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "PSBEND without PSB [SDM PSBEND Packet]");
+    flow->in_psb = false;
+    COFI_TRY(psb_position(flow));
+    ret_clear(flow);
+    flow->synced = true;
+    COFI_TRY(cofi__code_due(flow, flow->psb_offset));
+    pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
+    pend->vmcs &= pend->vmcs_base != flow->vmcs;
+    pend->tsx &= pend->intx != flow->in_tx;
+    flow->in_tx = pend->tsx ? pend->intx : flow->in_tx;
+    COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
+    event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;
+    return cofi__emit_event(flow, &event);
+}
+
+/* In PSB+ only status packets are allowed [PTREF 5.11]. */
+static int in_psb(struct cofi_flow *flow)
+{
+    switch (flow->packet.kind) {
+    case COFI_PT_FUP:
+        flow->psb_has_ip = flow->packet_has_ip;
+        flow->psb_ip = flow->packet_ip;
+        return 1;
+    case COFI_PT_PSB: case COFI_PT_PSBEND: case COFI_PT_OVF: case COFI_PT_PIP: case COFI_PT_VMCS:
+    case COFI_PT_MODE_EXEC: case COFI_PT_MODE_TSX: case COFI_PT_TSC: case COFI_PT_CBR:
+        return 0;
+    }
+    flow->in_psb = false;
+    COFI_TRY(cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "a packet that PSB+ must not hold [PTREF 5.11]"));
+    return 1;
+}
+
+/* ---- time, and packets that only inform ---- */
+
+static int act_tsc(struct cofi_flow *flow)
+{
+    cofi__clock_packet(&flow->clock, &flow->packet);
+    return flow->in_psb ? 0 : cofi__code_due(flow, flow->packet_offset);
+}
+
+static int act_cbr(struct cofi_flow *flow)
+{
+    bool same = flow->cbr == flow->packet.cbr.ratio;
+    cofi__clock_packet(&flow->clock, &flow->packet);
+    if (same)
+        return 0;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CBR, flow->packet_offset);
+    flow->cbr = event.a = flow->packet.cbr.ratio;
+    return cofi__emit_event(flow, &event);
+}
+
+/* A PTW without FUP belongs to the next PTWRITE [PTREF 9.4]. */
+static int act_ptw(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PTWRITE, flow->packet_offset);
+    event.value = p->ptw.payload;
+    event.a = p->ptw.wide ? 8 : 4;
+    if (p->ptw.ip)
+        return cofi__pend_add(flow, &event, true);
+    struct goal goal = {.classes = 1u << COFI_CLASS_PTWRITE};
+    struct place place;
+    if (flow->enabled && !flow->lost && cofi__walk_find(flow, &goal, &place) == STOP_INSN) {
+        event.ip = place.block->pub.insns[place.insn].ip;
+        COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
+    }
+    return cofi__emit_event(flow, &event);
+}
+
+static int inform(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c)
+{
+    struct cofi_flow_event event = cofi__event(flow, kind, flow->packet_offset);
+    event.a = a;
+    event.b = b;
+    event.c = c;
+    return cofi__emit_event(flow, &event);
+}
+
+/* MWAIT shares the FUP of the EXSTOP that follows [PTREF 5.7]. */
+static int act_mwait(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MWAIT, flow->packet_offset);
+    event.a = flow->packet.mwait.hints;
+    event.b = flow->packet.mwait.ext;
+    return cofi__pend_add(flow, &event, true);
+}
+
+static int act_exstop(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EXSTOP, flow->packet_offset);
+    if (flow->packet.exstop.ip)
+        return cofi__pend_add(flow, &event, true);
+    return cofi__emit_event(flow, &event);
+}
+
+static int act_pwre(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRE, flow->packet_offset);
+    event.a = p->pwre.state;
+    event.b = p->pwre.sub;
+    event.c = p->pwre.hw;
+    return flow->pend.n ? cofi__pend_add(flow, &event, flow->pend.fup) : cofi__emit_event(flow, &event);
+}
+
+static int act_pwrx(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    return inform(flow, COFI_FLOW_PWRX, p->pwrx.last, p->pwrx.deepest, p->pwrx.wake);
+}
+
+/* [PTREF 5.8]: types that stand alone when no IP follows; the others bind to the FUP or branch to come. */
+static bool cfe_alone(uint8_t type)
+{
+    return type == 0x0a || type > 0x0f || type == 0x00 || type == 0x0b;
+}
+
+static int act_cfe(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CFE, flow->packet_offset);
+    event.a = p->cfe.type;
+    event.b = p->cfe.vector;
+    event.c = p->cfe.ip;
+    COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
+    if (p->cfe.ip || (flow->enabled && !cfe_alone(p->cfe.type)))
+        return 0;
+    return cofi__pend_flush(flow, COFI_NO_IP);
+}
+
+static int act_evd(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EVD, flow->packet_offset);
+    event.a = flow->packet.evd.type;
+    event.value = flow->packet.evd.payload;
+    return cofi__pend_add(flow, &event, false);
+}
+
+static int act_bbp(struct cofi_flow *flow)
+{
+    return inform(flow, COFI_FLOW_BBP, flow->packet.bbp.type, flow->packet.bbp.sz, 0);
+}
+
+static int act_bip(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_BIP, flow->packet_offset);
+    event.a = flow->packet.bip.id;
+    event.value = flow->packet.bip.payload;
+    return cofi__emit_event(flow, &event);
+}
+
+static int act_bep(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_BEP, flow->packet_offset);
+    return flow->packet.bep.ip ? cofi__pend_add(flow, &event, true) : cofi__emit_event(flow, &event);
+}
+
+static int act_trig(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_TRIG, flow->packet_offset);
+    event.a = p->trig.trbv;
+    event.b = p->trig.icntv;
+    event.c = p->trig.mult;
+    event.value = p->trig.icnt;
+    return p->trig.ip ? cofi__pend_add(flow, &event, true) : cofi__emit_event(flow, &event);
+}
+
+static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
+    [COFI_PT_TIP] = act_tip, [COFI_PT_TIP_PGE] = act_pge, [COFI_PT_TIP_PGD] = act_pgd,
+    [COFI_PT_FUP] = act_fup, [COFI_PT_PIP] = act_pip, [COFI_PT_MODE_EXEC] = act_mode_exec,
+    [COFI_PT_MODE_TSX] = act_mode_tsx, [COFI_PT_TRACESTOP] = act_tracestop, [COFI_PT_CBR] = act_cbr,
+    [COFI_PT_TSC] = act_tsc, [COFI_PT_VMCS] = act_vmcs, [COFI_PT_OVF] = act_ovf,
+    [COFI_PT_PSB] = act_psb, [COFI_PT_PSBEND] = act_psbend, [COFI_PT_PTW] = act_ptw,
+    [COFI_PT_EXSTOP] = act_exstop, [COFI_PT_MWAIT] = act_mwait, [COFI_PT_PWRE] = act_pwre,
+    [COFI_PT_PWRX] = act_pwrx, [COFI_PT_CFE] = act_cfe, [COFI_PT_EVD] = act_evd,
+    [COFI_PT_BBP] = act_bbp, [COFI_PT_BIP] = act_bip, [COFI_PT_BEP] = act_bep,
+    [COFI_PT_TRIG] = act_trig,
+};
+
+/* Packets after which tracing is surely on or off, so that a PSB+'s word is settled. */
+static bool settles(uint8_t kind)
+{
+    return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_PTW;
+}
+
+/* Act on flow->packet. All that was pending before it is used up. */
+int cofi__pt_act(struct cofi_flow *flow)
+{
+    flow->has_packet = false;
+    if (flow->in_psb) {
+        int done = in_psb(flow);
+        if (done)
+            return done < 0 ? done : 0;
+    }
+    if (flow->tentative && settles(flow->packet.kind))
+        COFI_TRY(cofi__settle(flow));
+    return acts[flow->packet.kind] ? acts[flow->packet.kind](flow) : 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * What both query layers share. */
+#ifndef COFI_FLOW_QUERY_H
+#define COFI_FLOW_QUERY_H
+
+#include "flow/walker.h"
+
+int cofi__settle(struct cofi_flow *flow);
+int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text);
+int cofi__show_paging(struct cofi_flow *flow, uint64_t ip);
+int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);
+int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);
+int cofi__bind_vmcs(struct cofi_flow *flow);
+int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
+/* The time as of the packet is known and may bring other code. */
+int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
+
+#endif

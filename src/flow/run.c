@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT
+ * Block + branch outcomes -> the blocks they lead through, looked up whole. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* What is being made: the run in flow->build and what it still has to use up. */
+struct making {
+    struct run *run;
+    struct block *b;             /* the block that comes next */
+    struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
+    unsigned calls;
+    unsigned k;                  /* outcomes it may use */
+    unsigned sure;               /* blocks up to the last outcome used */
+    uint64_t bits;
+    int status;                  /* why it ended before it should, 0 if it did not */
+    const char *why;
+    uint64_t ip;                 /* where */
+};
+
+static bool next_bit(struct making *m)
+{
+    bool bit = m->bits >> (m->k - 1 - m->run->n) & 1;
+    m->run->n++;
+    m->sure = m->run->blocks;
+    return bit;
+}
+
+static bool stop(struct making *m, int status, const char *why)
+{
+    m->status = status;
+    m->why = why;
+    m->ip = m->b ? m->b->pub.ip : m->ip;
+    return false;
+}
+
+/* Go on at `to`, which lies at ip; null: no code there. False ends the run. */
+static bool go(struct cofi_flow *flow, struct making *m, struct block *to, uint64_t ip)
+{
+    m->b = to;
+    m->ip = ip;
+    if (!to)
+        return stop(m, flow->code_error, "no code where execution goes [PTREF 9.5]");
+    if (m->run->blocks >= RUN_BLOCKS || (m->run->n == m->k && !m->run->tip)) {
+        m->run->kind = RUN_AT;
+        m->run->exit = to;
+        return false;
+    }
+    return true;
+}
+
+static void append(struct making *m)
+{
+    m->run->list[m->run->blocks++] = m->b;
+    m->run->insns += m->b->pub.n;
+}
+
+static void push_local(struct cofi_flow *flow, struct making *m)
+{
+    if (!block_pushes(m->b))
+        return;
+    if (flow->config.gen == COFI_RTIT)
+        m->calls = 0;
+    m->local[m->calls++] = m->b;
+    if (m->calls > m->run->peak)
+        m->run->peak = (uint8_t)m->calls;
+}
+
+static bool on_jcc(struct cofi_flow *flow, struct making *m)
+{
+    if (m->run->n == m->k)
+        return stop(m, COFI_ERR_MISMATCH, "a TIP where a conditional branch needs an outcome [PTREF 9.5]");
+    struct block *b = m->b;
+    append(m);
+    return next_bit(m) ? go(flow, m, block_taken(flow, b), b->pub.target)
+                       : go(flow, m, block_fall(flow, b), b->pub.end);
+}
+
+/* A direct jump or call, or a block that just goes on. A call that fills the local stack ends the run. */
+static bool on_direct(struct cofi_flow *flow, struct making *m)
+{
+    struct block *b = m->b;
+    append(m);
+    if (b->pub.cls == COFI_CLASS_OTHER)
+        return go(flow, m, block_fall(flow, b), b->pub.end);
+    push_local(flow, m);
+    if (!go(flow, m, block_taken(flow, b), b->pub.target))
+        return false;
+    if (m->calls < RUN_CALLS)
+        return true;
+    m->run->kind = RUN_AT;
+    m->run->exit = m->b;
+    return false;
+}
+
+static bool on_tip(struct cofi_flow *flow, struct making *m)
+{
+    struct run *run = m->run;
+    bool pt_ret = m->b->pub.cls == COFI_CLASS_RET && flow->config.gen == COFI_PT;
+    append(m);
+    if (m->b->pub.cls == COFI_CLASS_CALL_IND) {
+        if (m->calls == RUN_CALLS)
+            return stop(m, COFI_ERR_MISMATCH, "calls nest without end");
+        push_local(flow, m);
+    }
+    if (pt_ret && m->calls)
+        m->calls--;
+    else if (pt_ret)
+        run->pops = true;
+    run->kind = RUN_TIP;
+    return false;
+}
+
+/* [PTREF 7.3]: with outcomes pending a RET is compressed, and its outcome must be 1. */
+static bool on_ret(struct cofi_flow *flow, struct making *m)
+{
+    if (m->run->n == m->k)
+        return on_tip(flow, m);
+    if (flow->dis_retc)
+        return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM RET Compression]");
+    if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
+        return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM RET Compression]");
+    append(m);
+    next_bit(m);
+    if (!m->calls) {
+        m->run->pops = true;
+        m->run->kind = RUN_RET;
+        return false;
+    }
+    struct block *site = m->local[m->calls - 1];
+    if (flow->config.gen == COFI_PT)
+        m->calls--;
+    return go(flow, m, block_fall(flow, site), site->pub.end);
+}
+
+static bool one_block(struct cofi_flow *flow, struct making *m)
+{
+    uint8_t cls = m->b->pub.cls;
+    if (cls == COFI_CLASS_JCC)
+        return on_jcc(flow, m);
+    if (cls == COFI_CLASS_RET)
+        return on_ret(flow, m);
+    if (takes_tip(cls))
+        return on_tip(flow, m);
+    return on_direct(flow, m);
+}
+
+/* Make the run from entry by k outcomes, and a TIP if tip is set. Ends early at what only execution can
+ * tell. flow->build holds it. */
+static void make(struct cofi_flow *flow, struct making *m, struct block *entry, uint64_t bits, unsigned k, bool tip)
+{
+    struct run *run = flow->build;
+    memset(run, 0, sizeof *run);
+    run->entry = entry;
+    run->tip = tip;
+    run->epoch = flow->epoch;
+    *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits};
+    while (one_block(flow, m)) {
+    }
+    run->bits = run->n ? bits >> (k - run->n) : 0;
+    run->calls = (uint8_t)m->calls;
+    for (unsigned i = 0; i < m->calls; i++)
+        run->list[run->blocks + i] = m->local[i];
+    if (run->n < k)
+        run->tip = false;
+}
+
+static uint64_t key_of(const struct block *entry, uint64_t bits, unsigned k, bool tip)
+{
+    uint64_t x = ((uint64_t)(uintptr_t)entry >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    x ^= (bits | UINT64_C(1) << k) * UINT64_C(0xc2b2ae3d27d4eb4f) + tip;
+    x ^= x >> 32;
+    return x * UINT64_C(0xff51afd7ed558ccd) | 1;
+}
+
+static bool runs_grow(struct cofi_flow *flow)
+{
+    size_t old = flow->runs_size, size = old ? old * 2 : 1 << 12;
+    struct run_slot *slots = calloc(size, sizeof *slots), *was = flow->runs;
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < old; i++) {
+        if (!was[i].key)
+            continue;
+        size_t s = (was[i].key >> 20) & (size - 1);
+        while (slots[s].key)
+            s = (s + 1) & (size - 1);
+        slots[s] = was[i];
+    }
+    free(was);
+    flow->runs = slots;
+    flow->runs_size = size;
+    return true;
+}
+
+/* Keep a copy of flow->build under the key; null: no memory (not kept). */
+static struct run *keep(struct cofi_flow *flow, uint64_t key)
+{
+    if (flow->runs_n * 2 >= flow->runs_size && !runs_grow(flow))
+        return NULL;
+    const struct run *made = flow->build;
+    size_t size = sizeof *made + (made->blocks + made->calls) * sizeof made->list[0];
+    struct run *run = cofi__arena_take(&flow->runs_arena, size);
+    if (!run)
+        return NULL;
+    memcpy(run, made, size);
+    run->older = flow->youngest;
+    flow->youngest = run;
+    size_t s = (key >> 20) & (flow->runs_size - 1);
+    while (flow->runs[s].key && flow->runs[s].key != key)
+        s = (s + 1) & (flow->runs_size - 1);
+    flow->runs_n += !flow->runs[s].key;
+    flow->runs[s] = (struct run_slot){key, run};
+    return run;
+}
+
+/* Are its blocks still what memory holds? Asked only when some block died since the last time. */
+static bool is_whole(struct cofi_flow *flow, struct run *run)
+{
+    for (unsigned i = 0; i < run->blocks; i++)
+        if (run->list[i]->dead)
+            return false;
+    if (run->exit && run->exit->dead) {
+        if (run->kind == RUN_AT)
+            return false;
+        run->exit = NULL;
+    }
+    run->epoch = flow->epoch;
+    return true;
+}
+
+static inline bool fits(struct cofi_flow *flow, struct run *run, const struct block *entry, bool tip)
+{
+    if (run->entry != entry || run->n > flow->n)
+        return false;
+    if (run->n && ((flow->bits >> (flow->n - run->n)) ^ run->bits) << (64 - run->n))
+        return false;
+    if (run->tip && !(tip && run->n == flow->n))
+        return false;
+    return run->epoch == flow->epoch || is_whole(flow, run);
+}
+
+static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct block *entry, bool tip)
+{
+    if (!flow->runs_size)
+        return NULL;
+    for (size_t s = (key >> 20) & (flow->runs_size - 1); flow->runs[s].key; s = (s + 1) & (flow->runs_size - 1))
+        if (flow->runs[s].key == key && fits(flow, flow->runs[s].run, entry, tip))
+            return flow->runs[s].run;
+    return NULL;
+}
+
+/* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
+static struct run *next_run(struct cofi_flow *flow, struct making *m, struct block *cur, bool want_tip)
+{
+    unsigned k = flow->n < RUN_BITS ? flow->n : RUN_BITS;
+    bool tip = want_tip && k == flow->n;
+    uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
+    uint64_t key = key_of(cur, bits, k, tip);
+    m->status = 0;
+    struct run *run = look_up(flow, key, cur, tip);
+    if (!run) {
+        flow->stats.run_misses++;
+        make(flow, m, cur, bits, k, tip);
+        run = m->status ? NULL : keep(flow, key);
+    }
+    if (flow->last_run)
+        flow->last_run->next = run;
+    return run ? run : flow->build;
+}
+
+/* ---- doing it ---- */
+
+static void emit(struct cofi_flow *flow, struct run *run)
+{
+    flow->stats.insns += run->insns;
+    flow->stats.blocks += run->blocks;
+    struct cofi_flow_batch *batch = flow->batch;
+    if (flow->counting) {
+        run->count++;
+        if (flow->prev_hash)
+            cofi__edge(flow, edge_index(flow->prev_hash, run->list[0]->hash), 1);
+        flow->prev_hash = run->list[run->blocks - 1]->hash;
+        return;
+    }
+    if (flow->spill_n || batch->blocks_n + run->blocks > batch->blocks_max) {
+        flow->stats.insns -= run->insns;
+        flow->stats.blocks -= run->blocks;
+        for (unsigned i = 0; i < run->blocks; i++)
+            cofi__emit_block(flow, run->list[i]);
+        return;
+    }
+    const struct cofi_flow_block **out = batch->blocks + batch->blocks_n;
+    for (unsigned i = 0; i < run->blocks; i++)
+        out[i] = &run->list[i]->pub;
+    if (batch->times) {
+        uint64_t ticks = cofi__clock_ticks(&flow->clock);
+        for (unsigned i = 0; i < run->blocks; i++)
+            batch->times[batch->blocks_n + i] = ticks;
+    }
+    batch->blocks_n += run->blocks;
+}
+
+static void stack(struct cofi_flow *flow, const struct run *run)
+{
+    if (flow->config.gen == COFI_PT && flow->ret_n + run->peak > RET_DEPTH)
+        flow->ret_n = RET_DEPTH - run->peak;
+    for (unsigned i = 0; i < run->calls; i++)
+        ret_push(flow, run->list[run->blocks + i]);
+}
+
+static int return_to(struct cofi_flow *flow)
+{
+    if (!flow->ret_n) {
+        place_set(flow, COFI_NO_IP);
+        return cofi__lose(flow, COFI_ERR_BAD_RETC, false,
+                          "a compressed RET without a CALL before it [SDM RET Compression]");
+    }
+    struct ret_entry *entry = &flow->ret[flow->ret_top];
+    flow->ip = entry->ip;
+    if (!entry->site || entry->site->dead)
+        flow->cur = NULL;
+    else
+        flow->cur = block_fall(flow, entry->site);
+    ret_pop(flow);
+    return 0;
+}
+
+/* The TIP in flow->packet is the target of the branch that ran last. */
+static int take_tip(struct cofi_flow *flow, struct run *run)
+{
+    uint64_t ip = flow->packet_ip;
+    flow->tip_due = false;
+    flow->has_packet = false;
+    flow->stats.tips++;
+    if (!flow->packet_has_ip) {
+        place_set(flow, COFI_NO_IP);
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
+    }
+    if (flow->pend.n || flow->pend.mode || flow->pend.paging || flow->pend.vmcs) {
+        place_set(flow, ip);
+        return cofi__due_at_target(flow, ip);
+    }
+    flow->ip = ip;
+    if (run && run->exit && run->exit->pub.ip == ip && !run->exit->dead) {
+        flow->cur = run->exit;
+        return 0;
+    }
+    flow->cur = cofi__block_at(flow, ip);
+    if (run)
+        run->exit = flow->cur;
+    return 0;
+}
+
+static bool packet_is_tip(const struct cofi_flow *flow)
+{
+    return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
+}
+
+/* After a run that ends with a branch for a TIP. Its TIP may stand behind outcomes that were not read
+ * yet, or be deferred until after some that were [SDM Deferred TIPs]. */
+static int at_tip(struct cofi_flow *flow, struct run *run)
+{
+    if (packet_is_tip(flow) && flow->n <= flow->tail)
+        return take_tip(flow, run);
+    flow->cur = NULL;
+    flow->ip = COFI_NO_IP;
+    flow->tip_due = true;
+    return 0;
+}
+
+static int execute(struct cofi_flow *flow, struct run *run)
+{
+    if (run->blocks)
+        emit(flow, run);
+    flow->n -= run->n;
+    stack(flow, run);
+    if (run->blocks) {
+        const struct block *last = run->list[run->blocks - 1];
+        flow->last_end = last->pub.cls == COFI_CLASS_OTHER ? 0 : last->pub.end;
+    }
+    if (run->kind == RUN_AT) {
+        flow->ip = run->exit->pub.ip;
+        flow->cur = run->exit;
+        return 0;
+    }
+    if (run->kind == RUN_RET)
+        return return_to(flow);
+    if (run->pops)
+        ret_pop(flow);
+    return at_tip(flow, run);
+}
+
+/* Blocks are gone through without a packet: is it a loop? Marks a block at each power of two. */
+static bool endless(struct cofi_flow *flow, struct block *cur)
+{
+    if (cur == flow->idle_mark)
+        return true;
+    if (!(flow->idle & (flow->idle - 1)))
+        flow->idle_mark = cur;
+    flow->idle++;
+    return false;
+}
+
+/* The run ends where the code or the trace does not allow to go on. */
+static int broken(struct cofi_flow *flow, struct making *m)
+{
+    struct run *run = flow->build;
+    unsigned known = m->status == COFI_ERR_NO_CODE ? run->blocks : m->sure;
+    for (unsigned i = 0; i < known; i++)
+        COFI_TRY(cofi__emit_block(flow, run->list[i]));
+    flow->n -= run->n;
+    place_set(flow, m->ip);
+    return cofi__lose(flow, m->status, m->status == COFI_ERR_NO_CODE || m->status == COFI_ERR_BAD_INSN, m->why);
+}
+
+/* Use up the pending outcomes and, with want_tip, the TIP that follows them. Ends early when the batch
+ * is full. */
+int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
+{
+    struct making m;
+    while (flow->n || want_tip) {
+        if (flow->batch && flow->batch->blocks_n + RUN_BLOCKS > flow->batch->blocks_max)
+            return 0;
+        struct block *cur = here(flow);
+        if (!cur)
+            return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+        struct run *run = flow->last_run ? flow->last_run->next : NULL;
+        if (!run || !fits(flow, run, cur, want_tip))
+            run = next_run(flow, &m, cur, want_tip);
+        if (run == flow->build && m.status)
+            return broken(flow, &m);
+        flow->last_run = run == flow->build ? NULL : run;
+        if (run->n || run->kind == RUN_TIP) {
+            flow->idle = 0;
+            flow->idle_mark = NULL;
+        } else if (endless(flow, cur)) {
+            return cofi__lose(flow, COFI_ERR_MISMATCH, false, "an endless loop without a packet [PTREF 9.5]");
+        }
+        flow->stats.tnt_bits += run->n;
+        COFI_TRY(execute(flow, run));
+        if (run->kind == RUN_TIP || flow->lost)
+            return 0;
+    }
+    return 0;
+}
+
+/* A TIP for the branch at the end of the block before. */
+int cofi__run_due_tip(struct cofi_flow *flow)
+{
+    if (!packet_is_tip(flow) || flow->n > flow->tail)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "no TIP for an indirect branch [PTREF 9.5]");
+    return take_tip(flow, NULL);
+}
+
+/* ---- coverage: what runs were counted for, spread over their blocks and edges ---- */
+
+void cofi__run_count_all(struct cofi_flow *flow)
+{
+    for (struct run *run = flow->youngest; run; run = run->older) {
+        if (!run->count)
+            continue;
+        for (unsigned i = 0; i < run->blocks; i++) {
+            run->list[i]->count += run->count;
+            if (i)
+                cofi__edge(flow, edge_index(run->list[i - 1]->hash, run->list[i]->hash), run->count);
+        }
+        run->count = 0;
+    }
+    struct cofi_flow_coverage *coverage = flow->coverage;
+    for (size_t i = 0; i < flow->all_n; i++) {
+        struct block *b = flow->all[i];
+        if (b->count && coverage->block)
+            coverage->block(coverage->opaque, &b->pub, b->count);
+        b->count = 0;
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * From the position to an address, or to the next branch that a packet decides: no packet is used. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+static bool path_add(struct cofi_flow *flow, struct block *b)
+{
+    if (flow->path_n == flow->path_max) {
+        size_t max = flow->path_max ? flow->path_max * 2 : 256;
+        struct block **path = realloc(flow->path, max * sizeof(struct block *));
+        if (!path) {
+            flow->status = COFI_ERR_NOMEM;
+            return false;
+        }
+        flow->path = path;
+        flow->path_max = max;
+    }
+    flow->path[flow->path_n++] = b;
+    return true;
+}
+
+/* Index of the first instruction of the block that the goal names; n if none. */
+static uint32_t goal_insn(const struct goal *goal, const struct block *b)
+{
+    if (goal->by_ip && !goal->classes && (goal->ip < b->pub.ip || goal->ip >= b->pub.end) &&
+        b->pub.end > b->pub.ip)
+        return b->pub.n;
+    for (uint32_t i = 0; i < b->pub.n; i++) {
+        if (goal->by_ip && b->pub.insns[i].ip == goal->ip)
+            return i;
+        if (goal->classes >> b->pub.insns[i].cls & 1)
+            return i;
+    }
+    return b->pub.n;
+}
+
+/* FUP.FAR and FUP.PGD of an instruction carry the address behind it; with many prefixes, one inside of it
+ * [RTIT Table 1], [ERR E1]. */
+static bool goal_end(const struct cofi_flow *flow, const struct goal *goal, const struct block *b)
+{
+    uint64_t last = b->pub.insns[b->pub.n - 1].ip;
+    if (is_far_class(b->pub.cls))
+        return goal->end_ip > last && goal->end_ip <= b->pub.end;
+    if (b->pub.cls == COFI_CLASS_JMP || b->pub.cls == COFI_CLASS_CALL)
+        return goal->leaving && goal->end_ip == b->pub.end && !cofi__in_ranges(flow, b->pub.target);
+    return false;
+}
+
+static bool goal_branch(const struct cofi_flow *flow, const struct goal *goal, const struct block *b)
+{
+    uint8_t cls = b->pub.cls;
+    if (goal->by_end)
+        return goal_end(flow, goal, b);
+    if (cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL) {
+        if (goal->by_target && b->pub.target == goal->target)
+            return true;
+        return goal->leaving && flow->config.ranges_known && !cofi__in_ranges(flow, b->pub.target);
+    }
+    return false;
+}
+
+/* Inside the ranges that filter, as far as they are known [SDM Filtering by IP], [RTIT 3.3.5]. */
+bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip)
+{
+    const struct cofi_flow_config *c = &flow->config;
+    bool any = false;
+    if (!c->ranges_known)
+        return false;
+    if (c->gen == COFI_RTIT) {
+        unsigned id = c->events & 7;
+        for (unsigned i = 0; i < 2; i++)
+            if ((id == i || id == 2) && ip >= c->range_base[i] && ip < c->range_limit[i])
+                return true;
+        return id == 7;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if ((c->ctl >> (32 + 4 * i) & 15) != 1)
+            continue;
+        any = true;
+        if (ip >= c->range_base[i] && ip <= c->range_limit[i])
+            return true;
+    }
+    return !any;
+}
+
+static struct block *onward(struct cofi_flow *flow, struct block *b)
+{
+    if (b->pub.cls == COFI_CLASS_OTHER)
+        return block_fall(flow, b);
+    return block_taken(flow, b);
+}
+
+static bool is_direct(uint8_t cls)
+{
+    return cls == COFI_CLASS_OTHER || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL;
+}
+
+enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place)
+{
+    struct block *b = here(flow), *mark = NULL;
+    flow->path_n = 0;
+    for (size_t steps = 1; b; steps++) {
+        uint32_t i = goal_insn(goal, b);
+        *place = (struct place){b, i};
+        if (i < b->pub.n && !(goal->by_end && goal_branch(flow, goal, b) && i == b->pub.n))
+            return STOP_INSN;
+        if (goal_branch(flow, goal, b) || !is_direct(b->pub.cls)) {
+            place->insn = b->pub.n - 1;
+            return STOP_BRANCH;
+        }
+        if (b == mark)
+            break; /* an endless loop [PTREF 9.5] */
+        if (!(steps & (steps - 1)))
+            mark = b;
+        if (!path_add(flow, b))
+            break;
+        b = onward(flow, b);
+    }
+    if (b)
+        flow->code_error = COFI_ERR_MISMATCH;
+    return STOP_ERROR;
+}
+
+static void push_if_call(struct cofi_flow *flow, struct block *b)
+{
+    if (block_pushes(b))
+        ret_push(flow, b);
+}
+
+int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n)
+{
+    for (size_t i = 0; i < flow->path_n; i++) {
+        COFI_TRY(cofi__emit_block(flow, flow->path[i]));
+        push_if_call(flow, flow->path[i]);
+    }
+    struct block *b = place->block;
+    flow->path_n = 0;
+    flow->last_run = NULL;
+    if (!n) {
+        stand(flow, b);
+        return 0;
+    }
+    COFI_TRY(cofi__emit_block(flow, cofi__block_cut(flow, b, n)));
+    flow->last_end = 0;
+    if (n < b->pub.n) {
+        place_set(flow, b->pub.insns[n].ip);
+        return 0;
+    }
+    push_if_call(flow, b);
+    flow->last_end = b->pub.cls == COFI_CLASS_OTHER ? 0 : b->pub.end;
+    place_set(flow, is_direct(b->pub.cls) && b->pub.cls != COFI_CLASS_OTHER ? b->pub.target : b->pub.end);
+    return 0;
+}

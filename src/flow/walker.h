@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ * The walker's state: bytes, pending packets, position, caches, output. */
+#ifndef COFI_FLOW_WALKER_H
+#define COFI_FLOW_WALKER_H
+
+#include <cofi/flow.h>
+#include <cofi/insn.h>
+
+#include "time/clock.h"
+
+/* ---- code, decoded once ---- */
+
+struct block {
+    struct cofi_flow_block pub; /* first: the caller's pointer is this block's */
+    struct block *taken;        /* where a direct branch leads, once known */
+    struct block *fall;         /* the block behind this one, once known */
+    struct block *page_next;    /* others that start in the same page bucket */
+    uint64_t hash;              /* of the address, for edges */
+    uint64_t count;             /* coverage: visits outside of runs */
+    uint32_t cut;               /* 0, or: only the first `cut` instructions of a longer block */
+    uint32_t space;
+    bool dead;                  /* its bytes changed */
+};
+
+enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024 };
+
+struct chunk;
+/* Memory that is freed all at once. */
+struct arena {
+    struct chunk *chunks;
+    uint8_t *at, *end;
+    size_t bytes;
+};
+void *cofi__arena_take(struct arena *arena, size_t n); /* null: out of memory; 8-aligned */
+void cofi__arena_free(struct arena *arena);
+
+/* ---- runs: what a list of branch outcomes leads through ---- */
+
+enum run_kind {
+    RUN_AT,  /* goes on at exit */
+    RUN_RET, /* the last bit was a compressed RET: goes on at the return stack's top */
+    RUN_TIP, /* ends with a branch that takes a TIP */
+};
+
+enum { RUN_BITS = 16, RUN_BLOCKS = 192, RUN_CALLS = 24 };
+
+struct run {
+    struct block *entry;
+    uint64_t bits;        /* the outcomes consumed, oldest first */
+    struct run *next;     /* the run that followed last time */
+    struct run *older;    /* all runs, youngest first */
+    struct block *exit;   /* RUN_AT: where; RUN_TIP: where it went last time */
+    uint64_t count;       /* coverage: visits not yet added up */
+    uint32_t epoch;       /* of the blocks when this was last found whole */
+    uint32_t insns;
+    uint16_t blocks;
+    uint8_t n;            /* bits */
+    uint8_t kind;
+    uint8_t calls;        /* return addresses that it leaves on the stack */
+    uint8_t peak;         /* how many there were at once */
+    bool tip;             /* made for: bits, then a TIP */
+    bool pops;            /* its last branch takes an address off the stack that it did not put there */
+    struct block *list[]; /* blocks, then the calls' blocks */
+};
+
+struct run_slot {
+    uint64_t key;
+    struct run *run;
+};
+
+/* ---- packets ---- */
+
+enum pump_result {
+    PUMP_PACKET, /* flow->packet holds one that the walker must act on */
+    PUMP_FULL,   /* no room for more bits */
+    PUMP_TIME,   /* time is about to change, and the bits came before */
+    PUMP_END,    /* no more bytes */
+    PUMP_BAD,    /* bytes that are no packet */
+};
+
+struct source {
+    const uint8_t *p, *end;
+    uint64_t end_offset;          /* of `end` */
+    const uint8_t *piece;         /* what of the current piece is not in `stitch` */
+    const uint8_t *piece_end;
+    size_t seam;                  /* where in `stitch` the current piece's bytes begin */
+    size_t seam_from;             /* how many of them there are */
+    bool stitched, eof;
+    uint8_t stitch[256];
+};
+enum { SOURCE_AHEAD = 32 }; /* bytes that are contiguous unless the stream ends */
+
+/* Make at least SOURCE_AHEAD bytes contiguous, if there are. */
+void cofi__source_more(struct cofi_flow *flow);
+static inline uint64_t source_offset(const struct source *s)
+{
+    return s->end_offset - (uint64_t)(s->end - s->p);
+}
+
+/* An address on the return stack. */
+struct ret_entry {
+    uint64_t ip;
+    struct block *site; /* the CALL's block: its fall is the target; null: look ip up */
+};
+enum { RET_DEPTH = 64 };
+
+enum { PEND_MAX = 8, SPACES_MAX = 64 };
+
+/* What is due to an address or a TIP that comes later. */
+struct pend {
+    struct cofi_flow_event list[PEND_MAX];
+    uint8_t n;
+    bool fup;         /* the next FUP tells where */
+    bool mode, paging, vmcs, tsx;
+    uint8_t mode_bits; /* 16, 32, 64 */
+    uint8_t iflag, nr, intx, abort;
+    uint64_t cr3, vmcs_base;
+    uint64_t mode_offset, paging_offset, vmcs_offset, tsx_offset;
+};
+
+struct spill_item {
+    const struct block *block; /* null: the event */
+    uint64_t ticks;
+    struct cofi_flow_event event;
+};
+
+struct cofi_flow {
+    /* hot */
+    struct source s;
+    uint64_t bits;         /* pending outcomes, youngest at bit 0 */
+    unsigned n;
+    unsigned tail;         /* how many of them are of the last TNT packet */
+    bool enabled;
+    bool has_packet;
+    bool dis_retc;         /* known: a RET never takes a bit */
+    bool counting;         /* cofi_flow_cover */
+    struct block *cur;     /* where execution is, or null: see ip */
+    uint64_t ip;
+    struct run *last_run;
+    uint64_t packet_offset, packet_ip;
+    bool packet_has_ip, packet_full_ip;
+    struct cofi_packet packet;
+    struct cofi_packet_context context;
+    uint64_t last_ip;
+    bool last_ip_valid;    /* RTIT: an address against which one may be expanded */
+    struct cofi__clock clock;
+    struct ret_entry ret[RET_DEPTH];
+    unsigned ret_top, ret_n;
+
+    /* output */
+    struct cofi_flow_batch *batch;
+    struct cofi_flow_coverage *coverage;
+    uint64_t prev_hash;    /* of the block before, 0: none (coverage) */
+    struct spill_item *spill;
+    size_t spill_n, spill_max, spill_at;
+
+    /* position and state between packets */
+    struct pend pend;
+    bool async;            /* a FUP was walked to: its TIP comes */
+    uint64_t async_ip, async_offset;
+    bool far;              /* RTIT: a FUP.FAR of a far instruction: its TIP comes */
+    bool pgd_tip;          /* RTIT: FUP.PGD: a TIP may follow that tells where to */
+    bool just_overflowed;  /* RTIT: [ERR E5] */
+    uint64_t last_end;     /* RTIT: address behind the branch that ran last, 0: not a branch */
+    bool tip_due;          /* the block before ended with a branch whose TIP is not read yet */
+    uint64_t idle;         /* runs since the last packet was used */
+    struct block *idle_mark;
+    bool tentative;        /* enabled by a PSB+ only [ERR BDM70] */
+    bool overflow;         /* OVF: where it goes on comes */
+    uint64_t overflow_offset, overflow_ticks;
+    bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
+    bool synced;
+    bool lost;             /* in a gap */
+    bool lost_any;         /* any TIP is a safe place, not only one with a full address */
+    uint64_t gap_offset, gap_ip, gap_ticks;
+    int16_t gap_cause;
+    const char *gap_text;
+    bool in_psb, psb_has_ip, psb_had_mode;
+    uint64_t psb_offset, psb_ip;
+    bool ended, ret_seen_call;
+    uint64_t disabled_ip;
+
+    /* code */
+    unsigned mode;
+    uint32_t space;
+    uint64_t cr3, vmcs;
+    bool non_root;
+    struct cofi_view *view;
+    struct cofi_view *views[SPACES_MAX];
+    const struct cofi_image *images[SPACES_MAX];
+    unsigned spaces;
+    bool code_due;
+    uint64_t code_ns, code_offset;
+    int code_error;        /* why the last look-up failed */
+    struct arena blocks_arena, runs_arena;
+    struct block **table;
+    size_t table_size, table_n;
+    struct block *pages[PAGE_BUCKETS];
+    struct block **all;    /* by id */
+    size_t all_n, all_max;
+    uint32_t epoch;
+    struct run_slot *runs;
+    size_t runs_size, runs_n;
+    struct run *youngest;
+    uint32_t generation;
+    struct run *build;     /* scratch for the run being made */
+    struct block **path;   /* scratch for walks */
+    size_t path_n, path_max;
+
+    struct cofi_flow_config config;
+    uint64_t errata;
+    struct cofi_flow_stats stats;
+    int packet_error;      /* of PUMP_BAD */
+    int status;            /* an error that ends the flow */
+};
+
+/* Errata of the PT models and RTIT [PTREF 9.8], [RTIT Appendix E]. */
+enum {
+    ERR_BDM70 = 1 << 0, ERR_BDM64 = 1 << 1, ERR_SKD007 = 1 << 2, ERR_SKD022 = 1 << 3,
+    ERR_SKD010 = 1 << 4, ERR_SKL014 = 1 << 5, ERR_APL12 = 1 << 6, ERR_APL11 = 1 << 7,
+    ERR_SKL168 = 1 << 8, ERR_SKZ84 = 1 << 9, ERR_RTIT = 1 << 10, ERR_GOLDMONT = 1 << 11,
+};
+uint64_t cofi__flow_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
+
+/* block.c: code by address */
+struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip); /* null: flow->code_error */
+struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint32_t n);
+void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);
+void cofi__cache_free(struct cofi_flow *flow);
+void cofi__cache_flush(struct cofi_flow *flow);
+bool cofi__cache_full(const struct cofi_flow *flow);
+bool cofi__space_set(struct cofi_flow *flow);
+
+/* run.c */
+int cofi__run_bits(struct cofi_flow *flow, bool want_tip);
+int cofi__run_due_tip(struct cofi_flow *flow);
+void cofi__run_count_all(struct cofi_flow *flow);
+
+/* walk.c: between packets */
+enum goal_stop {
+    STOP_INSN,   /* at an instruction that the goal names; not run */
+    STOP_BRANCH, /* at a block whose last instruction the goal names, or that needs a packet */
+    STOP_ERROR,
+};
+struct goal {
+    bool by_ip;
+    uint64_t ip;
+    uint32_t classes;     /* stop at an instruction of one of these classes */
+    bool by_target;       /* PGD: stop at a direct branch to `target` */
+    uint64_t target;
+    bool leaving;         /* stop at a direct branch out of the known filter ranges */
+    bool by_end;          /* RTIT: stop at a branch that ends at, or with E1 around, `end` */
+    uint64_t end_ip;
+};
+struct place {
+    struct block *block;
+    uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
+};
+/* Go from the current position along direct jumps only, without changing anything. The path is kept
+ * for cofi__walk_take. */
+enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place);
+/* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
+int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
+bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip);
+static inline void place_set(struct cofi_flow *flow, uint64_t ip) { flow->cur = NULL; flow->ip = ip; }
+
+/* emit.c: into the batch */
+int cofi__emit_block(struct cofi_flow *flow, struct block *block);
+int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event);
+struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset);
+void cofi__spill_drain(struct cofi_flow *flow);
+void cofi__edge(struct cofi_flow *flow, uint64_t index, uint64_t count);
+static inline uint64_t edge_index(uint64_t from_hash, uint64_t to_hash) { return to_hash ^ (from_hash >> 1); }
+uint64_t cofi__block_hash(uint64_t ip);
+
+/* gap.c: losing the way and finding it again */
+int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
+int cofi__found(struct cofi_flow *flow);
+bool cofi__sync(struct cofi_flow *flow);
+
+/* The query layers: read packets up to one that matters; act on it. */
+enum pump_result cofi__pt_pump(struct cofi_flow *flow);
+enum pump_result cofi__rtit_pump(struct cofi_flow *flow);
+int cofi__pt_act(struct cofi_flow *flow);
+int cofi__rtit_act(struct cofi_flow *flow);
+int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip);
+int cofi__bind_paging(struct cofi_flow *flow);
+int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip);
+int cofi__code_advance(struct cofi_flow *flow);
+uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks);
+
+static inline enum pump_result pump(struct cofi_flow *flow)
+{
+    return flow->config.gen == COFI_PT ? cofi__pt_pump(flow) : cofi__rtit_pump(flow);
+}
+
+/* ---- the return stack [PTREF 7.1], [RTIT 4.2.3.2] ---- */
+
+static inline void ret_push(struct cofi_flow *flow, struct block *site)
+{
+    flow->ret_top = (flow->ret_top + 1) % RET_DEPTH;
+    flow->ret[flow->ret_top] = (struct ret_entry){site->pub.end, site};
+    if (flow->config.gen == COFI_RTIT)
+        flow->ret_n = 1;
+    else if (flow->ret_n < RET_DEPTH)
+        flow->ret_n++;
+}
+
+/* PT: each RET takes the youngest. RTIT: the last CALL's address stays. */
+static inline void ret_pop(struct cofi_flow *flow)
+{
+    if (flow->config.gen == COFI_RTIT || !flow->ret_n)
+        return;
+    flow->ret_top = (flow->ret_top + RET_DEPTH - 1) % RET_DEPTH;
+    flow->ret_n--;
+}
+
+static inline void ret_clear(struct cofi_flow *flow) { flow->ret_n = 0; }
+
+/* A CALL that the RET stack remembers: not a direct one to the next instruction [PTREF 7.1]. */
+static inline bool block_pushes(const struct block *b)
+{
+    return b->pub.cls == COFI_CLASS_CALL_IND ||
+           (b->pub.cls == COFI_CLASS_CALL && b->pub.target != b->pub.end);
+}
+
+static inline bool takes_tip(uint8_t cls)
+{
+    return cls == COFI_CLASS_RET || cls == COFI_CLASS_JMP_IND || cls == COFI_CLASS_CALL_IND ||
+           cls == COFI_CLASS_FAR_JMP || cls == COFI_CLASS_FAR_CALL || cls == COFI_CLASS_FAR_RET ||
+           cls == COFI_CLASS_VMENTRY;
+}
+static inline bool is_far_class(uint8_t cls)
+{
+    return cls == COFI_CLASS_FAR_JMP || cls == COFI_CLASS_FAR_CALL || cls == COFI_CLASS_FAR_RET ||
+           cls == COFI_CLASS_VMENTRY;
+}
+
+/* The block behind a fall-through or a not-taken branch, and the target of a direct one. */
+static inline struct block *block_fall(struct cofi_flow *flow, struct block *b)
+{
+    if (!b->fall || b->fall->dead)
+        b->fall = cofi__block_at(flow, b->pub.end);
+    return b->fall;
+}
+static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
+{
+    if (!b->taken || b->taken->dead)
+        b->taken = cofi__block_at(flow, b->pub.target);
+    return b->taken;
+}
+
+/* The block at the current position. */
+static inline struct block *here(struct cofi_flow *flow)
+{
+    if (!flow->cur || flow->cur->dead)
+        flow->cur = cofi__block_at(flow, flow->ip);
+    return flow->cur;
+}
+static inline void stand(struct cofi_flow *flow, struct block *b)
+{
+    flow->cur = b;
+    flow->ip = b->pub.ip;
+}
+
+#endif

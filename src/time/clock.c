@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * TSC, TMA, MTC, CYC, CBR (PT) or STS, MTC and cycle counts (RTIT) -> ticks. */
+#include "time/clock.h"
+
+#include <string.h>
+
+void cofi__clock_init(struct cofi__clock *clock, enum cofi_gen gen, const struct cofi_time_info *info,
+                      uint64_t reference)
+{
+    memset(clock, 0, sizeof *clock);
+    clock->info = *info;
+    clock->reference = reference;
+    clock->rtit = gen == COFI_RTIT;
+    clock->limit = UINT64_MAX;
+}
+
+/* The value congruent to v modulo 2^width that is nearest to near. */
+static uint64_t extend(uint64_t v, unsigned width, uint64_t near)
+{
+    uint64_t period = UINT64_C(1) << width;
+    uint64_t t = (near & ~(period - 1)) | (v & (period - 1));
+    if (t > near && t - near > period / 2 && t >= period)
+        return t - period;
+    if (t < near && near - t > period / 2)
+        return t + period;
+    return t;
+}
+
+/* A time that is known and not estimated. A step back is an estimate that ran ahead: time stands still
+ * then; a large one is a wrong value before, and is believed [PTREF 8.3]. */
+static void set_exact(struct cofi__clock *clock, uint64_t ticks)
+{
+    clock->exact = ticks;
+    clock->cycles = 0;
+    if (!clock->known || ticks > clock->now || clock->now - ticks > 0x10000)
+        clock->now = ticks;
+    clock->known = true;
+    clock->interpolated = false;
+}
+
+/* ART ticks to TSC ticks: x * EBX / EAX of CPUID.15H, without overflow. */
+static uint64_t art_ticks(const struct cofi__clock *clock, uint64_t x)
+{
+    uint64_t num = clock->info.tsc_num, den = clock->info.tsc_den;
+    return x / den * num + x % den * num / den;
+}
+
+static bool has_art(const struct cofi__clock *clock)
+{
+    return clock->info.tsc_num && clock->info.tsc_den;
+}
+
+static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
+{
+    uint64_t near = clock->known ? clock->exact : clock->reference;
+    set_exact(clock, extend(tsc, 56, near));
+    clock->have_tma = false;
+    clock->mtc_seen = false;
+    clock->limit = UINT64_MAX;
+}
+
+/* [SDM TMA Packet]: ties the ART to the TSC that came just before. */
+static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
+{
+    if (!clock->known || !has_art(clock))
+        return;
+    unsigned shift = clock->info.mtc_freq;
+    uint64_t rem = ctc & ((UINT64_C(1) << shift) - 1);
+    clock->tma_base = clock->exact - fc - art_ticks(clock, rem);
+    clock->tma_ctc = ctc;
+    clock->last_mtc = (uint8_t)(ctc >> shift);
+    clock->fix_mtc = shift > 8;
+    clock->ctc_delta = 0;
+    clock->have_tma = true;
+}
+
+/* Learn what a cycle is worth from an interval between two MTC packets. */
+static void calibrate(struct cofi__clock *clock, uint64_t ticks)
+{
+    if (clock->mtc_seen && clock->span_cycles > 64 && ticks > clock->mtc_exact) {
+        uint64_t span = ticks - clock->mtc_exact;
+        if (span < UINT64_C(1) << 40)
+            clock->ratio = (span << COFI_CLOCK_SHIFT) / clock->span_cycles;
+    }
+    clock->mtc_seen = true;
+    clock->mtc_exact = ticks;
+    clock->span_cycles = 0;
+}
+
+/* The CTC of TMA has 16 bits; for MTCFreq > 8 the upper bits of the MTC byte show only now. */
+static void fix_last_mtc(struct cofi__clock *clock, uint8_t ctc)
+{
+    uint8_t mask = (uint8_t)((1u << (16 - clock->info.mtc_freq)) - 1);
+    uint8_t last = (uint8_t)((ctc & ~mask) | (clock->last_mtc & mask));
+    if (last >= ctc && (last & mask) > (ctc & mask))
+        last = (uint8_t)(last - mask - 1);
+    clock->last_mtc = last;
+    clock->fix_mtc = false;
+}
+
+static void pt_mtc(struct cofi__clock *clock, uint8_t ctc)
+{
+    if (!clock->have_tma) {
+        clock->last_mtc = ctc;
+        return;
+    }
+    unsigned shift = clock->info.mtc_freq;
+    if (clock->fix_mtc)
+        fix_last_mtc(clock, ctc);
+    clock->span_cycles += clock->cycles;
+    clock->ctc_delta += (uint64_t)(uint8_t)(ctc - clock->last_mtc) << shift;
+    clock->last_mtc = ctc;
+    uint64_t ticks = clock->tma_base + art_ticks(clock, clock->ctc_delta);
+    if (clock->skip_mtc) {
+        clock->skip_mtc = false;
+        clock->mtc_seen = false;
+    }
+    calibrate(clock, ticks);
+    set_exact(clock, ticks);
+    clock->limit = clock->tma_base + art_ticks(clock, clock->ctc_delta + (UINT64_C(1) << shift));
+}
+
+/* RTIT: eight bits of the hardware TSC, from bit 7, 9, 11 or 13 on [RTIT 4.2.12]. They changed just now,
+ * so the bits below are zero. */
+static void rtit_mtc(struct cofi__clock *clock, uint8_t ctc, uint8_t range)
+{
+    unsigned low = 7 + 2 * (range & 3u);
+    if (clock->skip_mtc || !clock->known) {
+        clock->skip_mtc = false;
+        return;
+    }
+    uint64_t period = UINT64_C(1) << (low + 8);
+    uint64_t ticks = (clock->exact & ~(period - 1)) | (uint64_t)ctc << low;
+    if (ticks < clock->exact)
+        ticks += period;
+    clock->span_cycles += clock->cycles;
+    calibrate(clock, ticks);
+    set_exact(clock, ticks);
+    clock->limit = ticks + (UINT64_C(1) << low);
+}
+
+void cofi__clock_mtc(struct cofi__clock *clock, uint8_t ctc)
+{
+    pt_mtc(clock, ctc);
+}
+
+static void on_ratio(struct cofi__clock *clock, uint8_t ratio)
+{
+    clock->mtc_seen = false;
+    if (ratio && clock->info.nominal_ratio)
+        clock->ratio = ((uint64_t)clock->info.nominal_ratio << COFI_CLOCK_SHIFT) / ratio;
+}
+
+/* 40 bits of the hardware TSC [RTIT 4.2.13]; they wrap in about 500 s at 2 GHz. */
+static void on_sts(struct cofi__clock *clock, const struct cofi_packet *packet)
+{
+    uint64_t near = clock->known ? clock->exact : clock->reference;
+    set_exact(clock, extend(packet->sts.tsc, 40, near));
+    on_ratio(clock, packet->sts.acbr);
+    clock->limit = UINT64_MAX;
+}
+
+static void rtit_suffix(struct cofi__clock *clock, const struct cofi_packet *packet)
+{
+    if (packet->ccp_size)
+        clock->cycles += packet->ccp + (clock->cyc_off_by_one && packet->ccp != 0);
+}
+
+void cofi__clock_packet(struct cofi__clock *clock, const struct cofi_packet *packet)
+{
+    if (clock->rtit) {
+        rtit_suffix(clock, packet);
+        if (packet->kind == COFI_RTIT_STS)
+            on_sts(clock, packet);
+        else if (packet->kind == COFI_RTIT_MTC)
+            rtit_mtc(clock, packet->mtc.ctc, packet->mtc.range);
+    } else if (packet->kind == COFI_PT_TSC) {
+        on_tsc(clock, packet->tsc.tsc);
+    } else if (packet->kind == COFI_PT_TMA) {
+        on_tma(clock, packet->tma.ctc, packet->tma.fc);
+    } else if (packet->kind == COFI_PT_MTC) {
+        pt_mtc(clock, packet->mtc.ctc);
+    } else if (packet->kind == COFI_PT_CBR) {
+        on_ratio(clock, packet->cbr.ratio);
+    } else if (packet->kind == COFI_PT_CYC) {
+        clock->cycles += packet->cyc.count;
+    }
+}
+
+void cofi__clock_break(struct cofi__clock *clock)
+{
+    clock->mtc_seen = false;
+}
+
+uint64_t cofi__clock_ticks(struct cofi__clock *clock)
+{
+    if (!clock->cycles || !clock->ratio || !clock->known)
+        return clock->now;
+    uint64_t cycles = clock->cycles < UINT64_C(1) << 36 ? clock->cycles : UINT64_C(1) << 36;
+    uint64_t ticks = clock->exact + (cycles * clock->ratio >> COFI_CLOCK_SHIFT);
+    if (ticks >= clock->limit)
+        ticks = clock->limit - 1;
+    clock->interpolated = true;
+    if (ticks > clock->now)
+        clock->now = ticks;
+    return clock->now;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * One stream's clock: timing packets in, ticks of the TSC out. */
+#ifndef COFI_TIME_CLOCK_H
+#define COFI_TIME_CLOCK_H
+
+#include <cofi/packet.h>
+#include <cofi/time.h>
+
+/* What a tick is worth that cycles stand for: fixed point, ticks per core cycle << 16. */
+enum { COFI_CLOCK_SHIFT = 16 };
+
+struct cofi__clock {
+    struct cofi_time_info info;
+    uint64_t now;          /* what is reported; never runs backwards by interpolation */
+    uint64_t exact;        /* of the last TSC, MTC or STS */
+    uint64_t cycles;       /* core cycles since then */
+    uint64_t ratio;        /* ticks per cycle << COFI_CLOCK_SHIFT; 0: not known */
+    uint64_t limit;        /* cycles may not carry time past this (the next MTC) */
+    uint64_t reference;    /* upper bits that packets lack */
+    uint64_t span_cycles;  /* since the last MTC, for calibration */
+    uint64_t mtc_exact;    /* time of that MTC */
+    uint64_t tma_base;     /* PT: TSC at ART = ctc_base */
+    uint64_t ctc_delta;    /* PT: ART ticks since */
+    uint16_t tma_ctc;
+    uint8_t last_mtc;
+    bool known, interpolated;
+    bool have_tma;         /* PT: base and last_mtc are valid */
+    bool fix_mtc;          /* PT: MTCFreq > 8: upper bits of last_mtc come with the first MTC */
+    bool mtc_seen;         /* calibration may use the next interval */
+    bool skip_mtc;         /* [ERR E7], [ERR SKL168]: do not trust the next MTC */
+    bool cyc_off_by_one;   /* [ERR E6] */
+    bool rtit;
+};
+
+void cofi__clock_init(struct cofi__clock *clock, enum cofi_gen gen, const struct cofi_time_info *info,
+                      uint64_t reference);
+/* One timing packet (TSC, TMA, MTC, CYC, CBR; STS, MTC); others are ignored, but an RTIT packet's cycle
+ * count suffix counts. [PTREF 8.3], [RTIT 4.2.12], [RTIT 4.2.13], [RTIT 4.2.14] */
+void cofi__clock_packet(struct cofi__clock *clock, const struct cofi_packet *packet);
+void cofi__clock_mtc(struct cofi__clock *clock, uint8_t ctc);
+/* Cycles were lost (overflow) or not counted (disabled): do not calibrate over this interval. */
+void cofi__clock_break(struct cofi__clock *clock);
+
+/* Core cycles passed: time is estimated when asked, so that this costs an addition. */
+static inline void cofi__clock_cycles(struct cofi__clock *clock, uint64_t cycles)
+{
+    clock->cycles += cycles;
+}
+/* The time as of now, in ticks. */
+uint64_t cofi__clock_ticks(struct cofi__clock *clock);
+
+#endif
