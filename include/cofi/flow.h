@@ -221,6 +221,7 @@ struct cofi_flow_coverage {
      * each transition between blocks. map_size: a power of 2. The hash is cofi_flow_edge. */
     uint8_t *map;
     size_t map_size;
+    bool saturate;
     /* Called at the end of each cofi_flow_cover with every block that ran since the last, and how often. */
     void (*block)(void *opaque, const struct cofi_flow_block *block, uint64_t count);
     void *opaque;

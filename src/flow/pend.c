@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Stand-alone packets, kept until what they bind to is known [PTREF 9.4]. */
-#include "flow/walker.h"
+#include "flow/query.h"
 
 #include "base/error.h"
 

@@ -112,7 +112,7 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
     return got(flow, packet.kind, offset);
 }
 
-/* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM CYC Packet]. */
+/* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM Cycle Count Packet (CYC) Packet]. */
 static const uint8_t *fast_cyc(struct cofi_flow *flow, const uint8_t *p)
 {
     unsigned c = *p++;

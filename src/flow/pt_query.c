@@ -80,7 +80,7 @@ static int act_tip(struct cofi_flow *flow)
     if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing */
         return flow->packet_has_ip ? end_overflow(flow, flow->packet_ip) : 0;
     if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM TIP Packet]");
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]");
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
     COFI_TRY(end_async(flow, COFI_FLOW_ASYNC));
@@ -100,7 +100,7 @@ static int act_pge(struct cofi_flow *flow)
     } else if (flow->overflow) {
         COFI_TRY(end_overflow(flow, COFI_NO_IP));
     } else if (flow->enabled && !flow->tentative) {
-        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM TIP.PGE Packet]"));
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
@@ -162,7 +162,7 @@ static int act_pgd(struct cofi_flow *flow)
     if (flow->overflow) /* [ERR APL11] */
         return end_overflow(flow, COFI_NO_IP);
     if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM TIP.PGD Packet]");
+        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]");
     if (!flow->async)
         return act_pgd_sync(flow);
     flow->async = false;
@@ -203,13 +203,13 @@ static int act_fup(struct cofi_flow *flow)
     if (!flow->enabled) {
         if (flow->errata & ERR_APL12)
             return 0;
-        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM FUP Packet]"));
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
         return cofi__found(flow);
     }
     if (flow->async)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
     if (!flow->packet_has_ip)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP without an address [SDM FUP Packet]");
+        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP without an address [SDM Flow Update (FUP) Packet]");
     COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "an asynchronous event's address is not reached [PTREF 9.5]"));
     if (flow->lost)
         return 0;
@@ -242,7 +242,7 @@ static int act_mode_exec(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
     if (p->mode_exec.csl && p->mode_exec.csd)
-        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "MODE.Exec with CS.L and CS.D [SDM MODE.Exec Packet]");
+        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "MODE.Exec with CS.L and CS.D [SDM MODE Packets]");
     flow->pend.mode = true;
     flow->pend.mode_bits = p->mode_exec.csl ? 64 : p->mode_exec.csd ? 32 : 16;
     flow->pend.iflag = p->mode_exec.iflag;

@@ -14,6 +14,8 @@ struct making {
     struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
     unsigned calls;
     unsigned k;                  /* outcomes it may use */
+    struct block *mark;          /* one gone through since the last outcome, and how many were */
+    unsigned idle;
     unsigned sure;               /* blocks up to the last outcome used */
     uint64_t bits;
     int status;                  /* why it ended before it should, 0 if it did not */
@@ -26,6 +28,8 @@ static bool next_bit(struct making *m)
     bool bit = m->bits >> (m->k - 1 - m->run->n) & 1;
     m->run->n++;
     m->sure = m->run->blocks;
+    m->mark = NULL;
+    m->idle = 0;
     return bit;
 }
 
@@ -44,6 +48,11 @@ static bool go(struct cofi_flow *flow, struct making *m, struct block *to, uint6
     m->ip = ip;
     if (!to)
         return stop(m, flow->code_error, "no code where execution goes [PTREF 9.5]");
+    if (to == m->mark)
+        return stop(m, COFI_ERR_MISMATCH, "an endless loop without a packet [PTREF 9.5]");
+    if (!(m->idle & (m->idle - 1)))
+        m->mark = to;
+    m->idle++;
     if (m->run->blocks >= RUN_BLOCKS || (m->run->n == m->k && !m->run->tip)) {
         m->run->kind = RUN_AT;
         m->run->exit = to;
@@ -120,9 +129,9 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
     if (m->run->n == m->k)
         return on_tip(flow, m);
     if (flow->dis_retc)
-        return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM RET Compression]");
+        return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
     if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
-        return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM RET Compression]");
+        return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM Indirect Transfer Compression for Returns (RET)]");
     append(m);
     next_bit(m);
     if (!m->calls) {
@@ -317,7 +326,7 @@ static int return_to(struct cofi_flow *flow)
     if (!flow->ret_n) {
         place_set(flow, COFI_NO_IP);
         return cofi__lose(flow, COFI_ERR_BAD_RETC, false,
-                          "a compressed RET without a CALL before it [SDM RET Compression]");
+                          "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
     struct ret_entry *entry = &flow->ret[flow->ret_top];
     flow->ip = entry->ip;

@@ -25,8 +25,7 @@ static bool path_add(struct cofi_flow *flow, struct block *b)
 /* Index of the first instruction of the block that the goal names; n if none. */
 static uint32_t goal_insn(const struct goal *goal, const struct block *b)
 {
-    if (goal->by_ip && !goal->classes && (goal->ip < b->pub.ip || goal->ip >= b->pub.end) &&
-        b->pub.end > b->pub.ip)
+    if (!goal->classes && (!goal->by_ip || (goal->ip - b->pub.ip >= b->pub.end - b->pub.ip)))
         return b->pub.n;
     for (uint32_t i = 0; i < b->pub.n; i++) {
         if (goal->by_ip && b->pub.insns[i].ip == goal->ip)
@@ -104,10 +103,10 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
     flow->path_n = 0;
     for (size_t steps = 1; b; steps++) {
         uint32_t i = goal_insn(goal, b);
-        *place = (struct place){b, i};
-        if (i < b->pub.n && !(goal->by_end && goal_branch(flow, goal, b) && i == b->pub.n))
+        *place = (struct place){b, i, goal_branch(flow, goal, b)};
+        if (i < b->pub.n)
             return STOP_INSN;
-        if (goal_branch(flow, goal, b) || !is_direct(b->pub.cls)) {
+        if (place->named || !is_direct(b->pub.cls)) {
             place->insn = b->pub.n - 1;
             return STOP_BRANCH;
         }

@@ -159,12 +159,16 @@ struct cofi_flow {
     bool async;            /* a FUP was walked to: its TIP comes */
     uint64_t async_ip, async_offset;
     bool far;              /* RTIT: a FUP.FAR of a far instruction: its TIP comes */
-    bool pgd_tip;          /* RTIT: FUP.PGD: a TIP may follow that tells where to */
     bool just_overflowed;  /* RTIT: [ERR E5] */
     uint64_t last_end;     /* RTIT: address behind the branch that ran last, 0: not a branch */
     bool tip_due;          /* the block before ended with a branch whose TIP is not read yet */
     uint64_t idle;         /* runs since the last packet was used */
     struct block *idle_mark;
+    bool in_tx;
+    uint8_t cbr;
+    bool unknown;          /* RTIT: no address since the first PSB */
+    bool pgd_held;         /* RTIT: FUP.PGD was shown not yet: a TIP may tell where to */
+    struct cofi_flow_event pgd_event;
     bool tentative;        /* enabled by a PSB+ only [ERR BDM70] */
     bool overflow;         /* OVF: where it goes on comes */
     uint64_t overflow_offset, overflow_ticks;
@@ -175,9 +179,9 @@ struct cofi_flow {
     uint64_t gap_offset, gap_ip, gap_ticks;
     int16_t gap_cause;
     const char *gap_text;
-    bool in_psb, psb_has_ip, psb_had_mode;
+    bool in_psb, psb_has_ip;
     uint64_t psb_offset, psb_ip;
-    bool ended, ret_seen_call;
+    bool ended, started;
     uint64_t disabled_ip;
 
     /* code */
@@ -255,6 +259,7 @@ struct goal {
 struct place {
     struct block *block;
     uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
+    bool named;           /* STOP_BRANCH: the goal names it */
 };
 /* Go from the current position along direct jumps only, without changing anything. The path is kept
  * for cofi__walk_take. */
@@ -286,7 +291,6 @@ int cofi__rtit_act(struct cofi_flow *flow);
 int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_paging(struct cofi_flow *flow);
 int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip);
-int cofi__code_advance(struct cofi_flow *flow);
 uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks);
 
 static inline enum pump_result pump(struct cofi_flow *flow)

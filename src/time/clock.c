@@ -59,7 +59,7 @@ static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
     clock->limit = UINT64_MAX;
 }
 
-/* [SDM TMA Packet]: ties the ART to the TSC that came just before. */
+/* [SDM TSC/MTC Alignment (TMA) Packet]: ties the ART to the TSC that came just before. */
 static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
 {
     if (!clock->known || !has_art(clock))

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT
+ * Opening a flow, and its loop: read packets, use up outcomes, act on what remains. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "flow/query.h"
+
+const char *cofi_flow_event_name(enum cofi_flow_event_kind kind)
+{
+    switch (kind) {
+#define X(name, text) case COFI_FLOW_##name: return text;
+    COFI_FLOW_EVENTS(X)
+#undef X
+    case COFI_FLOW_EVENT_KINDS: break;
+    }
+    return "?";
+}
+
+void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen)
+{
+    *config = (struct cofi_flow_config){.size = sizeof *config, .gen = gen, .mode = 64};
+}
+
+static void begin(struct cofi_flow *flow, uint64_t skip)
+{
+    const struct cofi_flow_config *c = &flow->config;
+    memset(&flow->s, 0, sizeof flow->s);
+    if (!c->pull) {
+        flow->s.p = c->bytes ? c->bytes + skip : NULL;
+        flow->s.end = c->bytes ? c->bytes + c->n : NULL;
+        flow->s.end_offset = c->offset + c->n;
+        flow->s.eof = true;
+    } else {
+        flow->s.p = flow->s.end = flow->s.stitch;
+        flow->s.end_offset = c->offset;
+        flow->s.stitched = true;
+    }
+    cofi__clock_init(&flow->clock, c->gen, &c->time, c->reference_tsc);
+    flow->clock.cyc_off_by_one = flow->clock.skip_mtc = flow->errata & ERR_RTIT;
+    flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen,
+        .cyc = c->gen == COFI_RTIT && c->ctl_known && c->ctl >> 1 & 1};
+    flow->mode = c->mode ? c->mode : 64;
+    flow->disabled_ip = COFI_NO_IP;
+    flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
+}
+
+int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config)
+{
+    unsigned mode = config->mode ? config->mode : 64;
+    if ((mode != 16 && mode != 32 && mode != 64) || (config->gen != COFI_PT && config->gen != COFI_RTIT))
+        return COFI_ERR_RANGE;
+    struct cofi_flow *flow = calloc(1, sizeof *flow);
+    if (!flow)
+        return COFI_ERR_NOMEM;
+    flow->config = *config;
+    if (!flow->config.cache_bytes)
+        flow->config.cache_bytes = (size_t)48 << 20;
+    flow->errata = cofi__flow_errata(config->gen, config->family, config->model);
+    flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
+    flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + 2) * sizeof(struct block *));
+    int status = flow->build ? cofi_view_open(&flow->view, config->image) : COFI_ERR_NOMEM;
+    if (status < 0) {
+        free(flow->build);
+        free(flow);
+        return status;
+    }
+    flow->views[0] = flow->view;
+    flow->images[0] = config->image;
+    flow->spaces = 1;
+    begin(flow, 0);
+    *out = flow;
+    return 0;
+}
+
+void cofi_flow_close(struct cofi_flow *flow)
+{
+    if (!flow)
+        return;
+    cofi__cache_free(flow);
+    for (unsigned i = 0; i < flow->spaces; i++)
+        cofi_view_close(flow->views[i]);
+    free(flow->build);
+    free(flow->path);
+    free(flow->spill);
+    free(flow);
+}
+
+/* ---- code that changes ---- */
+
+/* The packet in hand tells the time exactly, and execution stands where it belongs. If code changed up to
+ * then, the batch ends here, so that all of it was seen with the same code. */
+int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
+{
+    uint64_t ns = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
+    if (!flow->clock.known || cofi_view_next_change(flow->view) > ns)
+        return 0;
+    flow->code_due = true;
+    flow->code_ns = ns;
+    flow->code_offset = offset;
+    return 0;
+}
+
+static int code_change(struct cofi_flow *flow)
+{
+    flow->code_due = false;
+    int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
+    if (changed <= 0)
+        return changed;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);
+    event.value = (uint64_t)changed;
+    return cofi__emit_event(flow, &event);
+}
+
+/* ---- the loop ---- */
+
+enum { STEP_ON, STEP_FULL, STEP_END };
+
+static bool is_tip(const struct cofi_flow *flow)
+{
+    return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
+}
+
+/* The next packet is the target of a branch, and not of an event whose FUP came before. */
+static bool tip_is_branch(const struct cofi_flow *flow)
+{
+    return is_tip(flow) && flow->enabled && !flow->async && !flow->far && !flow->lost && !flow->overflow &&
+           !flow->in_psb && !flow->just_overflowed;
+}
+
+/* Outcomes while tracing is off. RTIT: those that a TraceStop left behind [RTIT 4.2.11]. */
+static int bits_while_off(struct cofi_flow *flow)
+{
+    if (flow->stopped && flow->config.gen == COFI_RTIT) {
+        flow->enabled = true;
+        int status = cofi__run_bits(flow, false);
+        flow->enabled = false;
+        return status;
+    }
+    bool unknown = flow->unknown;
+    flow->unknown = false;
+    return cofi__lose(flow, unknown ? COFI_ERR_NO_SYNC : COFI_ERR_MISMATCH, true,
+                      "branch outcomes while tracing is off [SDM Taken/Not-taken (TNT) Packet]");
+}
+
+static int use_bits(struct cofi_flow *flow)
+{
+    if (flow->in_psb) {
+        flow->in_psb = false;
+        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "branch outcomes inside PSB+ [PTREF 5.11]");
+    }
+    flow->just_overflowed = false;
+    COFI_TRY(cofi__settle(flow));
+    if (flow->overflow) /* outcomes after OVF without an address [ERR SKD010] */
+        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]");
+    if (flow->async || flow->far)
+        return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes where an event's TIP is due [PTREF 9.4]");
+    if (!flow->enabled)
+        return bits_while_off(flow);
+    return cofi__run_bits(flow, tip_is_branch(flow));
+}
+
+static int bad_packet(struct cofi_flow *flow)
+{
+    bool cut = flow->packet_error == COFI_ERR_TRUNCATED;
+    flow->in_psb = false;
+    flow->packet_offset = source_offset(&flow->s);
+    if (flow->lost) { /* the way is lost already: now the packets are, too */
+        flow->lost_any = false;
+    }
+    COFI_TRY(cofi__lose(flow, cut ? COFI_ERR_TRUNCATED : COFI_ERR_BAD_PACKET, false,
+                        cut ? "the bytes end inside a packet" : "reserved header or encoding [SDM Trace Packets And Data Types]"));
+    flow->enabled = false;
+    if (flow->s.p < flow->s.end)
+        flow->s.p++;
+    cofi__sync(flow);
+    return STEP_ON;
+}
+
+static int finish(struct cofi_flow *flow)
+{
+    if (flow->ended)
+        return STEP_END;
+    flow->ended = true;
+    flow->packet_offset = source_offset(&flow->s);
+    COFI_TRY(cofi__rtit_release(flow));
+    COFI_TRY(cofi__settle(flow));
+    COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    if (flow->overflow) {
+        struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
+        event.since = flow->overflow_ticks;
+        flow->overflow = false;
+        COFI_TRY(cofi__emit_event(flow, &event));
+    }
+    COFI_TRY(cofi__found(flow));
+    return STEP_END;
+}
+
+/* Before the first PSB nothing can be read [PTREF 9.1]. */
+static int start(struct cofi_flow *flow)
+{
+    uint64_t from = source_offset(&flow->s);
+    flow->packet_offset = from;
+    bool hit = cofi__sync(flow);
+    uint64_t at = source_offset(&flow->s);
+    flow->started = true;
+    if (at == from)
+        return STEP_ON;
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, "bytes before the first PSB [PTREF 9.1]"));
+    flow->gap_offset = from;
+    if (!hit)
+        return STEP_ON;
+    flow->packet_offset = at;
+    flow->ended = false;
+    COFI_TRY(cofi__found(flow));
+    return STEP_ON;
+}
+
+static int act(struct cofi_flow *flow)
+{
+    if (tip_is_branch(flow)) {
+        COFI_TRY(cofi__settle(flow));
+        return cofi__run_bits(flow, true);
+    }
+    return flow->config.gen == COFI_PT ? cofi__pt_act(flow) : cofi__rtit_act(flow);
+}
+
+static int step(struct cofi_flow *flow)
+{
+    enum pump_result got = flow->has_packet ? PUMP_PACKET : pump(flow);
+    if (flow->tip_due && got != PUMP_END)
+        return cofi__run_due_tip(flow);
+    if (flow->n && flow->lost)
+        flow->n = 0;
+    if (flow->n)
+        return use_bits(flow);
+    if (flow->has_packet)
+        return act(flow);
+    if (got == PUMP_END)
+        return finish(flow);
+    return got == PUMP_BAD ? bad_packet(flow) : STEP_ON;
+}
+
+/* No room for what a step may add, or code changed since the batch began. */
+static bool batch_done(const struct cofi_flow *flow)
+{
+    const struct cofi_flow_batch *b = flow->batch;
+    return flow->spill_n || b->blocks_n + RUN_BLOCKS > b->blocks_max || b->events_n + 8 > b->events_max;
+}
+
+static int prepare(struct cofi_flow *flow)
+{
+    if (!flow->spill_n && cofi__cache_full(flow))
+        cofi__cache_flush(flow);
+    if (flow->code_due && !flow->spill_n)
+        COFI_TRY(code_change(flow));
+    return flow->started ? 0 : start(flow);
+}
+
+int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
+{
+    batch->blocks_n = batch->events_n = 0;
+    flow->batch = batch;
+    cofi__spill_drain(flow);
+    int status = flow->status < 0 ? flow->status : prepare(flow);
+    while (status >= 0 && !batch_done(flow) && !flow->code_due && status != STEP_END) {
+        if (cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
+            break;
+        status = step(flow);
+        if (flow->status < 0)
+            status = flow->status;
+    }
+    flow->batch = NULL;
+    if (status < 0)
+        return flow->status = status;
+    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n;
+}
+
+/* The time of the PSB+ that the flow stands at, 0 if it tells none. PT: TSC; RTIT: the first STS. */
+static uint64_t time_at(struct cofi_flow *flow)
+{
+    for (unsigned packets = 0; packets < 64 && !flow->clock.known; packets++) {
+        flow->has_packet = false;
+        flow->n = 0;
+        if (pump(flow) == PUMP_END || flow->packet_error < 0)
+            break;
+        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF)
+            break;
+        cofi__clock_packet(&flow->clock, &flow->packet);
+    }
+    flow->packet_error = 0;
+    return flow->clock.known ? flow->clock.exact : 0;
+}
+
+/* ---- coverage ---- */
+
+int cofi__flow_cover(struct cofi_flow *flow)
+{
+    int status = flow->status < 0 ? flow->status : prepare(flow);
+    while (status >= 0 && status != STEP_END) {
+        if (flow->code_due || cofi__cache_full(flow))
+            status = prepare(flow);
+        if (status >= 0)
+            status = step(flow);
+        if (flow->status < 0)
+            status = flow->status;
+    }
+    return status < 0 ? flow->status = status : 0;
+}
+
+/* ---- asking and seeking ---- */
+
+uint64_t cofi_flow_offset(const struct cofi_flow *flow) { return source_offset(&flow->s); }
+struct cofi_view *cofi_flow_view(struct cofi_flow *flow) { return flow->view; }
+uint32_t cofi_flow_generation(const struct cofi_flow *flow) { return flow->generation; }
+
+void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats)
+{
+    *stats = flow->stats;
+    stats->bytes = source_offset(&flow->s) - flow->config.offset;
+    stats->last_ticks = flow->clock.now;
+    stats->cache_bytes = flow->blocks_arena.bytes + flow->runs_arena.bytes +
+                         (flow->table_size + flow->all_max) * sizeof(void *) +
+                         flow->runs_size * sizeof(struct run_slot);
+    stats->runs = flow->runs_n;
+}
+
+/* Start afresh at a byte: all that packets told is forgotten, decoded code is kept. */
+static void restart(struct cofi_flow *flow, uint64_t skip)
+{
+    memset(&flow->pend, 0, sizeof flow->pend);
+    flow->bits = 0;
+    flow->n = 0;
+    flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
+    flow->overflow = flow->stopped = flow->synced = flow->in_psb = flow->ended = flow->tentative = false;
+    flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
+    flow->cur = NULL;
+    flow->last_run = NULL;
+    flow->last_end = 0;
+    flow->prev_hash = 0;
+    flow->idle = 0;
+    flow->idle_mark = NULL;
+    flow->spill_n = flow->spill_at = 0;
+    ret_clear(flow);
+    begin(flow, skip);
+}
+
+int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
+{
+    if (flow->config.pull)
+        return COFI_ERR_UNSUPPORTED;
+    uint64_t skip = offset > flow->config.offset ? offset - flow->config.offset : 0;
+    if (skip > flow->config.n)
+        skip = flow->config.n;
+    restart(flow, skip);
+    if (!cofi__sync(flow))
+        return COFI_ERR_NO_SYNC;
+    flow->started = true;
+    return 0;
+}
+
+int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
+{
+    uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        int status = cofi_flow_seek(flow, middle);
+        if (status == COFI_ERR_UNSUPPORTED)
+            return status;
+        uint64_t at = status < 0 ? high : source_offset(&flow->s);
+        bool early = status == 0 && time_at(flow) <= ticks;
+        if (early)
+            best = at;
+        if (early && at > low)
+            low = at + 1 > middle + 1 ? at + 1 : middle + 1;
+        else if (early)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return cofi_flow_seek(flow, best);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * PT streams made by hand, with their code, and what they say ran [PTREF 12]. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+/* [PTREF 12] item 16: mov; L: call 401018; dec; jnz L; lea; jmp *rax; 401018 nop; ret; 40101a mov …
+ * 401021 syscall. */
+#define CODE16                                                                                     \
+    "b903000000 e80e000000 ffc9 75f7 488d0505000000 90 ffe0 90 c3 b83c000000 31ff 0f05"
+/* 401000 b903000000 mov; 401005 call 401018; 40100a dec ecx; 40100c jnz 401005; 40100e lea; 401015 90;
+ * 401016 jmp rax; 401018 nop; 401019 ret; 40101a mov; 40101f xor; 401021 syscall */
+#define FLOW16                                                                                     \
+    "401000 401005 401018 401019 40100a 40100c 401005 401018 401019 40100a 40100c 40100e 401015 "  \
+    "401016 40101a 40101f 401021"
+
+static struct rig rig;
+
+static const char *decode(uint64_t addr, const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, addr, code);
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+static void a_loop_with_compressed_returns(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, CODE16, "P 02031800 0223 9901 71001040000000 1e 04 2d1a10 01"),
+        "[cbr a18 b0 c0] [psb] [enabled >401000] " FLOW16 " [disabled 401021]");
+}
+
+static void a_psb_in_mid_trace_is_walked_to(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, CODE16,
+        "P 02031800 0223 9901 71001040000000 06 P 02031800 9901 7d0a1040000000 0223 0e 04 6d1a1040000000 01"),
+        "[cbr a18 b0 c0] [psb] [enabled >401000] 401000 401005 401018 401019 [psb 40100a] 40100a 40100c 401005 "
+        "401018 401019 40100a 40100c 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]");
+}
+
+static void interrupts_bind_to_their_addresses(void **state)
+{
+    (void)state;
+    /* nop; int 80h; iret at 7; ud2 at 4 … [PTREF 12] item 17 */
+    assert_string_equal(decode(0x401000, "90 cd80 90 0f0b 90 48cf",
+        "H 3d0110 2d0710 2d0310 3d0410 2d0710 2d0610 3d0610 01"),
+        "[psb] [enabled >401000] 401000 [async 401001 >401007] 401007 401003 [async 401004 >401007] 401007 "
+        "[async-disabled 401006]");
+}
+
+/* jnz N; jmp *rdx; N at …: [PTREF 7.3] immediate and deferred. */
+#define DEFER_CODE "7502 ffe2 90 7502 ffe2 7502 9090 90 ffe2"
+
+static void deferred_tips_give_the_same_list(void **state)
+{
+    (void)state;
+    /* 401000 jnz 401004; 401002 jmp rdx; 401005 jnz 401009; 401007 jmp rdx; 401009 jnz 40100d;
+     * 40100b nop nop; 40100d nop; 40100e jmp rdx */
+    const char *want = "[psb] [enabled >401000] 401000 401002 401005 401007 401009 40100d 40100e 401000 401004 "
+                       "401005 401009 40100b 40100c 40100d 40100e [disabled 40100e]";
+    assert_string_equal(decode(0x401000, DEFER_CODE, "H 04 2d0510 04 2d0910 06 2d0010 1c 01"), want);
+    assert_string_equal(decode(0x401000, DEFER_CODE, "H 9c 2d0510 2d0910 2d0010 01"), want);
+}
+
+static void the_filter_is_left_in_three_ways(void **state)
+{
+    (void)state;
+    /* 401000 jnz +3 (401005); 401002 jnz 401022; 401004 nop; 401005 jmp 401022; 401007 nop;
+     * 401008 jmp *rax [PTREF 12] item 19 */
+    assert_string_equal(decode(0x401000, "7503 751e 90 eb1b 90 ffe0",
+        "H 04 01 310510 212210 310810 213010"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [enabled 401002 >401005] 401005 "
+        "[disabled 401005 >401022] [enabled 401005 >401008] 401008 [disabled 401008 >401030]");
+}
+
+static void overflow_resumes_at_its_fup(void **state)
+{
+    (void)state;
+    /* 401000: jnz +0 ; 401002 …  */
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
+        "H 06 02f3 7d041040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401004] 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
+        "H 06 02f3 5955 9901 71041040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [enabled >401004] 401004 401006 [disabled 401006]");
+}
+
+static void transactions_begin_commit_and_abort(void **state)
+{
+    (void)state;
+    /* nop*5; xbegin at 5 … simplified: nops, FUPs at 401002, 401004, 401006, abort at 401008 -> 401000 */
+    assert_string_equal(decode(0x401000, "90909090909090909090 0f05",
+        "H 9921 3d0210 9920 3d0410 9921 3d0610 9922 3d0810 2d0010 01"),
+        "[psb] [enabled >401000] 401000 401001 [tsx 401002 a1 b0 c0] 401002 401003 [tsx 401004] 401004 401005 "
+        "[tsx 401006 a1 b0 c0] 401006 401007 [async 401008 >401000] [tsx 401000 a0 b1 c0] 401000 401001 401002 401003 "
+        "401004 401005 401006 401007 401008 401009 40100a [disabled 40100a]");
+}
+
+static void ptwrite_with_and_without_an_address(void **state)
+{
+    (void)state;
+    /* nop; ptwrite eax; nop; ptwrite rax; syscall */
+    assert_string_equal(decode(0x401000, "90 f30faee0 90 f3480faee0 0f05",
+        "H 021278563412 02b2efcdab8967452301 3d0610 01"),
+        "[psb] [enabled >401000] 401000 401001 [ptwrite 401001 a4 b0 c0 v12345678] 401005 "
+        "[ptwrite 401006 a8 b0 c0 v123456789abcdef] 401006 40100b [disabled 40100b]");
+}
+
+static void power_events_share_a_fup(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05",
+        "H 02c26000000001000000 02228020 02e2 3d0110 02a22201000000 01"),
+        "[psb] [enabled >401000] 401000 [mwait 401001 a60 b1 c0] [pwre 401001 a2 b0 c1] [exstop 401001] "
+        "[pwrx a2 b2 c1] 401001 401002 [disabled 401002]");
+}
+
+static void events_of_event_trace_bind(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05",
+        "H 025300 00f0ad0b00000000 0213010e 3d0110 2d0010 02138200 3d0010 01"),
+        "[psb] [enabled >401000] 401000 [evd 401001 vbadf000] [cfe 401001 a1 be c0] [async 401001 >401000] "
+        "[cfe 401000 a2 b0 c1] 401000 401001 401002 [disabled 401002]");
+}
+
+static void a_cr3_change_in_an_interrupt_applies_at_its_target(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05",
+        "H 3d0110 024300002468ac00 9901 2d0010 01"),
+        "[psb] [enabled >401000] 401000 [async 401001 >401000] [paging 401000 vac682400000] 401000 401001 401002 "
+        "[disabled 401002]");
+}
+
+static void missing_code_is_a_gap_up_to_the_next_address(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "ffe0 0f05",
+        "H 2d0050 06 2d0210 01"),
+        "[psb] [enabled >401000] 401000 [gap 405000 NO_CODE] 401002 [disabled 401002]");
+}
+
+static void bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 0f05",
+        "00 H 06 05 0606 P 0223 9901 71001040000000 06 01"),
+        "[gap NO_SYNC] [psb] [enabled >401000] 401000 [gap 401002 BAD_PACKET] [psb] [enabled >401000] 401000 401002 "
+        "[disabled 401002]");
+}
+
+static void an_endless_loop_is_noticed(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "eb00 ebfc", "H 3d5010 2d0010"),
+        "[psb] [enabled >401000] [gap 401000 MISMATCH]");
+    assert_string_equal(decode(0x401000, "eb00 ebfc", "H 2d5010"), "[psb] [enabled >401000] [gap 401000 MISMATCH]");
+}
+
+static void a_return_without_a_call_is_not_trusted(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "c3", "H 06 01"), "[psb] [enabled >401000] 401000 [gap BAD_RETC] [disabled]");
+}
+
+static void new_code_is_used_from_its_time_on(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x401000, "0f05");
+    /* TSC 1000, run, TSC 2000 between PGD and PGE, run again */
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 1900200000000000 9901 310010 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 401001 [disabled 401001] [code v1] [enabled 401001 >401000] 401000 "
+        "[disabled 401000]");
+    rig_close(&rig);
+}
+
+/* Every prefix of a stream, and the stream in pieces of 1 to 40 bytes. */
+static void cutting_and_feeding_in_pieces_change_nothing(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, CODE16);
+    rig_trace(&rig, "P 02031800 0223 9901 71001040000000 06 P 02031800 9901 7d0a1040000000 0223 0e 04 6d1a1040000000 01");
+    char *whole = strdup(rig_run(&rig));
+    for (rig.piece = 1; rig.piece <= 40; rig.piece++)
+        assert_string_equal(rig_run(&rig), whole);
+    char *insns = strdup(rig_insns(&rig));
+    rig.piece = 0;
+    for (size_t n = rig.n; n--;) {
+        rig.n = n;
+        const char *part = rig_insns(&rig);
+        assert_memory_equal(part, insns, strlen(part));
+    }
+    free(whole);
+    free(insns);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_with_compressed_returns),
+        cmocka_unit_test(a_psb_in_mid_trace_is_walked_to),
+        cmocka_unit_test(interrupts_bind_to_their_addresses),
+        cmocka_unit_test(deferred_tips_give_the_same_list),
+        cmocka_unit_test(the_filter_is_left_in_three_ways),
+        cmocka_unit_test(overflow_resumes_at_its_fup),
+        cmocka_unit_test(transactions_begin_commit_and_abort),
+        cmocka_unit_test(ptwrite_with_and_without_an_address),
+        cmocka_unit_test(power_events_share_a_fup),
+        cmocka_unit_test(events_of_event_trace_bind),
+        cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
+        cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
+        cmocka_unit_test(bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb),
+        cmocka_unit_test(an_endless_loop_is_noticed),
+        cmocka_unit_test(a_return_without_a_call_is_not_trusted),
+        cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
