@@ -166,7 +166,7 @@ static void an_endless_loop_is_noticed(void **state)
     (void)state;
     assert_string_equal(decode(0x401000, "eb00 ebfc", "H 3d5010 2d0010"),
         "[psb] [enabled >401000] [gap 401000 MISMATCH]");
-    assert_string_equal(decode(0x401000, "eb00 ebfc", "H 2d5010"), "[psb] [enabled >401000] [gap 401000 MISMATCH]");
+    assert_string_equal(decode(0x401000, "eb00 ebfc", "H 2d5010"), "[psb] [enabled >401000] [gap 401002 MISMATCH]");
 }
 
 static void a_return_without_a_call_is_not_trusted(void **state)
