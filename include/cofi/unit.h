@@ -101,6 +101,18 @@ int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t sublea
  * what the register holds. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit. */
 int cofi_unit_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 
+/* The field's value as RDMSR would show it; does not count as the read of [RTIT 3.3.1]. COFI_ERR_NOT_FOUND. */
+int cofi_unit_get_field(const struct cofi_unit *unit, const char *field, uint64_t *value);
+
+/* The i-th register of the unit, in order of address, for listings. COFI_ERR_NOT_FOUND past the last.
+ * value is as cofi_unit_get_field shows it. */
+struct cofi_unit_register {
+    const char *name; /* "RTIT_CTL"; static */
+    uint32_t msr;
+    uint64_t value;
+};
+int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg);
+
 /* Processor state at start, before the first event.
  * To trace user code with RTIT: filter_event_id 7 (always on; the reset value 0 means RANGE0),
  * tracestop_event_id 6 (off), user 1, dest 1, whatever else is wanted, then trace_en 1 and at last

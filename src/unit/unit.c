@@ -56,3 +56,13 @@ int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
 }
 
 unsigned cofi_unit_wants(const struct cofi_unit *unit) { return unit->ops->wants ? unit->ops->wants(unit) : 0; }
+
+int cofi_unit_get_field(const struct cofi_unit *unit, const char *field, uint64_t *value)
+{
+    return unit->ops->get_field ? unit->ops->get_field(unit, field, value) : COFI_ERR_NOT_FOUND;
+}
+
+int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg)
+{
+    return unit->ops->register_at ? unit->ops->register_at(unit, i, reg) : COFI_ERR_NOT_FOUND;
+}

@@ -3,6 +3,7 @@
 #include "unit/rtit_rig.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int take(void *opaque, const uint8_t *bytes, size_t n)
@@ -118,4 +119,79 @@ void mov_cr3(struct rig *rig, uint64_t ip, uint64_t next, uint64_t cr3)
 void clock_at(struct rig *rig, enum cofi_event_kind kind, uint64_t tsc, uint64_t cycles)
 {
     assert_int_equal(rig_event(rig, (struct cofi_event){.kind = (uint8_t)kind, .tsc = tsc, .cycles = cycles}), 0);
+}
+
+/* Calls each on every "name=hex". */
+static void each_field(struct rig *rig, const char *fields, void (*each)(struct rig *, const char *, uint64_t))
+{
+    char text[512], *save = NULL;
+    snprintf(text, sizeof text, "%s", fields ? fields : "");
+    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(word, '=');
+        assert_non_null(equals);
+        *equals = 0;
+        each(rig, word, strtoull(equals + 1, NULL, 16));
+    }
+}
+
+void rig_fields(struct rig *rig, const char *fields)
+{
+    each_field(rig, "filter_event_id=7 tracestop_event_id=6 os=1 user=1", rig_field);
+    each_field(rig, fields, rig_field);
+}
+
+void rig_enable(struct rig *rig)
+{
+    rig_field(rig, "trace_en", 1);
+    rig_field(rig, "trace_active", 1);
+}
+
+void rig_events(struct rig *rig, const char *lines)
+{
+    char text[2048], *save = NULL;
+    assert_true(snprintf(text, sizeof text, "%s", lines ? lines : "") < (int)sizeof text);
+    for (char *line = strtok_r(text, ";", &save); line; line = strtok_r(NULL, ";", &save)) {
+        struct cofi_event event;
+        struct cofi_error error = {0};
+        if (cofi_event_parse(line, &rig->context, &event, &error) < 0)
+            fail_msg("'%s': %s", line, error.text);
+        int status = rig_event(rig, event);
+        if (status < 0)
+            fail_msg("'%s': %s", line, cofi_error_name(status));
+    }
+}
+
+static void expect(struct rig *rig, const char *name, uint64_t expected)
+{
+    uint64_t value = 0;
+    assert_int_equal(cofi_unit_get_field(rig->unit, name, &value), 0);
+    if (value != expected)
+        fail_msg("%s is %llx, not %llx", name, (unsigned long long)value, (unsigned long long)expected);
+}
+
+void rig_expect(struct rig *rig, const char *fields) { each_field(rig, fields, expect); }
+
+void run_scripted(void **state)
+{
+    const struct scripted *s = *state;
+    static struct rig rig;
+    rig_open(&rig, NULL);
+    rig_fields(&rig, s->fields);
+    rig_enable(&rig);
+    rig_events(&rig, s->prepare);
+    rig_packets(&rig);
+    rig_events(&rig, s->events);
+    assert_packets(&rig, s->packets);
+    rig_expect(&rig, s->after);
+    rig_close(&rig);
+}
+
+int run_rows(const char *group, const struct scripted *rows, size_t n)
+{
+    struct CMUnitTest *tests = calloc(n, sizeof *tests);
+    for (size_t i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){rows[i].name, run_scripted, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+    int failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
+    free(tests);
+    return failed;
 }

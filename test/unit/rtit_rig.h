@@ -41,6 +41,26 @@ void rig_field(struct rig *rig, const char *name, uint64_t value);
 const char *rig_packets(struct rig *rig);
 #define assert_packets(rig, expected) assert_string_equal(rig_packets(rig), expected)
 
+/* A test as data: registers, events, packets. */
+struct scripted {
+    const char *name;     /* a sentence */
+    const char *fields;   /* "less_pkts=1 lip0=1000": hexadecimal, on top of: everything traced, everywhere */
+    const char *prepare;  /* event lines, separated by ';', whose packets do not count */
+    const char *events;
+    const char *packets;
+    const char *after;    /* fields afterwards, as in fields; or null */
+};
+/* "name=hex name=hex"; trace_en and trace_active are not for here but for rig_enable. */
+void rig_fields(struct rig *rig, const char *fields);
+void rig_enable(struct rig *rig);
+/* Event lines separated by ';'. */
+void rig_events(struct rig *rig, const char *lines);
+void rig_expect(struct rig *rig, const char *fields);
+void run_scripted(void **state);
+/* Runs each row as a test of its own. */
+int run_rows(const char *group, const struct scripted *rows, size_t n);
+#define RUN_ROWS(rows) run_rows(#rows, rows, sizeof(rows) / sizeof((rows)[0]))
+
 /* Events. */
 int rig_event(struct rig *rig, struct cofi_event event);
 void insn(struct rig *rig, uint64_t ip, uint64_t next);

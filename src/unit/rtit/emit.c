@@ -42,6 +42,15 @@ void cofi__rtit_explain_none(struct rtit *u, struct rtit_rule rule)
         explain(u, NULL, cofi__buffer_pushed(&u->buffer), rule);
 }
 
+static void release_held(struct rtit *u)
+{
+    if (u->e8_held_size == 0)
+        return;
+    cofi__buffer_push(&u->buffer, u->e8_held, u->e8_held_size); /* no room: the erratum drops it */
+    u->e8_held_size = 0;
+    u->e8_armed = false;
+}
+
 /* [ERR E8]: after every second PSB the next packet comes one packet too late. */
 static bool push_bytes(struct rtit *u, const uint8_t *bytes, size_t n)
 {
@@ -52,11 +61,7 @@ static bool push_bytes(struct rtit *u, const uint8_t *bytes, size_t n)
     }
     if (!cofi__buffer_push(&u->buffer, bytes, n))
         return false;
-    if (u->e8_held_size != 0) {
-        cofi__buffer_push(&u->buffer, u->e8_held, u->e8_held_size); /* no room: the erratum drops it */
-        u->e8_held_size = 0;
-        u->e8_armed = false;
-    }
+    release_held(u);
     return true;
 }
 
@@ -225,6 +230,7 @@ void cofi__rtit_emit_lip(struct rtit *u, enum cofi_packet_kind kind, uint64_t li
 
 void cofi__rtit_drain(struct rtit *u)
 {
+    release_held(u);
     cofi__buffer_flush(&u->buffer);
     int status = cofi__lines_flush(&u->lines);
     if (status < 0 && u->buffer.status == 0)

@@ -112,3 +112,26 @@ int cofi__rtit_set_field(struct cofi_unit *unit, const char *name, uint64_t valu
     COFI_TRY(cofi__rtit_rdmsr(unit, numbers[field->msr], &old));
     return cofi__rtit_wrmsr(unit, numbers[field->msr], (old & ~mask) | value << field->lsb);
 }
+
+int cofi__rtit_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value)
+{
+    const struct cofi__field *field = cofi__field_find(fields, ARRAY_LEN(fields), name);
+    if (!field)
+        return COFI_ERR_NOT_FOUND;
+    uint64_t reg = cofi__rtit_read(rtit_of_const(unit), (enum rtit_reg)field->msr);
+    *value = (reg & cofi__field_mask(field)) >> field->lsb;
+    return COFI_OK;
+}
+
+int cofi__rtit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg)
+{
+    static const char *const names[RTIT_REGS] = {
+#define RTIT_MSR(name, number, tag) [RTIT_##name] = "RTIT_" #name,
+#define RTIT_FIELD(reg, name, lsb, width, access, reset, tag)
+#include "unit/rtit/rtit.def"
+    };
+    if (i >= RTIT_REGS)
+        return COFI_ERR_NOT_FOUND;
+    *reg = (struct cofi_unit_register){names[i], numbers[i], cofi__rtit_read(rtit_of_const(unit), (enum rtit_reg)i)};
+    return COFI_OK;
+}

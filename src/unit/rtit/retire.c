@@ -244,7 +244,10 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     case COFI_EV_FAR:
     case COFI_EV_EVENT:
     case COFI_EV_XABORT:
-        far_transfer(u, event);
+        if (event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_SHUTDOWN)
+            u->sleeping = true; /* no transfer, a sleep state [RTIT B 4.1.1] */
+        else
+            far_transfer(u, event);
         break;
     case COFI_EV_MOV_CR3:
     case COFI_EV_MOV_CR0:
