@@ -24,6 +24,22 @@ struct cofi_memory {
     void *opaque;
 };
 
+/* A collector of weakly ordered lines, from a trace hub that shows each write [RTIT 2.3.2]: restores the
+ * stream. One per region; not thread safe. */
+struct cofi_reorder;
+
+/* region_bytes: RTIT_LIMIT_MASK + 1, a multiple of 64; offset: RTIT_OFFSET when tracing began. Bytes go to
+ * the sink in stream order. Errors: COFI_ERR_RANGE (no such region), COFI_ERR_NOMEM. Allocates once, the
+ * size of the region. Inverse: cofi_reorder_close. */
+int cofi_reorder_open(struct cofi_reorder **reorder, uint32_t region_bytes, uint32_t offset, struct cofi_sink sink);
+void cofi_reorder_close(struct cofi_reorder *reorder);
+/* One write was seen: n bytes at this offset in the region, all in one 64-byte line. Passes on what is now
+ * in order. Errors: COFI_ERR_RANGE (no such write), COFI_ERR_MISMATCH (a younger write of a line before an
+ * older one: a write was lost; the bytes are not taken), or the sink's. */
+int cofi_reorder_write(struct cofi_reorder *reorder, uint32_t offset, const uint8_t *bytes, size_t n);
+/* Bytes that wait for older ones; 0 after a drain, if none was lost. */
+uint32_t cofi_reorder_waiting(const struct cofi_reorder *reorder);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,7 +25,7 @@ void rig_open(struct rig *rig, const struct cofi_unit_config *config)
     if (!c.memory.write)
         c.sink = (struct cofi_sink){take, rig};
     assert_int_equal(cofi_unit_open(&rig->unit, &c), 0);
-    cofi_unit_context(rig->unit, &rig->context, 0x1000);
+    cofi_unit_context(rig->unit, &rig->context, 0x800);
     rig_read(rig, MSR_CTL);
 }
 
@@ -175,7 +175,7 @@ void run_scripted(void **state)
 {
     const struct scripted *s = *state;
     static struct rig rig;
-    rig_open(&rig, NULL);
+    rig_open(&rig, s->config);
     rig_fields(&rig, s->fields);
     rig_enable(&rig);
     rig_events(&rig, s->prepare);

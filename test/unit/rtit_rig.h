@@ -49,6 +49,7 @@ struct scripted {
     const char *events;
     const char *packets;
     const char *after;    /* fields afterwards, as in fields; or null */
+    const struct cofi_unit_config *config; /* null: default */
 };
 /* "name=hex name=hex"; trace_en and trace_active are not for here but for rig_enable. */
 void rig_fields(struct rig *rig, const char *fields);

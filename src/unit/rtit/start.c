@@ -71,10 +71,11 @@ static bool pcc_due(const struct rtit *u)
 
 void cofi__rtit_start_instruction(struct rtit *u, uint64_t ip, uint64_t next)
 {
-    if (u->psb_owed && u->trigger_en && cofi__buffer_empty(&u->buffer))
+    bool empty = cofi__buffer_empty(&u->buffer);
+    if (u->psb_owed && u->trigger_en && empty)
         cofi__rtit_emit_psb(u, (struct rtit_rule){"TriggerEn rose or Pkt_Cnt was reached when the buffer was "
                                                   "full", "[RTIT 4.2.5]"});
-    if (u->overflow && cofi__buffer_empty(&u->buffer) && u->trigger_en && u->context_en)
+    if (u->overflow && empty && u->trigger_en && u->context_en)
         clear_overflow(u, ip);
     if (!u->overflow && u->stop_pending)
         cofi__rtit_trace_stop(u);

@@ -83,6 +83,11 @@ static void advance(struct rtit *u, const struct cofi_event *event)
             done = send_mtcs(u, event->tsc, cycles);
         pass_cycles(u, cycles - done);
     }
+    if (u->clock_set && event->kind == COFI_EV_CLOCK) { /* a clock never goes back */
+        u->tsc = event->tsc > u->tsc ? event->tsc : u->tsc;
+        u->cycles = event->cycles > u->cycles ? event->cycles : u->cycles;
+        return;
+    }
     u->clock_set = true;
     u->tsc = event->tsc;
     u->cycles = event->cycles;

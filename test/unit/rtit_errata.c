@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * The errata, each switched on, and off as its control [RTIT Appendix E]. */
+#include "unit/rtit_rig.h"
+
+#define CONFIG(e) static const struct cofi_unit_config with_##e = {.errata = COFI_ERRATUM_RTIT_##e}
+CONFIG(E1); CONFIG(E2); CONFIG(E3); CONFIG(E6); CONFIG(E7); CONFIG(E8);
+static const struct cofi_unit_config
+    small = {.buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100},
+    with_E4 = {.errata = COFI_ERRATUM_RTIT_E4, .buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100},
+    with_E5 = {.errata = COFI_ERRATUM_RTIT_E5, .buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100};
+
+#define C0 "clock tsc=1 cycles=0;"
+#define OVER C0 "jmp* ip=1 next=3 target=111100000000;jmp* ip=1 next=3 target=222200000000;jmp* ip=1 next=3 target=333300000000;"
+#define FILLED "tip 111100000000; tip 222200000000"
+#define EMPTY "clock tsc=1 cycles=100;"
+#define STOP "tracestop_event_id=0 lip0=1000 lip2=2000"
+#define RANGE "filter_event_id=0 lip0=1000 lip2=2000 os=0"
+#define E2_EVENTS "jmp ip=1 next=3 target=1100;far syscall ip=1100 next=1102 target=9 : cpl=0"
+
+static const struct scripted errata[] = {
+    {"E1: FUP.FAR lies inside a far transfer with more than 3 prefixes", "", 0, "far far-ret ip=10 next=16 target=20 size=5",
+     "far 12; tip 20", 0, &with_E1},
+    {"E1: not with 3 prefixes", "", 0, "far far-ret ip=10 next=16 target=20 size=3", "far 16; tip 20", 0, &with_E1},
+    {"E1: off", "", 0, "far far-ret ip=10 next=16 target=20 size=5", "far 16; tip 20", 0, 0},
+    {"E2: ContextEn rises while FilterEn falls: extra PGD", RANGE, E2_EVENTS, "far sysret ip=9 next=c target=5000 : cpl=3",
+     "pgd c", 0, &with_E2},
+    {"E2: TraceStop while ContextEn rises: extra PGD", "os=0 " STOP, "far syscall ip=1 next=3 target=9 : cpl=0",
+     "far sysret ip=9 next=c target=1100 : cpl=3", "stop; pgd c", "trace_active=0", &with_E2},
+    {"E2: TraceStop at the write that enables: extra PGD", "tracestop_event_id=7 trace_active=0", 0,
+     "wrmsr ip=1 next=3 msr=768 value=d;wrmsr ip=3 next=5 msr=768 value=200d", "psb; stop; pgd 5", "trace_active=0", &with_E2},
+    {"E2: off", RANGE, E2_EVENTS, "far sysret ip=9 next=c target=5000 : cpl=3", "", 0, 0},
+    {"E3: the PSB comes one packet late", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; tip 5; psb; tip 6", 0, &with_E3},
+    {"E3: off", "", "wrmsr ip=1 next=3 msr=77c value=7fe", "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5",
+     "tip 9; psb; tip 5", 0, 0},
+    {"E4: TraceSTOP before FUP.BuffOvf, and tracing goes on", STOP, 0,
+     OVER "jmp ip=3 next=5 target=1000;" EMPTY "jmp* ip=5000 next=5002 target=9", FILLED "; stop; ovf 5000; tip 9",
+     "trace_active=1", &with_E4},
+    {"E4: off", STOP, 0, OVER "jmp ip=3 next=5 target=1000;" EMPTY "jmp* ip=5000 next=5002 target=9", FILLED "; ovf 5000; stop",
+     "trace_active=0", &small},
+    {"E5: FUP.BuffOvf is followed by the TIP of the branch before", "", 0,
+     OVER "jmp* ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000; tip 5000", 0, &with_E5},
+    {"E5: not when execution went on elsewhere", "", 0,
+     OVER "jmp* ip=30 next=32 target=5000;insn ip=5000 next=5002;" EMPTY "insn ip=5002 next=5004", FILLED "; ovf 5002", 0, &with_E5},
+    {"E5: off", "", 0, OVER "jmp* ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000", 0, &small},
+    {"E6: cycle counts are one too small, but not below 0", "cycle_acc=1", C0,
+     "clock tsc=1 cycles=10;far iret ip=1 next=2 target=3", "far 2 c9; tip 3 c0", 0, &with_E6},
+    {"E6: off", "cycle_acc=1", C0, "clock tsc=1 cycles=10;far iret ip=1 next=2 target=3", "far 2 c10; tip 3 c0", 0, 0},
+    {"E7: enabling sends an MTC at the wrong time", "mtc_en=1", "clock tsc=700;wrmsr ip=1 next=3 msr=768 value=20d",
+     "wrmsr ip=3 next=5 msr=768 value=220d;clock tsc=768", "psb; mtc 0 05; pge 5; mtc 0 06", 0, &with_E7},
+    {"E7: off", "mtc_en=1", "clock tsc=700;wrmsr ip=1 next=3 msr=768 value=20d",
+     "wrmsr ip=3 next=5 msr=768 value=220d;clock tsc=768", "psb; pge 5; mtc 0 06", 0, 0},
+    {"E8: after a PSB two packets change places", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6;jmp* ip=6 next=8 target=7",
+     "tip 9; psb; tip 6; tip 5; tip 7", 0, &with_E8},
+    {"E8: off", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; psb; tip 5; tip 6", 0, 0},
+};
+
+int main(void) { return RUN_ROWS(errata); }
