@@ -57,4 +57,8 @@ static const struct scripted errata[] = {
      "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; psb; tip 5; tip 6", 0, 0},
 };
 
-int main(void) { return RUN_ROWS(errata); }
+int main(void)
+{
+    ADD_ROWS(errata);
+    return run_tests();
+}

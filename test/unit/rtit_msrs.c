@@ -237,5 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(fields_have_the_manuals_names, setup, teardown),
         cmocka_unit_test_setup_teardown(units_do_not_share_registers, setup, teardown),
     };
-    return cmocka_run_group_tests_name("registers", rows, NULL, NULL) + cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_TESTS(rows);
+    ADD_TESTS(tests);
+    return run_tests();
 }

@@ -138,5 +138,7 @@ int main(void)
         cmocka_unit_test(last_lip_is_cleared_at_most_four_packets_after_a_psb),
         cmocka_unit_test(last_lip_is_cleared_when_the_causing_packet_has_drained),
     };
-    return RUN_ROWS(overflow) + cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_ROWS(overflow);
+    ADD_TESTS(tests);
+    return run_tests();
 }

@@ -171,7 +171,7 @@ static void expect(struct rig *rig, const char *name, uint64_t expected)
 
 void rig_expect(struct rig *rig, const char *fields) { each_field(rig, fields, expect); }
 
-void run_scripted(void **state)
+static void run_scripted(void **state)
 {
     const struct scripted *s = *state;
     static struct rig rig;
@@ -186,12 +186,23 @@ void run_scripted(void **state)
     rig_close(&rig);
 }
 
-int run_rows(const char *group, const struct scripted *rows, size_t n)
+static struct CMUnitTest suite[512];
+static size_t suite_n;
+
+void add_tests(const struct CMUnitTest *tests, size_t n)
 {
-    struct CMUnitTest *tests = calloc(n, sizeof *tests);
     for (size_t i = 0; i < n; i++)
-        tests[i] = (struct CMUnitTest){rows[i].name, run_scripted, NULL, NULL, (void *)(uintptr_t)&rows[i]};
-    int failed = _cmocka_run_group_tests(group, tests, n, NULL, NULL);
-    free(tests);
-    return failed;
+        suite[suite_n++] = tests[i];
 }
+
+void add_rows(const char *group, const struct scripted *rows, size_t n)
+{
+    static char names[512][160];
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[suite_n], sizeof names[0], "%s: %s", group, rows[i].name);
+        suite[suite_n] = (struct CMUnitTest){names[suite_n], run_scripted, NULL, NULL, (void *)(uintptr_t)&rows[i]};
+        suite_n++;
+    }
+}
+
+int run_tests(void) { return _cmocka_run_group_tests("tests", suite, suite_n, NULL, NULL); }

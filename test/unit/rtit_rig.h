@@ -57,10 +57,12 @@ void rig_enable(struct rig *rig);
 /* Event lines separated by ';'. */
 void rig_events(struct rig *rig, const char *lines);
 void rig_expect(struct rig *rig, const char *fields);
-void run_scripted(void **state);
-/* Runs each row as a test of its own. */
-int run_rows(const char *group, const struct scripted *rows, size_t n);
-#define RUN_ROWS(rows) run_rows(#rows, rows, sizeof(rows) / sizeof((rows)[0]))
+/* The program's tests: each row becomes one, named "group: name"; then the others; then run them all. */
+void add_rows(const char *group, const struct scripted *rows, size_t n);
+void add_tests(const struct CMUnitTest *tests, size_t n);
+int run_tests(void);
+#define ADD_ROWS(rows) add_rows(#rows, rows, sizeof(rows) / sizeof((rows)[0]))
+#define ADD_TESTS(tests) add_tests(tests, sizeof(tests) / sizeof((tests)[0]))
 
 /* Events. */
 int rig_event(struct rig *rig, struct cofi_event event);

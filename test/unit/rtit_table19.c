@@ -130,4 +130,10 @@ static const struct scripted footnote_3[] = {
      "clock tsc=0 cycles=0;clock tsc=10 cycles=100", "far far-jmp ip=1 next=5 target=1200", "far 5 c100; tip 1200 c0", "cntp=0"},
 };
 
-int main(void) { return RUN_ROWS(table_19) + RUN_ROWS(entering_and_leaving) + RUN_ROWS(footnote_3); }
+int main(void)
+{
+    ADD_ROWS(table_19);
+    ADD_ROWS(entering_and_leaving);
+    ADD_ROWS(footnote_3);
+    return run_tests();
+}

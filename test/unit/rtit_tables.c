@@ -156,14 +156,14 @@ static const struct scripted table_20[] = {
 
 /* [RTIT Table 18]: last LIP, LIP, expected CNT and Zext. */
 static const struct { const char *name; uint64_t last, lip; unsigned cnt, zext; } table_18[] = {
-    {"row 1: both match, high not zero: 2 bytes", 0x123456780000, 0x123456781111, 0, 0},
-    {"row 2: both match, only high zero: 2 bytes", 0x000056780000, 0x000056781111, 0, 0},
-    {"row 3: both zero: 2 bytes, zero extended", 0x123456780000, 0x000000001111, 0, 1},
-    {"row 3: both zero and both match: zero extended", 0x000000000000, 0x000000001111, 0, 1},
-    {"row 4: high matches, middle not, high not zero: 4 bytes", 0x123456780000, 0x123499991111, 1, 0},
-    {"row 5: high zero, middle not, high matches: 4 bytes, zero extended", 0x000012340000, 0x000056781111, 1, 1},
-    {"row 6: high zero, high differs: 4 bytes, zero extended", 0x123456780000, 0x000056781111, 1, 1},
-    {"row 7: high differs, not zero: 6 bytes", 0x123456780000, 0x999956781111, 2, 0},
+    {"table_18: row 1: both match, high not zero: 2 bytes", 0x123456780000, 0x123456781111, 0, 0},
+    {"table_18: row 2: both match, only high zero: 2 bytes", 0x000056780000, 0x000056781111, 0, 0},
+    {"table_18: row 3: both zero: 2 bytes, zero extended", 0x123456780000, 0x000000001111, 0, 1},
+    {"table_18: row 3: both zero and both match: zero extended", 0x000000000000, 0x000000001111, 0, 1},
+    {"table_18: row 4: high matches, middle not, high not zero: 4 bytes", 0x123456780000, 0x123499991111, 1, 0},
+    {"table_18: row 5: high zero, middle not, high matches: 4 bytes, zero extended", 0x000012340000, 0x000056781111, 1, 1},
+    {"table_18: row 6: high zero, high differs: 4 bytes, zero extended", 0x123456780000, 0x000056781111, 1, 1},
+    {"table_18: row 7: high differs, not zero: 6 bytes", 0x123456780000, 0x999956781111, 2, 0},
 };
 
 static void lip_compression_row(void **state)
@@ -204,6 +204,11 @@ int main(void)
         cmocka_unit_test(the_first_lip_is_never_compressed_against_nothing)};
     for (size_t i = 0; i < ROWS; i++)
         compression[i + 1] = (struct CMUnitTest){table_18[i].name, lip_compression_row, NULL, NULL, (void *)i};
-    return RUN_ROWS(table_1) + RUN_ROWS(table_2) + RUN_ROWS(table_7) + RUN_ROWS(table_17) + RUN_ROWS(table_20) +
-           cmocka_run_group_tests_name("table_18", compression, NULL, NULL);
+    ADD_ROWS(table_1);
+    ADD_ROWS(table_2);
+    ADD_ROWS(table_7);
+    ADD_ROWS(table_17);
+    ADD_TESTS(compression);
+    ADD_ROWS(table_20);
+    return run_tests();
 }

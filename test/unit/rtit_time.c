@@ -110,5 +110,10 @@ int main(void)
         cmocka_unit_test(the_buffer_stops_draining_in_c1_and_c2),
         cmocka_unit_test(the_buffer_is_drained_before_c4_and_c6),
     };
-    return RUN_ROWS(cycles) + RUN_ROWS(mtc) + RUN_ROWS(sts) + RUN_ROWS(sleep) + cmocka_run_group_tests(tests, NULL, NULL);
+    ADD_ROWS(cycles);
+    ADD_ROWS(mtc);
+    ADD_ROWS(sts);
+    ADD_ROWS(sleep);
+    ADD_TESTS(tests);
+    return run_tests();
 }
