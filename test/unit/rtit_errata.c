@@ -60,5 +60,5 @@ static const struct scripted errata[] = {
 int main(void)
 {
     ADD_ROWS(errata);
-    return run_tests();
+    return run_suite();
 }

@@ -239,5 +239,5 @@ int main(void)
     };
     ADD_TESTS(rows);
     ADD_TESTS(tests);
-    return run_tests();
+    return run_suite();
 }

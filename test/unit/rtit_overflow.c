@@ -140,5 +140,5 @@ int main(void)
     };
     ADD_ROWS(overflow);
     ADD_TESTS(tests);
-    return run_tests();
+    return run_suite();
 }

@@ -205,4 +205,4 @@ void add_rows(const char *group, const struct scripted *rows, size_t n)
     }
 }
 
-int run_tests(void) { return _cmocka_run_group_tests("tests", suite, suite_n, NULL, NULL); }
+int run_suite(void) { return _cmocka_run_group_tests("tests", suite, suite_n, NULL, NULL); }

@@ -60,7 +60,7 @@ void rig_expect(struct rig *rig, const char *fields);
 /* The program's tests: each row becomes one, named "group: name"; then the others; then run them all. */
 void add_rows(const char *group, const struct scripted *rows, size_t n);
 void add_tests(const struct CMUnitTest *tests, size_t n);
-int run_tests(void);
+int run_suite(void);
 #define ADD_ROWS(rows) add_rows(#rows, rows, sizeof(rows) / sizeof((rows)[0]))
 #define ADD_TESTS(tests) add_tests(tests, sizeof(tests) / sizeof((tests)[0]))
 

@@ -135,5 +135,5 @@ int main(void)
     ADD_ROWS(table_19);
     ADD_ROWS(entering_and_leaving);
     ADD_ROWS(footnote_3);
-    return run_tests();
+    return run_suite();
 }

@@ -210,5 +210,5 @@ int main(void)
     ADD_ROWS(table_17);
     ADD_TESTS(compression);
     ADD_ROWS(table_20);
-    return run_tests();
+    return run_suite();
 }

@@ -115,5 +115,5 @@ int main(void)
     ADD_ROWS(sts);
     ADD_ROWS(sleep);
     ADD_TESTS(tests);
-    return run_tests();
+    return run_suite();
 }
