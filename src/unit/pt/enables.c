@@ -88,6 +88,8 @@ void cofi__pt_enables_packet(struct cofi__pt *pt)
 /* Nothing is generated any more; what is not in the output yet is lost. ContextEn keeps its value. */
 void cofi__pt_trigger_off(struct cofi__pt *pt)
 {
+    if (!pt->trigger_en)
+        return;
     uint64_t count = pt->psb_bytes;
     uint64_t most = (UINT64_C(1) << PT_STATUS_PACKET_BYTE_CNT_WIDTH) - 1;
     pt->msr[PT_MSR_STATUS] &= ~(most << PT_STATUS_PACKET_BYTE_CNT_LSB);
@@ -153,10 +155,11 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
 {
     enum cofi__pt_rule rule;
     cofi__pt_ranges_load(pt);
+    unsigned what = cofi__pt_output_start(&pt->out, output_mode(pt), pt->msr[PT_MSR_OUTPUT_BASE],
+                                          pt->msr[PT_MSR_OUTPUT_MASK_PTRS]);
     if (pt->msr[PT_MSR_STATUS] & (PT_BIT(STATUS_ERROR) | PT_BIT(STATUS_STOPPED)))
         return;
-    if (cofi__pt_output_start(&pt->out, output_mode(pt), pt->msr[PT_MSR_OUTPUT_BASE],
-                              pt->msr[PT_MSR_OUTPUT_MASK_PTRS]) & PT_OUTPUT_ERROR) {
+    if (what & PT_OUTPUT_ERROR) {
         pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_ERROR);
         return;
     }
@@ -188,26 +191,30 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
     cofi__pt_commit(pt);
 }
 
-/* TraceEn became 0 (the register still has it): FUP(CLIP), TIP.PGD() if packets were on
- * [SDM Disabling Packet Generation]. */
+/* FUP(CLIP), TIP.PGD() if packets are on [SDM Disabling Packet Generation]. */
+static void last_packets(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
+{
+    if (pt->overflow)
+        cofi__pt_resume(pt, 0, false);
+    if (pt->packet_en && fup)
+        cofi__pt_emit_ip(pt, COFI_PT_FUP, fup_ip, PT_RULE_DISABLE);
+    if (pt->packet_en)
+        cofi__pt_emit_no_ip(pt, COFI_PT_TIP_PGD, PT_RULE_DISABLE);
+    cofi__pt_flush_tnt(pt);
+    cofi__pt_commit(pt);
+}
+
+/* TraceEn becomes 0 (the register still has it): what is inside goes out [SDM Flushing Trace Output]. */
 void cofi__pt_disable(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
 {
-    if (pt->trigger_en) {
-        bool due = pt->attention & PT_DO_PSB;
-        if (pt->overflow)
-            cofi__pt_resume(pt, 0, false);
-        if (pt->packet_en && fup)
-            cofi__pt_emit_ip(pt, COFI_PT_FUP, fup_ip, PT_RULE_DISABLE);
-        if (pt->packet_en)
-            cofi__pt_emit_no_ip(pt, COFI_PT_TIP_PGD, PT_RULE_DISABLE);
-        cofi__pt_flush_tnt(pt);
-        cofi__pt_commit(pt);
-        pt->disabling = true;
-        cofi__pt_drain_all(pt);
-        pt->disabling = false;
-        if (due && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT))
-            pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_PEND_PSB);
-    }
+    bool due = pt->attention & PT_DO_PSB;
+    if (pt->trigger_en)
+        last_packets(pt, fup_ip, fup);
+    pt->disabling = true;
+    cofi__pt_drain_all(pt);
+    pt->disabling = false;
+    if (due && pt->trigger_en && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT))
+        pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_PEND_PSB);
     cofi__pt_trigger_off(pt);
     if (pt->out.mode != PT_OUTPUT_SINK) {
         pt->msr[PT_MSR_OUTPUT_BASE] = cofi__pt_output_base(&pt->out);

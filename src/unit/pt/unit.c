@@ -12,6 +12,7 @@ enum { BUFFER_LEAST = 8, CYC_LIMIT = 1 << 19 };
 static void forget(struct cofi__pt *pt)
 {
     cofi__pt_trigger_off(pt);
+    pt->mtc_tsc = UINT64_MAX;
     pt->context_en = pt->filter_en = false;
     pt->stage_count = pt->op_start = pt->buffer.fill = 0;
     pt->psb_bytes = 0;
