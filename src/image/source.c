@@ -163,6 +163,10 @@ static bool names_no_file(const char *path)
 
 static int open_fd(struct cofi__source *source, int *fd)
 {
+    if (source->path[0] == '[' && strstr(source->path, "]: ")) { /* a reason in place of a file */
+        snprintf(source->why, sizeof source->why, "%.390s", source->path);
+        return COFI_ERR_NO_CODE;
+    }
     if (source->path[0] == '[' || !strncmp(source->path, "//anon", 6))
         return no_code(source, "memory of no file, and its bytes are not in the recording");
     *fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ * AUXTRACE records -> streams in pieces; AUXTRACE_INFO -> how they were made [PTREF 10.3]. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "trace/perf_data.h"
+#include "trace/reader.h"
+
+/* The word at index i of priv[], 0 where the record ends before. */
+static uint64_t word(const uint8_t *record, size_t n, size_t i)
+{
+    return 16 + (i + 1) * 8 <= n ? le64(record + 16 + i * 8) : 0;
+}
+
+static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *record, size_t n, size_t at)
+{
+    if (word(record, n, at + COFI_INFO_MAGIC_WORD) != COFI_INFO_MAGIC)
+        return;
+    uint64_t time = word(record, n, at + COFI_INFO_TIME);
+    info->config = word(record, n, at + COFI_INFO_CONFIG);
+    if (!info->family) {
+        info->family = (uint32_t)word(record, n, at + COFI_INFO_FAMILY);
+        info->model = (uint32_t)word(record, n, at + COFI_INFO_MODEL);
+        info->stepping = (uint32_t)word(record, n, at + COFI_INFO_STEPPING);
+    }
+    info->time.mtc_freq = (uint8_t)time;
+    info->time.nominal_ratio = (uint8_t)(time >> 8);
+    info->time.tsc = time >> 16 & 1;
+    info->time.mtc = time >> 17 & 1;
+    info->time.cyc = time >> 18 & 1;
+}
+
+static const struct cofi__event_attr *trace_attr(const struct cofi_recording *recording, uint64_t pmu_type)
+{
+    const struct cofi__event_attr *attrs = recording->attrs.items;
+    for (size_t i = 0; i < recording->attrs.n; i++)
+        if (attrs[i].type == pmu_type)
+            return &attrs[i];
+    return NULL;
+}
+
+/* perf's config has no OS and User bits: the event's exclude flags say it. */
+static void read_config(struct cofi_recording *recording, uint64_t pmu_type, const uint8_t *record, size_t n)
+{
+    struct cofi_recording_info *info = &recording->info;
+    const struct cofi__event_attr *attr = trace_attr(recording, pmu_type);
+    if (!attr)
+        return;
+    info->config = attr->config & ~(uint64_t)(CTL_PT_OS | CTL_PT_USER);
+    if (info->gen == COFI_PT) {
+        info->config |= attr->flags & ATTR_EXCLUDE_KERNEL ? 0 : CTL_PT_OS;
+        info->config |= attr->flags & ATTR_EXCLUDE_USER ? 0 : CTL_PT_USER;
+        if (!(attr->config & 1)) /* before the pt bit, branches were always traced */
+            info->config |= CTL_BRANCH_BIT;
+    }
+    uint64_t mtc_bits = word(record, n, INFO_MTC_FREQ_BITS);
+    info->time.tsc = attr->config & word(record, n, INFO_TSC_BIT);
+    info->time.mtc = attr->config & word(record, n, INFO_MTC_BIT);
+    info->time.cyc = attr->config & word(record, n, INFO_CYC_BIT);
+    if (mtc_bits)
+        info->time.mtc_freq = (uint8_t)((attr->config & mtc_bits) >> __builtin_ctzll(mtc_bits));
+}
+
+void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n)
+{
+    struct cofi_recording_info *info = &recording->info;
+    if (n < 16)
+        return;
+    uint32_t type = le32(record + 8);
+    if (type != AUXTRACE_TYPE_INTEL_PT && type != AUXTRACE_TYPE_RTIT) {
+        cofi__warn(recording, "the trace is of perf's type %u, neither Intel PT (1) nor RTIT", type);
+        return;
+    }
+    recording->has_info = true;
+    info->gen = type == AUXTRACE_TYPE_RTIT ? COFI_RTIT : COFI_PT;
+    if (word(record, n, INFO_CAP_USER_TIME_ZERO)) {
+        info->time.conv.shift = (uint16_t)(word(record, n, INFO_TIME_SHIFT) & 63);
+        info->time.conv.mult = (uint32_t)word(record, n, INFO_TIME_MULT);
+        info->time.conv.zero = word(record, n, INFO_TIME_ZERO);
+    }
+    info->snapshot = word(record, n, INFO_SNAPSHOT_MODE);
+    info->per_cpu = word(record, n, INFO_PER_CPU_MMAPS);
+    info->time.tsc_num = (uint32_t)word(record, n, INFO_TSC_CTC_N);
+    info->time.tsc_den = (uint32_t)word(record, n, INFO_TSC_CTC_D);
+    info->time.nominal_ratio = (uint8_t)word(record, n, INFO_MAX_NONTURBO_RATIO);
+    read_config(recording, word(record, n, INFO_PMU_TYPE), record, n);
+    size_t at = INFO_WORDS, start = 16 + INFO_WORDS * 8;
+    uint64_t length = word(record, n, INFO_FILTER_STR_LEN);
+    if (length && start < n && length < n - start) {
+        info->filter = cofi__arena_string(&recording->arena, record + start, (size_t)length);
+        at += (size_t)(length + 1 + 7) / 8;
+    }
+    read_cofi_words(info, record, n, at + 1);
+}
+
+static size_t *bucket_of(struct cofi_recording *recording, uint32_t idx, int32_t tid, int32_t cpu)
+{
+    uint32_t hash = (idx * 2654435761u) ^ ((uint32_t)tid * 40503u) ^ ((uint32_t)cpu * 65599u);
+    return &recording->stream_hash[(hash ^ hash >> 16) % IN_BUCKETS];
+}
+
+/* The newest stream of a buffer. */
+static struct cofi__in_stream *find(struct cofi_recording *recording, uint32_t idx, int32_t tid, int32_t cpu)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = *bucket_of(recording, idx, tid, cpu); i; i = streams[i - 1].next_hash) {
+        struct cofi__in_stream *s = &streams[i - 1];
+        if (s->idx == idx && s->public.tid == tid && s->public.cpu == cpu)
+            return s;
+    }
+    return NULL;
+}
+
+static struct cofi__in_stream *add(struct cofi_recording *recording, uint32_t idx, int32_t tid, int32_t cpu,
+                                   uint64_t reference)
+{
+    size_t *bucket = bucket_of(recording, idx, tid, cpu);
+    struct cofi__in_stream *stream = cofi__array_push(&recording->streams);
+    if (!stream)
+        return NULL;
+    stream->idx = idx;
+    stream->public.pid = -1;
+    stream->public.tid = tid;
+    stream->public.cpu = cpu;
+    stream->public.reference_tsc = reference;
+    stream->pieces = (struct cofi__array)COFI__ARRAY_OF(struct cofi__piece);
+    stream->next_hash = *bucket;
+    *bucket = recording->streams.n;
+    return stream;
+}
+
+/* perf pads pieces to 8 bytes with zeros and does not say so, but the next piece's offset tells. */
+static void cut_padding(const struct cofi_recording *recording, struct cofi__in_stream *stream, uint64_t offset)
+{
+    uint64_t over = stream->raw_end - offset;
+    struct cofi__piece *last = (struct cofi__piece *)stream->pieces.items + stream->pieces.n - 1;
+    if (offset >= stream->raw_end || over > 7 || !stream->pieces.n || over > last->bytes)
+        return;
+    for (uint64_t i = 1; i <= over; i++)
+        if (recording->in.bytes[last->file_offset + last->bytes - i])
+            return;
+    last->bytes -= over;
+    stream->public.bytes -= over;
+    stream->raw_end = offset;
+}
+
+void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record, uint64_t at, uint64_t bytes)
+{
+    uint64_t offset = le64(record + 16), reference = le64(record + 24);
+    uint32_t idx = le32(record + 32), padding = le32(record + 44);
+    int32_t tid = (int32_t)le32(record + 36), cpu = (int32_t)le32(record + 40);
+    struct cofi__in_stream *stream = find(recording, idx, tid, cpu);
+    if (stream)
+        cut_padding(recording, stream, offset);
+    bool follows = stream && !recording->info.snapshot && offset == stream->raw_end;
+    if (stream && !recording->info.snapshot && !follows)
+        cofi__warn(recording, "trace of thread %d, processor %d: piece at %#llx does not follow the one before "
+                   "(stream offset %#llx, not %#llx)", tid, cpu, (unsigned long long)at,
+                   (unsigned long long)offset, (unsigned long long)stream->raw_end);
+    if (!follows)
+        stream = add(recording, idx, tid, cpu, reference);
+    struct cofi__piece *piece = stream ? cofi__array_push(&stream->pieces) : NULL;
+    if (!piece) {
+        recording->nomem = true;
+        return;
+    }
+    if (padding < 8 && padding <= bytes && bytes == le64(record + 8))
+        bytes -= padding;
+    *piece = (struct cofi__piece){stream->public.bytes, at, bytes};
+    stream->public.bytes += bytes;
+    stream->raw_end = offset + bytes;
+    stream->public.pieces = stream->pieces.n;
+}
+
+/* Number of the first PSB-aligned place of b where a's end lies too; see drop_overlap. */
+static uint64_t overlap(const uint8_t *a, uint64_t a_n, const uint8_t *b, uint64_t b_n)
+{
+    static const uint8_t psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+    uint64_t last = a_n;
+    for (uint64_t i = a_n; i-- > 0;)
+        if (a[i] == 2 && a_n - i >= sizeof psb && !memcmp(a + i, psb, sizeof psb)) {
+            last = i;
+            break;
+        }
+    uint64_t tail = a_n - last;
+    if (tail < 64) /* too little to be sure */
+        return 0;
+    for (const uint8_t *p = b; (p = memmem(p, (size_t)(b + b_n - p), psb, sizeof psb)); p++)
+        if ((uint64_t)(b + b_n - p) >= tail && !memcmp(p, a + last, tail))
+            return (uint64_t)(p - b) + tail;
+    return 0;
+}
+
+/* Snapshots of one circular buffer may show the same bytes twice. Where the end of one (from its last PSB
+ * on: with its TSC no other place has these bytes) lies in the next, the next one only adds what follows. */
+static void drop_overlap(struct cofi_recording *recording, struct cofi__in_stream *before,
+                         struct cofi__in_stream *stream)
+{
+    struct cofi__piece *a = before->pieces.items, *b = stream->pieces.items;
+    if (before->pieces.n != 1 || stream->pieces.n != 1 || recording->info.gen != COFI_PT)
+        return;
+    uint64_t twice = overlap(recording->in.bytes + a->file_offset, a->bytes, recording->in.bytes + b->file_offset,
+                             b->bytes);
+    b->file_offset += twice;
+    b->bytes -= twice;
+    stream->public.bytes -= twice;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+    const struct cofi_sideband *x = *(const struct cofi_sideband *const *)a;
+    const struct cofi_sideband *y = *(const struct cofi_sideband *const *)b;
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+/* AUXTRACE has the thread only: its process from the sideband. */
+static void set_pids(struct cofi_recording *recording)
+{
+    const struct cofi_sideband *sideband = recording->sideband.items;
+    size_t n = recording->sideband.n, known = 0;
+    const struct cofi_sideband **rows = malloc((n ? n : 1) * sizeof *rows);
+    if (!rows)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (sideband[i].tid > 0 && sideband[i].pid > 0 && sideband[i].kind != COFI_SB_SWITCH_CPU)
+            rows[known++] = &sideband[i];
+    qsort(rows, known, sizeof *rows, by_tid);
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = 0; i < recording->streams.n; i++) {
+        struct cofi_sideband key = {.tid = streams[i].public.tid};
+        const struct cofi_sideband *want = &key, **row = NULL;
+        if (key.tid != -1)
+            row = bsearch(&want, rows, known, sizeof *rows, by_tid);
+        streams[i].public.pid = row ? (*row)->pid : key.tid;
+    }
+    free(rows);
+}
+
+void cofi__finish_streams(struct cofi_recording *recording)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    set_pids(recording);
+    if (!recording->info.snapshot)
+        return;
+    for (size_t i = 0; i < recording->streams.n; i++)
+        for (size_t j = streams[i].next_hash; j; j = streams[j - 1].next_hash) {
+            struct cofi__in_stream *before = &streams[j - 1];
+            if (before->idx != streams[i].idx || before->public.tid != streams[i].public.tid ||
+                before->public.cpu != streams[i].public.cpu)
+                continue;
+            drop_overlap(recording, before, &streams[i]);
+            break;
+        }
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * A perf.data's header, attributes and features -> what the recording says of itself [PTREF 10.1]. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "trace/perf_data.h"
+#include "trace/reader.h"
+
+void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr)
+{
+    struct cofi__event_id *row = cofi__array_push(&recording->ids);
+    if (row)
+        *row = (struct cofi__event_id){id, attr};
+    recording->ids_sorted = false;
+}
+
+void cofi__read_attr(struct cofi_recording *recording, const uint8_t *attr, uint64_t n)
+{
+    struct cofi__event_attr *row = cofi__array_push(&recording->attrs);
+    if (!row || n < ATTR_BYTES_MIN)
+        return;
+    row->type = le32(attr + ATTR_TYPE);
+    row->config = le64(attr + ATTR_CONFIG);
+    row->sample_type = le64(attr + ATTR_SAMPLE_TYPE);
+    row->flags = le64(attr + ATTR_FLAGS);
+}
+
+/* [offset, offset + size) lies in the file. */
+static bool inside(const struct cofi_recording *recording, uint64_t offset, uint64_t size)
+{
+    return offset <= recording->in.n && size <= recording->in.n - offset;
+}
+
+static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_t offset, uint64_t size)
+{
+    const uint8_t *bytes = recording->in.bytes;
+    if (entry < ATTR_BYTES_MIN + 16 || entry > 4096 || !inside(recording, offset, size)) {
+        cofi__warn(recording, "the header's table of events is damaged (at 0x18)");
+        return;
+    }
+    for (; size >= entry; offset += entry, size -= entry) {
+        const uint8_t *section = bytes + offset + entry - 16;
+        uint64_t ids = le64(section), n = le64(section + 8);
+        size_t attr = recording->attrs.n;
+        cofi__read_attr(recording, bytes + offset, entry - 16);
+        if (!inside(recording, ids, n)) {
+            cofi__warn(recording, "ids of event %zu lie beyond the file's end (at %#llx)", attr,
+                       (unsigned long long)(offset + entry - 16));
+            continue;
+        }
+        for (; n >= 8; ids += 8, n -= 8)
+            cofi__add_id(recording, le64(bytes + ids), attr);
+    }
+}
+
+void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n)
+{
+    enum { FIXED = 8 + 4 + 24 };
+    while (n >= FIXED) {
+        uint16_t misc = le16(bytes + 4), size = le16(bytes + 6);
+        if (size < FIXED || size > n)
+            return;
+        struct cofi__build_id_row *row = cofi__array_push(&recording->build_ids);
+        if (!row)
+            return;
+        row->size = misc & PERF_MISC_BUILD_ID_SIZE && bytes[32] <= 20 ? bytes[32] : 20;
+        memcpy(row->id, bytes + 12, 20);
+        row->path = cofi__arena_string(&recording->arena, bytes + FIXED, size - FIXED);
+        if (!row->path)
+            row->path = "";
+        bytes += size;
+        n -= size;
+    }
+}
+
+/* A header string: u32 length, bytes. */
+static const char *read_string(struct cofi_recording *recording, const uint8_t **bytes, uint64_t *n)
+{
+    if (*n < 4)
+        return NULL;
+    uint32_t length = le32(*bytes);
+    if (length > *n - 4)
+        return NULL;
+    const char *text = cofi__arena_string(&recording->arena, *bytes + 4, length);
+    *bytes += 4 + length;
+    *n -= 4 + (uint64_t)length;
+    return text;
+}
+
+static void read_cpuid(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n)
+{
+    struct cofi_recording_info *info = &recording->info;
+    char *text = (char *)read_string(recording, &bytes, &n);
+    char *comma = text ? strchr(text, ',') : NULL;
+    unsigned family, model, stepping;
+    if (!comma || sscanf(comma, ",%u,%u,%u", &family, &model, &stepping) != 3)
+        return;
+    *comma = 0;
+    info->vendor = text;
+    info->family = family;
+    info->model = model;
+    info->stepping = stepping;
+}
+
+static void read_cmdline(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n)
+{
+    if (n < 4)
+        return;
+    uint32_t count = le32(bytes);
+    char *joined = cofi__arena_alloc(&recording->arena, n + 1);
+    size_t at = 0;
+    if (!joined)
+        return;
+    bytes += 4;
+    n -= 4;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *word = read_string(recording, &bytes, &n);
+        if (!word)
+            break;
+        size_t length = strlen(word);
+        if (at)
+            joined[at++] = ' ';
+        memcpy(joined + at, word, length);
+        at += length;
+    }
+    joined[at] = 0;
+    recording->info.command = joined;
+}
+
+void cofi__read_feature(struct cofi_recording *recording, unsigned feature, const uint8_t *bytes, uint64_t n)
+{
+    switch (feature) {
+    case FEATURE_BUILD_ID: cofi__read_build_ids(recording, bytes, n); break;
+    case FEATURE_CPUID: read_cpuid(recording, bytes, n); break;
+    case FEATURE_CMDLINE: read_cmdline(recording, bytes, n); break;
+    case FEATURE_OSRELEASE: recording->osrelease = read_string(recording, &bytes, &n); break;
+    }
+}
+
+/* The table of sections lies behind the data; returns whether the bitmap names any feature. */
+static bool read_features(struct cofi_recording *recording, uint64_t table)
+{
+    const uint8_t *bytes = recording->in.bytes;
+    bool any = false;
+    for (unsigned feature = 0; feature < FEATURES; feature++) {
+        if (!(bytes[72 + feature / 8] >> feature % 8 & 1))
+            continue;
+        any = true;
+        if (!inside(recording, table, 16)) {
+            cofi__warn(recording, "the file ends before its feature sections, at %#llx",
+                       (unsigned long long)recording->in.n);
+            return any;
+        }
+        uint64_t offset = le64(bytes + table), size = le64(bytes + table + 8);
+        if (inside(recording, offset, size))
+            cofi__read_feature(recording, feature, bytes + offset, size);
+        else
+            cofi__warn(recording, "feature %u lies beyond the file's end (at %#llx)", feature,
+                       (unsigned long long)table);
+        table += 16;
+    }
+    return any;
+}
+
+int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, uint64_t *data_end,
+                      bool *unclosed, struct cofi_error *error)
+{
+    const uint8_t *bytes = recording->in.bytes;
+    uint64_t n = recording->in.n;
+    if (n < PERF_PIPE_HEADER_BYTES)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, n, n ? "too short for a perf.data: %llu bytes" :
+                          "the file is empty", (unsigned long long)n);
+    if (le64(bytes) != PERF_MAGIC)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, 0, "no perf.data: it does not begin with PERFILE2 (for raw "
+                          "trace bytes say --raw)");
+    uint64_t size = le64(bytes + 8);
+    *unclosed = false;
+    *data_start = size;
+    *data_end = n;
+    if (size == PERF_PIPE_HEADER_BYTES)
+        return 0;
+    if (size < PERF_HEADER_BYTES || n < PERF_HEADER_BYTES)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, 8, "header of %llu bytes in a file of %llu: cut off or damaged",
+                          (unsigned long long)size, (unsigned long long)n);
+    *data_start = le64(bytes + 40);
+    uint64_t data_bytes = le64(bytes + 48);
+    read_attrs(recording, le64(bytes + 16), le64(bytes + 24), le64(bytes + 32));
+    if (*data_start < PERF_HEADER_BYTES || *data_start > n)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, 40, "the data section begins at %#llx, the file ends at %#llx",
+                          (unsigned long long)*data_start, (unsigned long long)n);
+    if (data_bytes > n - *data_start) {
+        cofi__warn(recording, "the file ends at %#llx, inside its data section, which should reach to %#llx",
+                   (unsigned long long)n, (unsigned long long)(*data_start + data_bytes));
+        return 0;
+    }
+    bool features = read_features(recording, *data_start + data_bytes);
+    if (features && data_bytes) {
+        *data_end = *data_start + data_bytes;
+    } else if (n > *data_start + data_bytes) {
+        *unclosed = true;
+        cofi__warn(recording, "the recorder did not close the file: what lies behind %#llx is read as far as it goes",
+                   (unsigned long long)(*data_start + data_bytes));
+    }
+    return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * Path -> the file's bytes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "trace/reader.h"
+
+enum { IN_MEMORY_MAX = 16 * 1024 * 1024 };
+
+static int failed(struct cofi_error *error, const char *path, int number)
+{
+    int code = number == EACCES || number == EPERM ? COFI_ERR_PERMISSION :
+               number == ENOMEM                    ? COFI_ERR_NOMEM :
+                                                     COFI_ERR_IO;
+    return cofi__fail(error, code, COFI_NOWHERE, "%.160s: %s", path, strerror(number));
+}
+
+static int read_small(struct cofi__input *input, int fd, uint64_t n)
+{
+    uint8_t *bytes = malloc(n ? n : 1);
+    uint64_t got = 0;
+    if (!bytes)
+        return ENOMEM;
+    while (got < n) {
+        ssize_t some = pread(fd, bytes + got, n - got, (off_t)got);
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some < 0) {
+            int number = errno;
+            free(bytes);
+            return number;
+        }
+        if (!some)
+            break;
+        got += (uint64_t)some;
+    }
+    input->bytes = bytes;
+    input->n = got;
+    return 0;
+}
+
+static int map_large(struct cofi__input *input, int fd, uint64_t n)
+{
+    void *bytes = mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return errno;
+    input->bytes = bytes;
+    input->n = n;
+    input->mapped = true;
+    return 0;
+}
+
+static int take(struct cofi__input *input, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return errno;
+    if (st.st_size <= IN_MEMORY_MAX)
+        return read_small(input, fd, (uint64_t)st.st_size);
+    return map_large(input, fd, (uint64_t)st.st_size);
+}
+
+/* A file of no name to spool into. */
+static int scratch_file(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    int fd = open(tmp && *tmp ? tmp : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : memfd_create("cofi", MFD_CLOEXEC);
+}
+
+static int copy_all(int from, int to)
+{
+    static const size_t chunk = 1 << 16;
+    uint8_t *bytes = malloc(chunk);
+    int number = bytes ? 0 : ENOMEM;
+    while (!number) {
+        ssize_t n = read(from, bytes, chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            number = n < 0 ? errno : 0;
+            break;
+        }
+        for (ssize_t done = 0; done < n && !number;) {
+            ssize_t some = write(to, bytes + done, (size_t)(n - done));
+            if (some < 0 && errno != EINTR)
+                number = errno;
+            else if (some > 0)
+                done += some;
+        }
+    }
+    free(bytes);
+    return number;
+}
+
+static int spool(struct cofi__input *input, int fd)
+{
+    int copy = scratch_file();
+    if (copy < 0)
+        return errno;
+    int number = copy_all(fd, copy);
+    if (!number)
+        number = take(input, copy);
+    close(copy);
+    return number;
+}
+
+/* perf record --kcore and --threads make a directory with the file `data` in it. */
+static int open_in(struct cofi__input *input, const char *path, int *fd, struct cofi_error *error)
+{
+    char *inner = NULL;
+    if (asprintf(&inner, "%s/data", path) < 0)
+        return failed(error, path, ENOMEM);
+    close(*fd);
+    *fd = open(inner, O_RDONLY | O_CLOEXEC);
+    free(inner);
+    if (*fd < 0)
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%.160s: is a directory without a perf.data's "
+                          "'data' in it", path);
+    input->directory = strdup(path);
+    return input->directory ? 0 : failed(error, path, ENOMEM);
+}
+
+int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_error *error)
+{
+    struct stat st;
+    bool standard = !strcmp(path, "-");
+    int fd = standard ? dup(0) : open(path, O_RDONLY | O_CLOEXEC), number = 0;
+    if (fd < 0)
+        return failed(error, path, errno);
+    if (fstat(fd, &st))
+        number = errno;
+    if (!number && S_ISDIR(st.st_mode)) {
+        int status = open_in(input, path, &fd, error);
+        if (status < 0) {
+            if (fd >= 0)
+                close(fd);
+            return status;
+        }
+        if (fstat(fd, &st))
+            number = errno;
+    }
+    if (!number)
+        number = S_ISREG(st.st_mode) ? take(input, fd) : spool(input, fd);
+    close(fd);
+    return number ? failed(error, path, number) : 0;
+}
+
+void cofi__input_close(struct cofi__input *input)
+{
+    if (input->mapped)
+        munmap((void *)input->bytes, input->n);
+    else
+        free((void *)input->bytes);
+    free(input->directory);
+}

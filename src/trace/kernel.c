@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel's mappings and the vDSO -> where their bytes are. */
+#include <gelf.h>
+#include <elfutils/libdwelf.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+/* ~/.debug/.build-id/XX/YYYY…/name: where perf keeps copies of what it saw. */
+static char *cached(const struct cofi_sideband *map, const char *name)
+{
+    char hex[41] = "", *path = NULL;
+    const char *home = getenv("HOME");
+    for (size_t i = 0; i < map->build_id_size && i < 20; i++)
+        sprintf(hex + 2 * i, "%02x", map->build_id[i]);
+    if (!home || strlen(hex) < 4)
+        return NULL;
+    if (asprintf(&path, "%s/.debug/.build-id/%.2s/%s/%s", home, hex, hex + 2, name) < 0)
+        return NULL;
+    if (!access(path, R_OK))
+        return path;
+    free(path);
+    return NULL;
+}
+
+static bool build_id_is(const uint8_t *elf_bytes, size_t n, const struct cofi_sideband *map)
+{
+    const void *id;
+    bool same = false;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_memory((char *)elf_bytes, n);
+    if (elf && dwelf_elf_gnu_build_id(elf, &id) == map->build_id_size)
+        same = !memcmp(id, map->build_id, map->build_id_size);
+    if (elf)
+        elf_end(elf);
+    return same;
+}
+
+/* A recording of this very kernel has the vDSO that this process has. */
+static bool same_kernel(const struct cofi_recording *recording)
+{
+    struct utsname name;
+    return recording->osrelease && !uname(&name) && !strcmp(name.release, recording->osrelease);
+}
+
+int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map)
+{
+    char *path = cached(map, "vdso");
+    const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+    int status;
+    if (path) {
+        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, path, map->pgoff, map->build_id,
+                                     map->build_id_size);
+    } else if (own && map->len <= 0x2000 &&
+               (map->build_id_size ? build_id_is(own, (size_t)map->len, map) : same_kernel(recording))) {
+        status = cofi_image_map_bytes(image, map->time_ns, map->addr, own, map->len, "[vdso]");
+    } else {
+        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, "[vdso]", 0, NULL, 0);
+    }
+    free(path);
+    return status;
+}
+
+/* A kcore: the whole kernel as it was, modules and patched code included (perf record --kcore). */
+static bool map_kcore(struct cofi_recording *recording)
+{
+    char *path = NULL;
+    if (!recording->in.directory || asprintf(&path, "%s/kcore_dir/kcore", recording->in.directory) < 0)
+        return false;
+    bool mapped = !access(path, R_OK) && cofi_image_map_elf(recording->kernel, 0, path, 0, NULL) == 0;
+    free(path);
+    return mapped;
+}
+
+/* Where a symbol of an ELF is, 0: it has none of that name. */
+static uint64_t symbol_address(const char *path, const char *name)
+{
+    uint64_t address = 0;
+    FILE *file = fopen(path, "re");
+    elf_version(EV_CURRENT);
+    Elf *elf = file ? elf_begin(fileno(file), ELF_C_READ, NULL) : NULL;
+    for (Elf_Scn *scn = NULL; elf && (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr shdr;
+        Elf_Data *data;
+        if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB || !shdr.sh_entsize ||
+            !(data = elf_getdata(scn, NULL)))
+            continue;
+        for (size_t i = 0; i < shdr.sh_size / shdr.sh_entsize && !address; i++) {
+            GElf_Sym sym;
+            const char *text = gelf_getsym(data, (int)i, &sym) ? elf_strptr(elf, shdr.sh_link, sym.st_name) : NULL;
+            if (text && !strcmp(text, name))
+                address = sym.st_value;
+        }
+    }
+    if (elf)
+        elf_end(elf);
+    if (file)
+        fclose(file);
+    return address;
+}
+
+/* A vmlinux of the recorded build id, from the places where one is kept. */
+static char *find_vmlinux(const struct cofi_recording *recording, const struct cofi_sideband *map)
+{
+    static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-%s", "/boot/vmlinux-%s",
+                                         "/usr/lib/debug/lib/modules/%s/vmlinux", "/lib/modules/%s/build/vmlinux"};
+    char *path = cached(map, "elf");
+    if (!path)
+        path = cached(map, "vmlinux");
+    for (size_t i = 0; !path && recording->osrelease && map->build_id_size && i < ARRAY_LEN(places); i++) {
+        struct cofi__source *source = NULL;
+        char name[512];
+        snprintf(name, sizeof name, places[i], recording->osrelease);
+        if (!access(name, R_OK))
+            source = cofi__store_file(recording->store, name, map->build_id, map->build_id_size);
+        if (source && cofi__source_open(source) == 0)
+            path = strdup(name);
+    }
+    return path;
+}
+
+/* perf's name for the kernel is [kernel.kallsyms] with the reference symbol behind it; pgoff is where that
+ * symbol was, so what KASLR moved it by is known. */
+static bool map_vmlinux(struct cofi_recording *recording, const struct cofi_sideband *map)
+{
+    char *path = find_vmlinux(recording, map);
+    const char *end = strrchr(map->name, ']');
+    const char *symbol = end && end[1] ? end + 1 : "_text";
+    uint64_t there = path ? symbol_address(path, symbol) : 0;
+    bool mapped = there && cofi_image_map_elf(recording->kernel, map->time_ns, path,
+                                              map->pgoff ? map->pgoff - there : 0, NULL) == 0;
+    free(path);
+    return mapped;
+}
+
+void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map)
+{
+    if (!recording->kcore_tried) {
+        recording->kcore_tried = true;
+        recording->kcore = map_kcore(recording);
+    }
+    if (recording->kcore)
+        return;
+    if (!strncmp(map->name, "[kernel", 7)) {
+        if (!map_vmlinux(recording, map))
+            cofi_image_map_file(recording->kernel, map->time_ns, map->addr, map->len,
+                                "[kernel]: no kcore or vmlinux of its build id found (perf record --kcore keeps one)",
+                                0, NULL, 0);
+        return;
+    }
+    if (map->name[0] == '/') /* a module's file is not yet relocated: its bytes are not what ran */
+        cofi_image_map_file(recording->kernel, map->time_ns, map->addr, map->len,
+                            "[module]: only a kcore shows loaded modules (perf record --kcore keeps one)", 0, NULL, 0);
+}

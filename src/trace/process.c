@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * Sideband in time order -> each process's address space, each thread's name over time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+static struct cofi_image *find(struct cofi_recording *recording, int32_t pid)
+{
+    const struct cofi__process *processes = recording->processes.items;
+    for (size_t i = recording->process_hash[(uint32_t)pid % IN_BUCKETS]; i; i = processes[i - 1].next_hash)
+        if (processes[i - 1].pid == pid)
+            return processes[i - 1].image;
+    return NULL;
+}
+
+static struct cofi_image *find_or_add(struct cofi_recording *recording, int32_t pid)
+{
+    struct cofi_image *image = find(recording, pid);
+    if (image)
+        return image;
+    if (cofi__image_open_in(&image, recording->store) < 0)
+        return NULL;
+    struct cofi__process *process = cofi__array_push(&recording->processes);
+    if (!process) {
+        cofi_image_close(image);
+        return NULL;
+    }
+    size_t *bucket = &recording->process_hash[(uint32_t)pid % IN_BUCKETS];
+    *process = (struct cofi__process){pid, image, *bucket};
+    *bucket = recording->processes.n;
+    cofi__image_set_kernel(image, recording->kernel);
+    return image;
+}
+
+/* A process begins as its parent's copy; if its number was another's before, that one's memory is gone. */
+static int apply_fork(struct cofi_recording *recording, const struct cofi_sideband *sb)
+{
+    if (sb->pid == sb->ppid)
+        return 0; /* a thread */
+    struct cofi_image *parent = find(recording, sb->ppid);
+    bool reused = find(recording, sb->pid);
+    struct cofi_image *child = find_or_add(recording, sb->pid);
+    if (!child)
+        return COFI_ERR_NOMEM;
+    if (reused)
+        COFI_TRY(cofi_image_clear(child, sb->time_ns));
+    return parent ? cofi_image_fork(child, parent, sb->time_ns) : 0;
+}
+
+/* perf writes build ids in a table of their own too, by file name. */
+static void complete_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb)
+{
+    const struct cofi__build_id_row *rows = recording->build_ids.items;
+    for (size_t i = 0; !sb->build_id_size && i < recording->build_ids.n; i++)
+        if (!strcmp(rows[i].path, sb->name)) {
+            sb->build_id_size = rows[i].size;
+            memcpy(sb->build_id, rows[i].id, 20);
+        }
+}
+
+static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb)
+{
+    if (!sb->name)
+        return 0;
+    complete_build_id(recording, sb);
+    if (sb->kernel || sb->pid == -1) {
+        cofi__map_kernel(recording, sb);
+        return 0;
+    }
+    struct cofi_image *image = find_or_add(recording, sb->pid);
+    if (!image)
+        return COFI_ERR_NOMEM;
+    if (!strcmp(sb->name, "[vdso]"))
+        return cofi__map_vdso(recording, image, sb);
+    return cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len, sb->name, sb->pgoff, sb->build_id,
+                               sb->build_id_size);
+}
+
+static int apply_code(struct cofi_recording *recording, const struct cofi_sideband *sb)
+{
+    struct cofi_image *image = sb->kernel ? recording->kernel : find_or_add(recording, sb->pid);
+    return image ? cofi_image_map_bytes(image, sb->time_ns, sb->addr, sb->bytes, sb->len, sb->name) : COFI_ERR_NOMEM;
+}
+
+static int apply(struct cofi_recording *recording, struct cofi_sideband *sb)
+{
+    switch ((enum cofi_sideband_kind)sb->kind) {
+    case COFI_SB_FORK: return apply_fork(recording, sb);
+    case COFI_SB_COMM: {
+        struct cofi_image *image = find_or_add(recording, sb->pid);
+        if (!image)
+            return COFI_ERR_NOMEM;
+        return sb->exec ? cofi_image_clear(image, sb->time_ns) : 0;
+    }
+    case COFI_SB_MMAP: return apply_mmap(recording, sb);
+    case COFI_SB_CODE:
+    case COFI_SB_TEXT_POKE: return apply_code(recording, sb);
+    case COFI_SB_EXIT:
+    case COFI_SB_ITRACE_START:
+    case COFI_SB_SWITCH:
+    case COFI_SB_SWITCH_CPU:
+    case COFI_SB_AUX:
+    case COFI_SB_LOST: break;
+    }
+    return 0;
+}
+
+/* The name of the mapping that code is put over ("[vdso]"), for people. */
+static void name_code(struct cofi_sideband *sideband, size_t i)
+{
+    struct cofi_sideband *code = &sideband[i];
+    size_t first = i < 64 ? 0 : i - 64;
+    while (i-- > first) {
+        const struct cofi_sideband *map = &sideband[i];
+        if (map->kind != COFI_SB_MMAP || map->pid != code->pid || code->addr - map->addr >= map->len)
+            continue;
+        if (map->name && map->name[0] == '[')
+            code->name = map->name;
+        return;
+    }
+}
+
+static int by_comm(const void *a, const void *b)
+{
+    const struct cofi__comm *x = a, *y = b;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* First entry of the table above (tid, time_ns). */
+static size_t upper_bound(const struct cofi__array *comms, int32_t tid, uint64_t time_ns)
+{
+    const struct cofi__comm *rows = comms->items;
+    size_t low = 0, high = comms->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows[middle].tid < tid || (rows[middle].tid == tid && rows[middle].time_ns <= time_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns)
+{
+    const struct cofi__comm *rows = recording->comms.items;
+    size_t i = upper_bound(&recording->comms, tid, time_ns);
+    for (size_t back = i; back > 0 && rows[back - 1].tid == tid; back--)
+        if (rows[back - 1].name)
+            return rows[back - 1].name;
+    /* Asked about a time before its first name: that one is the best there is. */
+    while (i < recording->comms.n && rows[i].tid == tid && !rows[i].name)
+        i++;
+    return i < recording->comms.n && rows[i].tid == tid ? rows[i].name : NULL;
+}
+
+/* A thread inherits its maker's name: entries of null name stand for it, and are resolved in time order. */
+static void resolve_names(struct cofi_recording *recording, const struct cofi_sideband *sideband, size_t n)
+{
+    struct cofi__comm *rows = recording->comms.items;
+    for (size_t i = 0; i < n; i++) {
+        if (sideband[i].kind != COFI_SB_FORK)
+            continue;
+        size_t at = upper_bound(&recording->comms, sideband[i].tid, sideband[i].time_ns);
+        const char *name = NULL;
+        size_t parent = upper_bound(&recording->comms, sideband[i].ptid, sideband[i].time_ns);
+        if (parent > 0 && rows[parent - 1].tid == sideband[i].ptid)
+            name = rows[parent - 1].name;
+        for (; at > 0 && rows[at - 1].tid == sideband[i].tid && rows[at - 1].time_ns == sideband[i].time_ns; at--)
+            if (!rows[at - 1].name)
+                rows[at - 1].name = name;
+    }
+}
+
+static void build_names(struct cofi_recording *recording)
+{
+    const struct cofi_sideband *sideband = recording->sideband.items;
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        if (sideband[i].kind != COFI_SB_COMM && sideband[i].kind != COFI_SB_FORK)
+            continue;
+        struct cofi__comm *row = cofi__array_push(&recording->comms);
+        if (row)
+            *row = (struct cofi__comm){sideband[i].tid, sideband[i].time_ns, i,
+                                       sideband[i].kind == COFI_SB_COMM ? sideband[i].name : NULL};
+    }
+    if (recording->comms.n)
+        qsort(recording->comms.items, recording->comms.n, sizeof(struct cofi__comm), by_comm);
+    resolve_names(recording, sideband, recording->sideband.n);
+}
+
+int cofi__build_processes(struct cofi_recording *recording)
+{
+    struct cofi_sideband *sideband = recording->sideband.items;
+    recording->store = cofi__store_open();
+    if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
+        return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        if (sideband[i].kind == COFI_SB_CODE)
+            name_code(sideband, i);
+        int status = apply(recording, &sideband[i]);
+        if (status == COFI_ERR_RANGE) {
+            cofi__warn(recording, "sideband record %zu: a mapping that wraps around the address space", i);
+            continue;
+        }
+        COFI_TRY(status);
+    }
+    build_names(recording);
+    return recording->comms.failed || recording->processes.failed ? COFI_ERR_NOMEM : 0;
+}
+
+const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, int32_t pid)
+{
+    return pid <= 0 ? recording->kernel : find(recording, pid);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * The inside of a recording that is read. */
+#ifndef COFI_TRACE_READER_H
+#define COFI_TRACE_READER_H
+
+#include <cofi/trace.h>
+
+/* The file: read into memory if it is small, else mapped. A pipe is spooled first. */
+struct cofi__input {
+    const uint8_t *bytes;
+    uint64_t n;
+    bool mapped;
+    char *directory; /* of a perf.data directory (perf record --kcore), or null */
+};
+
+int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_error *error);
+void cofi__input_close(struct cofi__input *input);
+
+/* Strings and bytes that live as long as the recording. */
+struct cofi__arena {
+    struct cofi__arena_block *blocks;
+};
+void *cofi__arena_alloc(struct cofi__arena *arena, size_t n);
+/* A string of at most n bytes, which need not end in NUL. Null: out of memory. */
+char *cofi__arena_string(struct cofi__arena *arena, const uint8_t *bytes, size_t n);
+void cofi__arena_free(struct cofi__arena *arena);
+
+/* An array that grows; `failed` sticks. */
+struct cofi__array {
+    void *items;
+    size_t n, room, item_bytes;
+    bool failed;
+};
+/* One more item, zeroed; null: out of memory. */
+void *cofi__array_push(struct cofi__array *array);
+#define COFI__ARRAY_OF(type) {NULL, 0, 0, sizeof(type), false}
+
+struct cofi__event_attr {
+    uint32_t type;
+    uint64_t config, sample_type, flags;
+};
+
+struct cofi__event_id {
+    uint64_t id;
+    size_t attr;
+};
+
+struct cofi__piece {
+    uint64_t stream_offset, file_offset, bytes;
+};
+
+struct cofi__in_stream {
+    struct cofi_recording_stream public;
+    struct cofi__array pieces; /* struct cofi__piece */
+    uint32_t idx;
+    uint64_t raw_end; /* where the next piece must start to follow without a break */
+    size_t next_hash; /* index + 1, 0: none */
+};
+
+struct cofi__build_id_row {
+    const char *path;
+    uint8_t id[20], size;
+};
+
+struct cofi__comm {
+    int32_t tid;
+    uint64_t time_ns;
+    size_t order;
+    const char *name;
+};
+
+struct cofi__process {
+    int32_t pid;
+    struct cofi_image *image;
+    size_t next_hash; /* index + 1 */
+};
+
+enum { IN_BUCKETS = 4096, WARNINGS_MAX = 64 };
+
+struct cofi_recording {
+    struct cofi__input in;
+    struct cofi_recording_info info;
+    struct cofi__arena arena;
+    struct cofi__array warnings;  /* char * */
+    struct cofi__array attrs;     /* struct cofi__event_attr */
+    struct cofi__array ids;       /* struct cofi__event_id, sorted once read */
+    bool ids_sorted;
+    struct cofi__array sideband;  /* struct cofi_sideband */
+    struct cofi__array streams;   /* struct cofi__in_stream */
+    size_t stream_hash[IN_BUCKETS];
+    struct cofi__array build_ids; /* struct cofi__build_id_row */
+    struct cofi__array comms;     /* struct cofi__comm, by tid and time */
+    struct cofi__array processes; /* struct cofi__process */
+    size_t process_hash[IN_BUCKETS];
+    struct cofi__store *store;
+    struct cofi_image *kernel;
+    const char *osrelease;
+    bool has_info, nomem, kcore_tried, kcore;
+    uint64_t poke_addr, poke_at;  /* the last user TEXT_POKE: address, and file offset of its bytes */
+    struct cofi__inflate *inflate;
+};
+
+/* "…, at 0x…": kept up to WARNINGS_MAX. */
+void cofi__warn(struct cofi_recording *recording, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* header.c: the file's header, attributes and features. Sets where the data are. */
+int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, uint64_t *data_end,
+                      bool *unclosed, struct cofi_error *error);
+void cofi__read_attr(struct cofi_recording *recording, const uint8_t *attr, uint64_t n);
+void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr);
+void cofi__read_feature(struct cofi_recording *recording, unsigned feature, const uint8_t *bytes, uint64_t n);
+void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n);
+
+/* records.c: all records of [start, end). */
+void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64_t end, bool unclosed);
+/* One record of n bytes; at: its place in the file, for messages, or of the compressed record it was in.
+ * copied: its bytes do not stay. */
+void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at,
+                       bool copied);
+
+/* sideband.c: a kernel record -> sideband; false if it is none that is kept. */
+bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at,
+                         bool copied, struct cofi_sideband *sideband);
+
+/* auxtrace.c */
+void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n);
+void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record, uint64_t at, uint64_t bytes);
+void cofi__finish_streams(struct cofi_recording *recording);
+
+/* inflate.c: a COMPRESSED record's body; the records in it are read. */
+void cofi__read_compressed(struct cofi_recording *recording, const uint8_t *bytes, size_t n, uint64_t at);
+void cofi__inflate_close(struct cofi__inflate *inflate);
+
+/* process.c: sideband in order -> images and names. */
+int cofi__build_processes(struct cofi_recording *recording);
+
+/* kernel.c: what the kernel's mappings and the vDSO show. */
+void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map);
+int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * A perf.data -> its streams, sideband and address spaces. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+void cofi__warn(struct cofi_recording *recording, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    if (recording->warnings.n >= WARNINGS_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    char *copy = cofi__arena_string(&recording->arena, (const uint8_t *)text, strlen(text));
+    char **row = copy ? cofi__array_push(&recording->warnings) : NULL;
+    if (row)
+        *row = copy;
+}
+
+/* Merge sort, because order among equal times must stay, and qsort does not promise that. */
+static bool sort_by_time(struct cofi_sideband *rows, size_t n)
+{
+    size_t sorted = 1;
+    while (sorted < n && rows[sorted - 1].time_ns <= rows[sorted].time_ns)
+        sorted++;
+    if (sorted >= n)
+        return true;
+    struct cofi_sideband *from = rows, *to = malloc(n * sizeof *rows), *spare = to;
+    if (!to)
+        return false;
+    for (size_t width = 1; width < n; width *= 2) {
+        for (size_t start = 0; start < n; start += 2 * width) {
+            size_t middle = n - start < width ? n : start + width, end = n - start < 2 * width ? n : start + 2 * width;
+            for (size_t i = start, j = middle, k = start; k < end; k++)
+                to[k] = j >= end || (i < middle && from[i].time_ns <= from[j].time_ns) ? from[i++] : from[j++];
+        }
+        struct cofi_sideband *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != rows)
+        memcpy(rows, from, n * sizeof *rows);
+    free(spare);
+    return true;
+}
+
+static struct cofi_recording *make(void)
+{
+    struct cofi_recording *recording = calloc(1, sizeof *recording);
+    if (!recording)
+        return NULL;
+    recording->info.size = sizeof recording->info;
+    recording->info.gen = COFI_PT;
+    recording->warnings = (struct cofi__array)COFI__ARRAY_OF(char *);
+    recording->attrs = (struct cofi__array)COFI__ARRAY_OF(struct cofi__event_attr);
+    recording->ids = (struct cofi__array)COFI__ARRAY_OF(struct cofi__event_id);
+    recording->sideband = (struct cofi__array)COFI__ARRAY_OF(struct cofi_sideband);
+    recording->streams = (struct cofi__array)COFI__ARRAY_OF(struct cofi__in_stream);
+    recording->build_ids = (struct cofi__array)COFI__ARRAY_OF(struct cofi__build_id_row);
+    recording->comms = (struct cofi__array)COFI__ARRAY_OF(struct cofi__comm);
+    recording->processes = (struct cofi__array)COFI__ARRAY_OF(struct cofi__process);
+    return recording;
+}
+
+static int read_all(struct cofi_recording *recording, struct cofi_error *error)
+{
+    uint64_t start, end;
+    bool unclosed;
+    COFI_TRY(cofi__read_header(recording, &start, &end, &unclosed, error));
+    cofi__read_records(recording, start, end, unclosed);
+    if (!recording->has_info && !recording->streams.n)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
+                          "cofi record, or perf record -e intel_pt//");
+    cofi__finish_streams(recording);
+    bool sorted = sort_by_time(recording->sideband.items, recording->sideband.n);
+    int status = sorted && !recording->nomem ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
+    if (recording->sideband.failed || recording->streams.failed || recording->nomem)
+        status = COFI_ERR_NOMEM;
+    return status < 0 ? cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status)) : 0;
+}
+
+int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error)
+{
+    struct cofi_recording *made = make();
+    if (!made)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    int status = cofi__input_open(&made->in, path, error);
+    if (status >= 0)
+        status = read_all(made, error);
+    if (status < 0) {
+        cofi_recording_close(made);
+        return status;
+    }
+    *recording = made;
+    return 0;
+}
+
+void cofi_recording_close(struct cofi_recording *recording)
+{
+    if (!recording)
+        return;
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = 0; i < recording->streams.n; i++)
+        free(streams[i].pieces.items);
+    struct cofi__process *processes = recording->processes.items;
+    for (size_t i = 0; i < recording->processes.n; i++)
+        cofi_image_close(processes[i].image);
+    cofi_image_close(recording->kernel);
+    cofi__store_unref(recording->store);
+    free(recording->warnings.items);
+    free(recording->attrs.items);
+    free(recording->ids.items);
+    free(recording->sideband.items);
+    free(recording->streams.items);
+    free(recording->build_ids.items);
+    free(recording->comms.items);
+    free(recording->processes.items);
+    cofi__inflate_close(recording->inflate);
+    cofi__arena_free(&recording->arena);
+    cofi__input_close(&recording->in);
+    free(recording);
+}
+
+const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording)
+{
+    return &recording->info;
+}
+
+const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i)
+{
+    return i < recording->warnings.n ? ((char **)recording->warnings.items)[i] : NULL;
+}
+
+size_t cofi_recording_streams(const struct cofi_recording *recording)
+{
+    return recording->streams.n;
+}
+
+const struct cofi_recording_stream *cofi_recording_stream(const struct cofi_recording *recording, size_t i)
+{
+    const struct cofi__in_stream *streams = recording->streams.items;
+    return i < recording->streams.n ? &streams[i].public : NULL;
+}
+
+static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
+{
+    const struct cofi__in_stream *streams = recording->streams.items;
+    if (stream >= recording->streams.n || offset >= streams[stream].public.bytes)
+        return NULL;
+    const struct cofi__piece *pieces = streams[stream].pieces.items;
+    size_t low = 0, high = streams[stream].pieces.n;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (pieces[middle].stream_offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &pieces[low];
+}
+
+const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size_t stream, uint64_t offset, size_t *n)
+{
+    const struct cofi__piece *piece = find_piece(recording, stream, offset);
+    *n = 0;
+    if (!piece)
+        return NULL;
+    uint64_t in_piece = offset - piece->stream_offset;
+    *n = (size_t)(piece->bytes - in_piece);
+    return recording->in.bytes + piece->file_offset + in_piece;
+}
+
+uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset)
+{
+    const struct cofi__piece *piece = find_piece(recording, stream, offset);
+    return piece ? piece->file_offset + (offset - piece->stream_offset) : UINT64_MAX;
+}
+
+const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording *recording, size_t i)
+{
+    const struct cofi_sideband *rows = recording->sideband.items;
+    return i < recording->sideband.n ? &rows[i] : NULL;
+}

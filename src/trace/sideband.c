@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * perf's kernel records -> sideband [PTREF 10.2]. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "trace/perf_data.h"
+#include "trace/reader.h"
+
+static int by_id(const void *a, const void *b)
+{
+    const struct cofi__event_id *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static const struct cofi__event_attr *attr_of(struct cofi_recording *recording, uint64_t id)
+{
+    const struct cofi__event_attr *attrs = recording->attrs.items;
+    if (!recording->ids_sorted) {
+        if (recording->ids.n)
+            qsort(recording->ids.items, recording->ids.n, sizeof(struct cofi__event_id), by_id);
+        recording->ids_sorted = true;
+    }
+    struct cofi__event_id key = {id, 0}, *found = NULL;
+    if (recording->ids.n)
+        found = bsearch(&key, recording->ids.items, recording->ids.n, sizeof key, by_id);
+    return found ? &attrs[found->attr] : recording->attrs.n ? &attrs[0] : NULL;
+}
+
+/* The event a record belongs to: by the identifier at its end, if events have one. */
+static const struct cofi__event_attr *event_of(struct cofi_recording *recording, const uint8_t *record, size_t n)
+{
+    const struct cofi__event_attr *first = recording->attrs.n ? recording->attrs.items : NULL;
+    if (!first || !(first->sample_type & SAMPLE_IDENTIFIER) || n < 16)
+        return first;
+    return attr_of(recording, le64(record + n - 8));
+}
+
+/* Read the trailer of sample_id_all from its end. Returns the record's size without it. */
+static size_t read_trailer(struct cofi_recording *recording, const uint8_t *record, size_t n,
+                           struct cofi_sideband *sb)
+{
+    const struct cofi__event_attr *attr = event_of(recording, record, n);
+    if (!attr || !(attr->flags & ATTR_SAMPLE_ID_ALL))
+        return n;
+    static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_CPU, SAMPLE_STREAM_ID, SAMPLE_ID, SAMPLE_TIME,
+                                     SAMPLE_TID};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        if (!(attr->sample_type & order[i]))
+            continue;
+        if (n < PERF_RECORD_HEADER_BYTES + 8)
+            return n;
+        n -= 8;
+        if (order[i] == SAMPLE_CPU)
+            sb->cpu = le32(record + n);
+        if (order[i] == SAMPLE_TIME)
+            sb->time_ns = le64(record + n);
+        if (order[i] == SAMPLE_TID) {
+            sb->pid = (int32_t)le32(record + n);
+            sb->tid = (int32_t)le32(record + n + 4);
+        }
+    }
+    return n;
+}
+
+static const char *take_string(struct cofi_recording *recording, const uint8_t *record, size_t at, size_t n)
+{
+    const char *text = cofi__arena_string(&recording->arena, record + at, n - at);
+    recording->nomem |= !text;
+    return text;
+}
+
+static void read_ids(const uint8_t *p, int32_t *a, int32_t *b)
+{
+    *a = (int32_t)le32(p);
+    *b = (int32_t)le32(p + 4);
+}
+
+static void read_mmap(struct cofi_recording *recording, const uint8_t *record, size_t n, uint32_t type,
+                      uint16_t misc, struct cofi_sideband *sb)
+{
+    size_t name = type == PERF_MMAP2 ? 72 : 40;
+    sb->kind = COFI_SB_MMAP;
+    read_ids(record + 8, &sb->pid, &sb->tid);
+    sb->addr = le64(record + 16);
+    sb->len = le64(record + 24);
+    sb->pgoff = le64(record + 32);
+    sb->prot = 5;
+    if (type == PERF_MMAP2) {
+        sb->prot = le32(record + 64);
+        sb->flags = le32(record + 68);
+        if (misc & PERF_MISC_MMAP_BUILD_ID) {
+            sb->build_id_size = record[40] <= 20 ? record[40] : 20;
+            memcpy(sb->build_id, record + 44, 20);
+        }
+    }
+    sb->name = take_string(recording, record, name, n);
+}
+
+/* TEXT_POKE: u64 addr, u16 old_len, u16 new_len, old bytes, new bytes. */
+static bool read_poke(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied,
+                      struct cofi_sideband *sb)
+{
+    size_t old = le16(record + 16), new = le16(record + 18);
+    if (n - 20 < old + new)
+        return false;
+    const uint8_t *bytes = record + 20 + old;
+    if (copied) {
+        uint8_t *copy = cofi__arena_alloc(&recording->arena, new);
+        recording->nomem |= !copy;
+        if (!copy)
+            return false;
+        bytes = memcpy(copy, bytes, new);
+    }
+    sb->kind = sb->kernel ? COFI_SB_TEXT_POKE : COFI_SB_CODE;
+    sb->addr = le64(record + 8);
+    sb->len = new;
+    sb->bytes = bytes;
+    if (!sb->kernel) {
+        recording->poke_addr = sb->addr;
+        recording->poke_at = at + 20 + old;
+    }
+    return true;
+}
+
+/* Smallest size of a record's body with its header; 0: not sideband. */
+static size_t body_bytes(uint32_t type)
+{
+    switch (type) {
+    case PERF_MMAP: return 40;
+    case PERF_LOST: return 24;
+    case PERF_COMM: return 16;
+    case PERF_EXIT: return 32;
+    case PERF_FORK: return 32;
+    case PERF_MMAP2: return 72;
+    case PERF_AUX: return 32;
+    case PERF_ITRACE_START: return 16;
+    case PERF_SWITCH: return 8;
+    case PERF_SWITCH_CPU_WIDE: return 16;
+    case PERF_TEXT_POKE: return 20;
+    }
+    return 0;
+}
+
+static void read_task(const uint8_t *record, struct cofi_sideband *sb)
+{
+    read_ids(record + 8, &sb->pid, &sb->ppid);
+    read_ids(record + 16, &sb->tid, &sb->ptid);
+    if (!sb->time_ns)
+        sb->time_ns = le64(record + 24);
+}
+
+static bool read_body(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied,
+                      struct cofi_sideband *sb)
+{
+    uint32_t type = le32(record);
+    uint16_t misc = le16(record + 4), mode = misc & PERF_MISC_CPUMODE;
+    sb->kernel = mode == PERF_MISC_KERNEL;
+    sb->out = misc & PERF_MISC_SWITCH_OUT;
+    sb->preempt = misc & PERF_MISC_SWITCH_PREEMPT;
+    switch (type) {
+    case PERF_MMAP:
+    case PERF_MMAP2:
+        sb->out = sb->preempt = false;
+        if (mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER)
+            return false;
+        read_mmap(recording, record, n, type, misc, sb);
+        /* The mapping that shows perf the bytes of the TEXT_POKE before it: CODE stands for both. */
+        return sb->kernel || sb->addr != recording->poke_addr || sb->pgoff != recording->poke_at || copied;
+    case PERF_LOST: sb->kind = COFI_SB_LOST; sb->len = le64(record + 16); break;
+    case PERF_COMM:
+        sb->kind = COFI_SB_COMM;
+        sb->exec = misc & PERF_MISC_COMM_EXEC;
+        read_ids(record + 8, &sb->pid, &sb->tid);
+        sb->name = take_string(recording, record, 16, n);
+        break;
+    case PERF_FORK: sb->kind = COFI_SB_FORK; read_task(record, sb); break;
+    case PERF_EXIT: sb->kind = COFI_SB_EXIT; read_task(record, sb); break;
+    case PERF_AUX:
+        sb->kind = COFI_SB_AUX;
+        sb->aux_offset = le64(record + 8);
+        sb->aux_size = le64(record + 16);
+        sb->aux_flags = le64(record + 24);
+        break;
+    case PERF_ITRACE_START: sb->kind = COFI_SB_ITRACE_START; read_ids(record + 8, &sb->pid, &sb->tid); break;
+    case PERF_SWITCH: sb->kind = COFI_SB_SWITCH; return true;
+    case PERF_SWITCH_CPU_WIDE: sb->kind = COFI_SB_SWITCH_CPU; read_ids(record + 8, &sb->ppid, &sb->ptid); return true;
+    case PERF_TEXT_POKE:
+        sb->out = sb->preempt = false;
+        return read_poke(recording, record, n, at, copied, sb);
+    }
+    sb->out = sb->preempt = false;
+    return true;
+}
+
+bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at,
+                         bool copied, struct cofi_sideband *sideband)
+{
+    size_t least = body_bytes(le32(record));
+    *sideband = (struct cofi_sideband){.cpu = UINT32_MAX, .pid = -1, .tid = -1};
+    if (!least)
+        return false;
+    if (n < least) {
+        cofi__warn(recording, "record of %zu bytes at %#llx is too short for its type %u", n,
+                   (unsigned long long)at, le32(record));
+        return false;
+    }
+    size_t body = read_trailer(recording, record, n, sideband);
+    if (body < least)
+        body = n; /* the trailer does not fit: a record without one */
+    return read_body(recording, record, body, at, copied, sideband);
+}
