@@ -89,7 +89,7 @@ void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *r
     size_t at = INFO_WORDS, start = 16 + INFO_WORDS * 8;
     uint64_t length = word(record, n, INFO_FILTER_STR_LEN);
     if (length && start < n && length < n - start) {
-        info->filter = cofi__arena_string(&recording->arena, record + start, (size_t)length);
+        info->filter = cofi__keep_string(&recording->keep, record + start, (size_t)length);
         at += (size_t)(length + 1 + 7) / 8;
     }
     read_cofi_words(info, record, n, at + 1);
@@ -117,7 +117,7 @@ static struct cofi__in_stream *add(struct cofi_recording *recording, uint32_t id
                                    uint64_t reference)
 {
     size_t *bucket = bucket_of(recording, idx, tid, cpu);
-    struct cofi__in_stream *stream = cofi__array_push(&recording->streams);
+    struct cofi__in_stream *stream = cofi__vector_push(&recording->streams);
     if (!stream)
         return NULL;
     stream->idx = idx;
@@ -125,7 +125,7 @@ static struct cofi__in_stream *add(struct cofi_recording *recording, uint32_t id
     stream->public.tid = tid;
     stream->public.cpu = cpu;
     stream->public.reference_tsc = reference;
-    stream->pieces = (struct cofi__array)COFI__ARRAY_OF(struct cofi__piece);
+    stream->pieces = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__piece);
     stream->next_hash = *bucket;
     *bucket = recording->streams.n;
     return stream;
@@ -161,7 +161,7 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
                    (unsigned long long)offset, (unsigned long long)stream->raw_end);
     if (!follows)
         stream = add(recording, idx, tid, cpu, reference);
-    struct cofi__piece *piece = stream ? cofi__array_push(&stream->pieces) : NULL;
+    struct cofi__piece *piece = stream ? cofi__vector_push(&stream->pieces) : NULL;
     if (!piece) {
         recording->nomem = true;
         return;

@@ -11,7 +11,7 @@
 
 void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr)
 {
-    struct cofi__event_id *row = cofi__array_push(&recording->ids);
+    struct cofi__event_id *row = cofi__vector_push(&recording->ids);
     if (row)
         *row = (struct cofi__event_id){id, attr};
     recording->ids_sorted = false;
@@ -19,7 +19,7 @@ void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr)
 
 void cofi__read_attr(struct cofi_recording *recording, const uint8_t *attr, uint64_t n)
 {
-    struct cofi__event_attr *row = cofi__array_push(&recording->attrs);
+    struct cofi__event_attr *row = cofi__vector_push(&recording->attrs);
     if (!row || n < ATTR_BYTES_MIN)
         return;
     row->type = le32(attr + ATTR_TYPE);
@@ -63,12 +63,12 @@ void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes
         uint16_t misc = le16(bytes + 4), size = le16(bytes + 6);
         if (size < FIXED || size > n)
             return;
-        struct cofi__build_id_row *row = cofi__array_push(&recording->build_ids);
+        struct cofi__build_id_row *row = cofi__vector_push(&recording->build_ids);
         if (!row)
             return;
         row->size = misc & PERF_MISC_BUILD_ID_SIZE && bytes[32] <= 20 ? bytes[32] : 20;
         memcpy(row->id, bytes + 12, 20);
-        row->path = cofi__arena_string(&recording->arena, bytes + FIXED, size - FIXED);
+        row->path = cofi__keep_string(&recording->keep, bytes + FIXED, size - FIXED);
         if (!row->path)
             row->path = "";
         bytes += size;
@@ -84,7 +84,7 @@ static const char *read_string(struct cofi_recording *recording, const uint8_t *
     uint32_t length = le32(*bytes);
     if (length > *n - 4)
         return NULL;
-    const char *text = cofi__arena_string(&recording->arena, *bytes + 4, length);
+    const char *text = cofi__keep_string(&recording->keep, *bytes + 4, length);
     *bytes += 4 + length;
     *n -= 4 + (uint64_t)length;
     return text;
@@ -110,7 +110,7 @@ static void read_cmdline(struct cofi_recording *recording, const uint8_t *bytes,
     if (n < 4)
         return;
     uint32_t count = le32(bytes);
-    char *joined = cofi__arena_alloc(&recording->arena, n + 1);
+    char *joined = cofi__keep_alloc(&recording->keep, n + 1);
     size_t at = 0;
     if (!joined)
         return;

@@ -5,35 +5,35 @@
 
 #include "trace/reader.h"
 
-struct cofi__arena_block {
-    struct cofi__arena_block *next;
+struct cofi__keep_block {
+    struct cofi__keep_block *next;
     size_t n, room;
     uint8_t bytes[];
 };
 
 enum { BLOCK = 1 << 16 };
 
-void *cofi__arena_alloc(struct cofi__arena *arena, size_t n)
+void *cofi__keep_alloc(struct cofi__keep *keep, size_t n)
 {
-    struct cofi__arena_block *block = arena->blocks;
+    struct cofi__keep_block *block = keep->blocks;
     n = (n + 7) & ~(size_t)7;
     if (!block || block->room - block->n < n) {
         size_t room = n > BLOCK ? n : BLOCK;
         block = malloc(sizeof *block + room);
         if (!block)
             return NULL;
-        *block = (struct cofi__arena_block){arena->blocks, 0, room};
-        arena->blocks = block;
+        *block = (struct cofi__keep_block){keep->blocks, 0, room};
+        keep->blocks = block;
     }
     void *result = block->bytes + block->n;
     block->n += n;
     return result;
 }
 
-char *cofi__arena_string(struct cofi__arena *arena, const uint8_t *bytes, size_t n)
+char *cofi__keep_string(struct cofi__keep *keep, const uint8_t *bytes, size_t n)
 {
     n = strnlen((const char *)bytes, n);
-    char *text = cofi__arena_alloc(arena, n + 1);
+    char *text = cofi__keep_alloc(keep, n + 1);
     if (!text)
         return NULL;
     memcpy(text, bytes, n);
@@ -41,16 +41,16 @@ char *cofi__arena_string(struct cofi__arena *arena, const uint8_t *bytes, size_t
     return text;
 }
 
-void cofi__arena_free(struct cofi__arena *arena)
+void cofi__keep_free(struct cofi__keep *keep)
 {
-    while (arena->blocks) {
-        struct cofi__arena_block *block = arena->blocks;
-        arena->blocks = block->next;
+    while (keep->blocks) {
+        struct cofi__keep_block *block = keep->blocks;
+        keep->blocks = block->next;
         free(block);
     }
 }
 
-void *cofi__array_push(struct cofi__array *array)
+void *cofi__vector_push(struct cofi__vector *array)
 {
     if (array->n == array->room) {
         size_t room = array->room ? array->room * 2 : 8;

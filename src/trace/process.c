@@ -23,7 +23,7 @@ static struct cofi_image *find_or_add(struct cofi_recording *recording, int32_t 
         return image;
     if (cofi__image_open_in(&image, recording->store) < 0)
         return NULL;
-    struct cofi__process *process = cofi__array_push(&recording->processes);
+    struct cofi__process *process = cofi__vector_push(&recording->processes);
     if (!process) {
         cofi_image_close(image);
         return NULL;
@@ -134,7 +134,7 @@ static int by_comm(const void *a, const void *b)
 }
 
 /* First entry of the table above (tid, time_ns). */
-static size_t upper_bound(const struct cofi__array *comms, int32_t tid, uint64_t time_ns)
+static size_t upper_bound(const struct cofi__vector *comms, int32_t tid, uint64_t time_ns)
 {
     const struct cofi__comm *rows = comms->items;
     size_t low = 0, high = comms->n;
@@ -185,7 +185,7 @@ static void build_names(struct cofi_recording *recording)
     for (size_t i = 0; i < recording->sideband.n; i++) {
         if (sideband[i].kind != COFI_SB_COMM && sideband[i].kind != COFI_SB_FORK)
             continue;
-        struct cofi__comm *row = cofi__array_push(&recording->comms);
+        struct cofi__comm *row = cofi__vector_push(&recording->comms);
         if (row)
             *row = (struct cofi__comm){sideband[i].tid, sideband[i].time_ns, i,
                                        sideband[i].kind == COFI_SB_COMM ? sideband[i].name : NULL};

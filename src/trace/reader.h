@@ -17,23 +17,23 @@ int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_er
 void cofi__input_close(struct cofi__input *input);
 
 /* Strings and bytes that live as long as the recording. */
-struct cofi__arena {
-    struct cofi__arena_block *blocks;
+struct cofi__keep {
+    struct cofi__keep_block *blocks;
 };
-void *cofi__arena_alloc(struct cofi__arena *arena, size_t n);
+void *cofi__keep_alloc(struct cofi__keep *keep, size_t n);
 /* A string of at most n bytes, which need not end in NUL. Null: out of memory. */
-char *cofi__arena_string(struct cofi__arena *arena, const uint8_t *bytes, size_t n);
-void cofi__arena_free(struct cofi__arena *arena);
+char *cofi__keep_string(struct cofi__keep *keep, const uint8_t *bytes, size_t n);
+void cofi__keep_free(struct cofi__keep *keep);
 
 /* An array that grows; `failed` sticks. */
-struct cofi__array {
+struct cofi__vector {
     void *items;
     size_t n, room, item_bytes;
     bool failed;
 };
 /* One more item, zeroed; null: out of memory. */
-void *cofi__array_push(struct cofi__array *array);
-#define COFI__ARRAY_OF(type) {NULL, 0, 0, sizeof(type), false}
+void *cofi__vector_push(struct cofi__vector *array);
+#define COFI__VECTOR_OF(type) {NULL, 0, 0, sizeof(type), false}
 
 struct cofi__event_attr {
     uint32_t type;
@@ -51,7 +51,7 @@ struct cofi__piece {
 
 struct cofi__in_stream {
     struct cofi_recording_stream public;
-    struct cofi__array pieces; /* struct cofi__piece */
+    struct cofi__vector pieces; /* struct cofi__piece */
     uint32_t idx;
     uint64_t raw_end; /* where the next piece must start to follow without a break */
     size_t next_hash; /* index + 1, 0: none */
@@ -80,17 +80,17 @@ enum { IN_BUCKETS = 4096, WARNINGS_MAX = 64 };
 struct cofi_recording {
     struct cofi__input in;
     struct cofi_recording_info info;
-    struct cofi__arena arena;
-    struct cofi__array warnings;  /* char * */
-    struct cofi__array attrs;     /* struct cofi__event_attr */
-    struct cofi__array ids;       /* struct cofi__event_id, sorted once read */
+    struct cofi__keep keep;
+    struct cofi__vector warnings;  /* char * */
+    struct cofi__vector attrs;     /* struct cofi__event_attr */
+    struct cofi__vector ids;       /* struct cofi__event_id, sorted once read */
     bool ids_sorted;
-    struct cofi__array sideband;  /* struct cofi_sideband */
-    struct cofi__array streams;   /* struct cofi__in_stream */
+    struct cofi__vector sideband;  /* struct cofi_sideband */
+    struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
-    struct cofi__array build_ids; /* struct cofi__build_id_row */
-    struct cofi__array comms;     /* struct cofi__comm, by tid and time */
-    struct cofi__array processes; /* struct cofi__process */
+    struct cofi__vector build_ids; /* struct cofi__build_id_row */
+    struct cofi__vector comms;     /* struct cofi__comm, by tid and time */
+    struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
     struct cofi__store *store;
     struct cofi_image *kernel;

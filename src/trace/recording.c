@@ -18,8 +18,8 @@ void cofi__warn(struct cofi_recording *recording, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    char *copy = cofi__arena_string(&recording->arena, (const uint8_t *)text, strlen(text));
-    char **row = copy ? cofi__array_push(&recording->warnings) : NULL;
+    char *copy = cofi__keep_string(&recording->keep, (const uint8_t *)text, strlen(text));
+    char **row = copy ? cofi__vector_push(&recording->warnings) : NULL;
     if (row)
         *row = copy;
 }
@@ -58,14 +58,14 @@ static struct cofi_recording *make(void)
         return NULL;
     recording->info.size = sizeof recording->info;
     recording->info.gen = COFI_PT;
-    recording->warnings = (struct cofi__array)COFI__ARRAY_OF(char *);
-    recording->attrs = (struct cofi__array)COFI__ARRAY_OF(struct cofi__event_attr);
-    recording->ids = (struct cofi__array)COFI__ARRAY_OF(struct cofi__event_id);
-    recording->sideband = (struct cofi__array)COFI__ARRAY_OF(struct cofi_sideband);
-    recording->streams = (struct cofi__array)COFI__ARRAY_OF(struct cofi__in_stream);
-    recording->build_ids = (struct cofi__array)COFI__ARRAY_OF(struct cofi__build_id_row);
-    recording->comms = (struct cofi__array)COFI__ARRAY_OF(struct cofi__comm);
-    recording->processes = (struct cofi__array)COFI__ARRAY_OF(struct cofi__process);
+    recording->warnings = (struct cofi__vector)COFI__VECTOR_OF(char *);
+    recording->attrs = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_attr);
+    recording->ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_id);
+    recording->sideband = (struct cofi__vector)COFI__VECTOR_OF(struct cofi_sideband);
+    recording->streams = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__in_stream);
+    recording->build_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__build_id_row);
+    recording->comms = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__comm);
+    recording->processes = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__process);
     return recording;
 }
 
@@ -123,7 +123,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     free(recording->comms.items);
     free(recording->processes.items);
     cofi__inflate_close(recording->inflate);
-    cofi__arena_free(&recording->arena);
+    cofi__keep_free(&recording->keep);
     cofi__input_close(&recording->in);
     free(recording);
 }

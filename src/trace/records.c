@@ -59,7 +59,7 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
     if (type < PERF_USER) {
         if (!cofi__read_sideband(recording, record, n, at, copied, &sideband))
             return;
-        struct cofi_sideband *row = cofi__array_push(&recording->sideband);
+        struct cofi_sideband *row = cofi__vector_push(&recording->sideband);
         if (row)
             *row = sideband;
         return;

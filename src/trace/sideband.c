@@ -66,7 +66,7 @@ static size_t read_trailer(struct cofi_recording *recording, const uint8_t *reco
 
 static const char *take_string(struct cofi_recording *recording, const uint8_t *record, size_t at, size_t n)
 {
-    const char *text = cofi__arena_string(&recording->arena, record + at, n - at);
+    const char *text = cofi__keep_string(&recording->keep, record + at, n - at);
     recording->nomem |= !text;
     return text;
 }
@@ -107,7 +107,7 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
         return false;
     const uint8_t *bytes = record + 20 + old;
     if (copied) {
-        uint8_t *copy = cofi__arena_alloc(&recording->arena, new);
+        uint8_t *copy = cofi__keep_alloc(&recording->keep, new);
         recording->nomem |= !copy;
         if (!copy)
             return false;
