@@ -17,6 +17,7 @@ struct making {
     struct block *mark;          /* one gone through since the last outcome, and how many were */
     unsigned idle;
     unsigned sure;               /* blocks up to the last outcome used */
+    bool tip;                    /* and a TIP after them */
     uint64_t bits;
     int status;                  /* why it ended before it should, 0 if it did not */
     const char *why;
@@ -53,7 +54,7 @@ static bool go(struct cofi_flow *flow, struct making *m, struct block *to, uint6
     if (!(m->idle & (m->idle - 1)))
         m->mark = to;
     m->idle++;
-    if (m->run->blocks >= RUN_BLOCKS || (m->run->n == m->k && !m->run->tip)) {
+    if (m->run->blocks >= RUN_BLOCKS || (m->run->n == m->k && !m->tip)) {
         m->run->kind = RUN_AT;
         m->run->exit = to;
         return false;
@@ -108,7 +109,8 @@ static bool on_direct(struct cofi_flow *flow, struct making *m)
 static bool on_tip(struct cofi_flow *flow, struct making *m)
 {
     struct run *run = m->run;
-    bool pt_ret = m->b->pub.cls == COFI_CLASS_RET && flow->config.gen == COFI_PT;
+    run->by_ret = m->b->pub.cls == COFI_CLASS_RET;
+    bool pt_ret = run->by_ret && flow->config.gen == COFI_PT;
     append(m);
     if (m->b->pub.cls == COFI_CLASS_CALL_IND) {
         if (m->calls == RUN_CALLS)
@@ -164,17 +166,15 @@ static void make(struct cofi_flow *flow, struct making *m, struct block *entry, 
     struct run *run = flow->build;
     memset(run, 0, sizeof *run);
     run->entry = entry;
-    run->tip = tip;
     run->epoch = flow->epoch;
-    *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits};
+    *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits, .tip = tip};
     while (one_block(flow, m)) {
     }
     run->bits = run->n ? bits >> (k - run->n) : 0;
     run->calls = (uint8_t)m->calls;
     for (unsigned i = 0; i < m->calls; i++)
         run->list[run->blocks + i] = m->local[i];
-    if (run->n < k)
-        run->tip = false;
+    run->beyond = run->blocks > m->sure;
 }
 
 static uint64_t key_of(const struct block *entry, uint64_t bits, unsigned k, bool tip)
@@ -247,7 +247,7 @@ static inline bool fits(struct cofi_flow *flow, struct run *run, const struct bl
         return false;
     if (run->n && ((flow->bits >> (flow->n - run->n)) ^ run->bits) << (64 - run->n))
         return false;
-    if (run->tip && !(tip && run->n == flow->n))
+    if (run->n == flow->n ? run->beyond && !tip : run->by_ret)
         return false;
     return run->epoch == flow->epoch || is_whole(flow, run);
 }

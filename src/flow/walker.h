@@ -58,7 +58,8 @@ struct run {
     uint8_t kind;
     uint8_t calls;        /* return addresses that it leaves on the stack */
     uint8_t peak;         /* how many there were at once */
-    bool tip;             /* made for: bits, then a TIP */
+    bool by_ret;          /* RUN_TIP: of a RET, so no outcome may be pending [PTREF 7.3] */
+    bool beyond;          /* goes on after its last outcome, so it needs an outcome or a TIP behind */
     bool pops;            /* its last branch takes an address off the stack that it did not put there */
     struct block *list[]; /* blocks, then the calls' blocks */
 };

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * libipt's instruction decoder, as a second opinion. */
+#ifndef COFI_TEST_FLOW_IPT_H
+#define COFI_TEST_FLOW_IPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* All instructions of a trace over one piece of code; to be freed. */
+uint64_t *ipt_insns(uint8_t *trace, size_t n, const uint8_t *code, size_t size, uint64_t base, size_t *count);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * Random programs through the units and back: the decoded list is the list that ran. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <cofi/flow.h>
+#include <cofi/insn.h>
+
+#include "ipt.h"
+#include "prog.h"
+
+static struct prog prog;
+static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
+
+struct feed {
+    const struct prog_run *run;
+    size_t at, piece;
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct feed *feed = opaque;
+    *n = feed->run->n - feed->at < feed->piece ? feed->run->n - feed->at : feed->piece;
+    feed->at += *n;
+    return feed->run->trace + feed->at - *n;
+}
+
+static struct cofi_image *image_of(const struct prog *p)
+{
+    struct cofi_image *image;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, p->code, p->size, "prog"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+    return image;
+}
+
+static void configure(struct cofi_flow_config *config, const struct prog_run *run)
+{
+    cofi_flow_config_init(config, run->gen);
+    config->bytes = run->trace;
+    config->n = run->n;
+    config->ctl_known = true;
+    config->ctl = run->ctl | 1 | (run->gen == COFI_PT && run->limit ? UINT64_C(1) << 32 : 0);
+    config->ranges_known = true;
+    config->range_base[0] = run->base;
+    config->range_limit[0] = run->limit + (run->gen == COFI_RTIT);
+    config->events = run->limit ? 0 : 7;
+}
+
+struct told {
+    uint64_t *ips;
+    size_t n, max, gaps, overflows;
+    uint64_t last_ticks;
+    char why[200];
+};
+
+static void add(struct told *told, const struct cofi_flow_batch *batch)
+{
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_insn insns[64];
+    for (size_t n; (n = cofi_flow_insns(batch, &cursor, batch->blocks_n, insns, 64)) > 0;)
+        for (size_t i = 0; i < n; i++) {
+            if (told->n == told->max)
+                told->ips = realloc(told->ips, (told->max = told->max ? told->max * 2 : 4096) * sizeof *told->ips);
+            told->ips[told->n++] = insns[i].ip;
+        }
+    for (size_t i = 0; i < batch->events_n; i++) {
+        const struct cofi_flow_event *e = &batch->events[i];
+        assert_true(e->time.ticks >= told->last_ticks);
+        told->last_ticks = e->time.ticks;
+        told->overflows += e->kind == COFI_FLOW_OVERFLOW;
+        if (e->kind != COFI_FLOW_GAP)
+            continue;
+        if (!told->gaps++)
+            snprintf(told->why, sizeof told->why, "%s at %#lx ip %#lx", e->text, e->offset, e->ip);
+    }
+}
+
+static void decode(struct told *told, const struct cofi_flow_config *config)
+{
+    static const struct cofi_flow_block *blocks[1024];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+    struct cofi_flow *flow;
+    assert_int_equal(cofi_flow_open(&flow, config), 0);
+    *told = (struct told){0};
+    int status;
+    while ((status = cofi_flow_next(flow, &batch)) > 0)
+        add(told, &batch);
+    assert_int_equal(status, 0);
+    cofi_flow_close(flow);
+}
+
+static void assert_same(const struct told *told, const struct prog_run *run)
+{
+    if (told->gaps)
+        fail_msg("seed %lu: %zu gaps, the first: %s", run->seed, told->gaps, told->why);
+    for (size_t i = 0; i < told->n && i < run->truth_n; i++)
+        if (told->ips[i] != run->truth[i])
+            fail_msg("seed %lu: instruction %zu of %zu: %#lx, ran %#lx", run->seed, i, run->truth_n, told->ips[i], run->truth[i]);
+    assert_int_equal(told->n, run->truth_n);
+}
+
+static void one(struct prog_run run, uint64_t seed)
+{
+    struct cofi_flow_config config;
+    struct told told;
+    prog_make(&prog, seed, 4 + (unsigned)(seed % 40));
+    run.seed = seed;
+    prog_go(&prog, &run);
+    struct cofi_image *image = image_of(&prog);
+    configure(&config, &run);
+    config.image = image;
+    decode(&told, &config);
+    assert_same(&told, &run);
+    free(told.ips);
+    struct feed feed = {.run = &run, .piece = 1 + seed % 50};
+    config.opaque = &feed;
+    config.pull = pull;
+    config.cache_bytes = (seed & 3) ? 0 : 600000;
+    config.want_time = seed & 1;
+    decode(&told, &config);
+    assert_same(&told, &run);
+    free(told.ips);
+    cofi_image_close(image);
+    prog_free(&run);
+}
+
+/* PT's IA32_RTIT_CTL. */
+enum { CYC = 2, OS = 4, USER = 8, MTC = 1 << 9, TSC = 1 << 10, DISRETC = 1 << 11, BRANCH = 1 << 13 };
+/* RTIT_CTL */
+enum { R_CYC = 2, R_OS = 4, R_USER = 8, R_MTC = 1 << 9, R_STS = 1 << 10, R_RETC = 1 << 11 };
+
+static void pt_user_code(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH | (seed & 1 ? DISRETC : 0), .insns = 20000,
+            .interrupt = 100, .signal = 50, .odd_return = 2000}, seed);
+}
+
+static void pt_user_and_kernel_with_all_timing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_PT, .ctl = OS | USER | BRANCH | CYC | MTC | TSC | 3 << 14, .insns = 20000,
+            .interrupt = 200, .odd_return = 500, .os = true, .clock = true}, seed);
+}
+
+static void pt_deferred_tips(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH | (seed & 1 ? DISRETC : 0), .insns = 20000,
+            .interrupt = 100, .deferred = true}, seed);
+}
+
+static void pt_with_an_address_filter(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH, .insns = 20000, .interrupt = 50,
+            .base = PROG_BASE + 0x100, .limit = PROG_BASE + 0x800}, seed);
+}
+
+static void rtit_user_code(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_RTIT, .ctl = R_USER | (seed & 1 ? R_RETC : 0), .insns = 20000,
+            .interrupt = 100, .signal = 50, .odd_return = 2000}, seed);
+}
+
+static void rtit_user_and_kernel_with_all_timing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_RTIT, .ctl = R_OS | R_USER | R_CYC | R_MTC | R_STS | R_RETC, .insns = 20000,
+            .interrupt = 200, .odd_return = 500, .os = true, .clock = true}, seed);
+}
+
+static void rtit_with_an_address_filter(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++)
+        one((struct prog_run){.gen = COFI_RTIT, .ctl = R_USER | R_RETC, .insns = 20000, .interrupt = 50,
+            .base = PROG_BASE + 0x100, .limit = PROG_BASE + 0x800}, seed);
+}
+
+/* The instructions that libipt finds are ours, on streams whose returns all three rules agree about
+ * [PTREF 7.2]. */
+static void libipt_finds_the_same_instructions(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        struct prog_run run = {.gen = COFI_PT, .ctl = USER | BRANCH | TSC | (seed & 1 ? DISRETC : 0),
+            .insns = 20000, .interrupt = 50, .seed = seed};
+        prog_make(&prog, seed, 10);
+        prog_go(&prog, &run);
+        size_t n = 0;
+        uint64_t *ips = ipt_insns(run.trace, run.n, prog.code, prog.size, PROG_BASE, &n);
+        for (size_t i = 0; i < n && i < run.truth_n; i++)
+            assert_int_equal(ips[i], run.truth[i]);
+        assert_int_equal(n, run.truth_n);
+        free(ips);
+        prog_free(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pt_user_code),
+        cmocka_unit_test(pt_user_and_kernel_with_all_timing),
+        cmocka_unit_test(pt_deferred_tips),
+        cmocka_unit_test(pt_with_an_address_filter),
+        cmocka_unit_test(rtit_user_code),
+        cmocka_unit_test(rtit_user_and_kernel_with_all_timing),
+        cmocka_unit_test(rtit_with_an_address_filter),
+        cmocka_unit_test(libipt_finds_the_same_instructions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
