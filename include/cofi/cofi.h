@@ -8,6 +8,7 @@
 #include <cofi/error.h>
 #include <cofi/event.h>
 #include <cofi/flow.h>
+#include <cofi/host.h>
 #include <cofi/image.h>
 #include <cofi/insn.h>
 #include <cofi/output.h>

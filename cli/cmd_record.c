@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ * cofi record: a command or a process -> a recording. */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cofi/cofi.h>
+
+/* As env and timeout have them. */
+enum { EXIT_OURS = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
+
+/* One unit with one configuration, and where its trace goes. */
+struct output {
+    enum cofi_gen gen;
+    const char *path, *raw, *fields, *model;
+    struct cofi_recorder *recorder;
+};
+
+struct job {
+    struct output outputs[OUTPUTS_MAX];
+    size_t outputs_n;
+    const char *truth_path;
+    struct cofi_truth *truth;
+    struct cofi_step_options step;
+    bool quiet;
+    char command[4096];
+};
+
+static const char usage[] =
+    "usage: cofi record [options] [--] COMMAND [ARGUMENT...]\n"
+    "       cofi record [options] -p PID\n"
+    "\n"
+    "  -o FILE              the recording (default cofi.data)\n"
+    "  --unit=pt|rtit       whose packets (default pt)\n"
+    "  --config=NAME=VALUE,...\n"
+    "                       register fields by the manual's names: dis_retc, mtc_freq, psb_freq, cyc_en, cmprs_ret, ...\n"
+    "  --raw=FILE           also each thread's bytes alone: FILE for the first, FILE.TID for others\n"
+    "  --also=UNIT:FILE[:NAME=VALUE,...]\n"
+    "                       one more recording of the same run; may be repeated\n"
+    "  --truth=FILE         list every instruction that ran\n"
+    "  --host=step          who runs the program: ptrace, one instruction at a time\n"
+    "  --clock=virtual|real\n"
+    "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
+    "  --limit=N            let the program go after N instructions\n"
+    "  --no-follow          leave child processes alone\n"
+    "  --verify             compare every instruction with memory before it runs\n"
+    "  -p, --pid=PID        attach to a running process; Ctrl-C detaches\n"
+    "  -q, --quiet          no summary\n"
+    "\n"
+    "The exit status is the command's own; 128+N if signal N ended it; 125 if cofi failed, 126 if the command\n"
+    "cannot be run, 127 if there is no such command.\n";
+
+/* ---- signals ---- */
+
+static volatile int stop;
+static volatile int32_t forward_to;
+
+/* A terminal's signal reaches the command by itself; another's is handed on. */
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    stop++;
+    if (forward_to > 0 && info->si_code <= 0)
+        kill(forward_to, signal);
+}
+
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* ---- options ---- */
+
+static bool parse_gen(const char *text, enum cofi_gen *gen)
+{
+    *gen = !strcmp(text, "rtit") ? COFI_RTIT : COFI_PT;
+    return !strcmp(text, "rtit") || !strcmp(text, "pt");
+}
+
+static bool parse_number(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 0);
+    return *text >= '0' && *text <= '9' && !*end && !errno;
+}
+
+/* "UNIT:FILE[:FIELDS]"; cut up in place. */
+static bool parse_also(struct job *job, char *text)
+{
+    char *path = strchr(text, ':');
+    if (!path || job->outputs_n == OUTPUTS_MAX)
+        return false;
+    *path++ = 0;
+    struct output *output = &job->outputs[job->outputs_n++];
+    char *fields = strchr(path, ':');
+    if (fields)
+        *fields++ = 0;
+    output->path = path;
+    output->fields = fields;
+    return *path && parse_gen(text, &output->gen);
+}
+
+enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_HELP };
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"unit", required_argument, NULL, OPT_UNIT},
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"raw", required_argument, NULL, OPT_RAW},
+    {"also", required_argument, NULL, OPT_ALSO},
+    {"truth", required_argument, NULL, OPT_TRUTH},
+    {"host", required_argument, NULL, OPT_HOST},
+    {"clock", required_argument, NULL, OPT_CLOCK},
+    {"limit", required_argument, NULL, OPT_LIMIT},
+    {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
+    {"verify", no_argument, NULL, OPT_VERIFY},
+    {"pid", required_argument, NULL, 'p'},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+static bool take_option(struct job *job, int option, char *value)
+{
+    uint64_t number;
+    struct output *first = &job->outputs[0];
+    switch (option) {
+    case 'o': first->path = value; return *value;
+    case OPT_UNIT: return parse_gen(value, &first->gen);
+    case OPT_CONFIG: first->fields = value; return true;
+    case OPT_RAW: first->raw = value; return *value;
+    case OPT_ALSO: return parse_also(job, value);
+    case OPT_TRUTH: job->truth_path = value; return *value;
+    case OPT_HOST: return !strcmp(value, "step");
+    case OPT_CLOCK:
+        job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
+        return !strcmp(value, "real") || !strcmp(value, "virtual");
+    case OPT_LIMIT: return parse_number(value, &job->step.limit);
+    case OPT_NO_FOLLOW: job->step.no_follow = true; return true;
+    case OPT_VERIFY: job->step.verify_all = true; return true;
+    case 'p':
+        if (!parse_number(value, &number) || !number || number > INT_MAX)
+            return false;
+        job->step.pid = (int32_t)number;
+        return true;
+    case 'q': job->quiet = true; return true;
+    }
+    return false;
+}
+
+static void join(char *out, size_t n, char *const *argv)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (; *argv && used < n; argv++)
+        used += (size_t)snprintf(out + used, n - used, "%s%s", used ? " " : "", *argv);
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int parse(struct job *job, int argc, char **argv)
+{
+    for (int option; (option = getopt_long(argc, argv, "+o:p:q", long_options, NULL)) != -1;) {
+        if (option == OPT_HELP) {
+            fputs(usage, stdout);
+            return EXIT_DONE;
+        }
+        if (option == '?') {
+            fputs("'cofi record --help' lists the options\n", stderr);
+            return EXIT_OURS;
+        }
+        if (!take_option(job, option, optarg)) {
+            complain("record: bad value '%s'; 'cofi record --help' lists the options", optarg);
+            return EXIT_OURS;
+        }
+    }
+    if (!argv[optind] == !job->step.pid) {
+        complain("record: %s", job->step.pid ? "give a COMMAND or -p PID, not both"
+                                             : "no COMMAND and no -p PID; 'cofi record --help' tells more");
+        return EXIT_OURS;
+    }
+    if (!job->step.pid) {
+        job->step.argv = argv + optind;
+        join(job->command, sizeof job->command, argv + optind);
+    }
+    return -1;
+}
+
+/* ---- the run ---- */
+
+static bool open_outputs(struct job *job, const struct cofi_observer **observers, size_t *n)
+{
+    struct cofi_error error = {0};
+    for (size_t i = 0; i < job->outputs_n; i++) {
+        struct output *o = &job->outputs[i];
+        struct cofi_recorder_options options = {.size = sizeof options, .gen = o->gen, .model = o->model,
+                                                .fields = o->fields, .path = o->path, .raw = o->raw,
+                                                .command = job->command[0] ? job->command : NULL};
+        cofi_step_time_info(&job->step, &options.time);
+        if (cofi_recorder_open(&o->recorder, &options, &error) < 0) {
+            complain("record: %s", error.text);
+            return false;
+        }
+        observers[(*n)++] = cofi_recorder_observer(o->recorder);
+    }
+    if (job->truth_path) {
+        if (cofi_truth_open(&job->truth, job->truth_path, &error) < 0) {
+            complain("record: %s", error.text);
+            return false;
+        }
+        observers[(*n)++] = cofi_truth_observer(job->truth);
+    }
+    return true;
+}
+
+/* Returns whether all files are complete. */
+static bool close_outputs(struct job *job, uint64_t *bytes)
+{
+    struct cofi_error error = {0};
+    bool good = true;
+    for (size_t i = 0; i < job->outputs_n; i++) {
+        struct cofi_recorder_stats stats = {0};
+        if (cofi_recorder_close(job->outputs[i].recorder, &stats, &error) < 0) {
+            complain("record: %s; what was written before is kept", error.text);
+            good = false;
+        }
+        *bytes += stats.bytes;
+    }
+    if (cofi_truth_close(job->truth, &error) < 0) {
+        complain("record: %s", error.text);
+        good = false;
+    }
+    return good;
+}
+
+static int own_status(const struct job *job, int status)
+{
+    if (job->step.pid)
+        return EXIT_DONE;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int conclude(struct job *job, int status, struct cofi_step_result *result,
+                    const struct cofi_error *error)
+{
+    uint64_t bytes = 0;
+    bool good = close_outputs(job, &bytes);
+    if (!result->started) {
+        complain("record: %s", error->text);
+        return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND
+                                                                              : EXIT_NOT_EXECUTABLE;
+    }
+    if (status < 0 && good) {
+        complain("record: %s", error->text[0] ? error->text : cofi_error_text(status));
+        good = false;
+    }
+    if (!job->quiet)
+        fprintf(stderr, "cofi record: %llu instructions of %u thread%s, %llu bytes of trace in %s\n",
+                (unsigned long long)result->insns, result->tasks, result->tasks == 1 ? "" : "s",
+                (unsigned long long)bytes, job->outputs[0].path);
+    if (result->unexplained)
+        complain("record: %llu steps ended where no rule explains; there the list may lack an instruction",
+                 (unsigned long long)result->unexplained);
+    cofi_step_wait(result, &stop);
+    return good ? own_status(job, result->wait_status) : EXIT_OURS;
+}
+
+int cmd_record(int argc, char **argv)
+{
+    struct job job = {.outputs = {{.gen = COFI_PT, .path = "cofi.data"}}, .outputs_n = 1};
+    int status = parse(&job, argc, argv);
+    if (status >= 0)
+        return status;
+    const struct cofi_observer *observers[OUTPUTS_MAX + 1];
+    struct cofi_step_result result = {0};
+    struct cofi_error error = {0};
+    uint64_t bytes;
+    size_t n = 0;
+    if (!open_outputs(&job, observers, &n)) {
+        close_outputs(&job, &bytes);
+        return EXIT_OURS;
+    }
+    catch_signals();
+    job.step.size = sizeof job.step;
+    job.step.stop = &stop;
+    job.step.started = &forward_to;
+    job.step.observers = observers;
+    job.step.observers_n = n;
+    status = cofi_step_run(&job.step, &result, &error);
+    return conclude(&job, status, &result, &error);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ * What a host tells -> a trace unit per thread -> a recording, raw streams. */
+#include <cofi/host.h>
+#include <cofi/unit.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, FLUSH_BYTES = 16 << 20 };
+
+struct field {
+    char name[40];
+    uint64_t value;
+};
+
+/* One thread's. */
+struct stream {
+    struct cofi_recorder *recorder;
+    struct cofi_task task;
+    struct cofi_unit *unit;
+    uint64_t tsc;      /* of the last event that had one */
+    uint64_t reference; /* when the unit gave bytes last: those to come are younger */
+    int raw;           /* file, -1: none */
+};
+
+struct cofi_recorder {
+    struct cofi_observer observer;
+    struct cofi_unit_config unit;
+    char *model, *raw;
+    struct field *fields;
+    size_t fields_n;
+    struct cofi_writer *writer;
+    struct stream **streams; /* by task.index; null: ended. A unit holds its stream's address. */
+    size_t streams_n;
+    struct cofi_recorder_stats stats;
+    uint64_t flushed;        /* stats.bytes when the file was complete last */
+    int status;
+    struct cofi_error error;
+};
+
+/* ---- fields ---- */
+
+static const struct field pt_defaults[] = {
+    {"os", 0}, {"user", 1}, {"branch_en", 1}, {"tsc_en", 1}, {"mtc_en", 1}, {"mtc_freq", 3}, {"cyc_en", 1},
+};
+/* Filter event 7 is "always", TraceStop event 6 "never" [RTIT Table 7]. */
+static const struct field rtit_defaults[] = {
+    {"os", 0}, {"user", 1}, {"dest", 1}, {"sts_en", 1}, {"mtc_en", 1}, {"cmprs_ret", 1},
+    {"filter_event_id", 7}, {"tracestop_event_id", 6},
+};
+static const struct field pt_enables[] = {{"trace_en", 1}};
+static const struct field rtit_enables[] = {{"trace_en", 1}, {"trace_active", 1}};
+static const struct field pt_disables[] = {{"trace_en", 0}};
+static const struct field rtit_disables[] = {{"trace_active", 0}, {"trace_en", 0}};
+
+static int set_fields(struct cofi_unit *unit, const struct field *fields, size_t n, const struct field **bad)
+{
+    for (size_t i = 0; i < n; i++) {
+        *bad = &fields[i];
+        COFI_TRY(cofi_unit_set_field(unit, fields[i].name, fields[i].value));
+    }
+    return 0;
+}
+
+static int enable(const struct cofi_recorder *recorder, struct cofi_unit *unit, bool on)
+{
+    const struct field *bad;
+    if (recorder->unit.gen == COFI_PT)
+        return set_fields(unit, on ? pt_enables : pt_disables, 1, &bad);
+    return set_fields(unit, on ? rtit_enables : rtit_disables, 2, &bad);
+}
+
+static int configure(const struct cofi_recorder *recorder, struct cofi_unit *unit, const struct field **bad)
+{
+    if (recorder->unit.gen == COFI_PT)
+        COFI_TRY(set_fields(unit, pt_defaults, ARRAY_LEN(pt_defaults), bad));
+    else
+        COFI_TRY(set_fields(unit, rtit_defaults, ARRAY_LEN(rtit_defaults), bad));
+    return set_fields(unit, recorder->fields, recorder->fields_n, bad);
+}
+
+/* "NAME=VALUE,…"; a NAME alone is 1. */
+static int parse_fields(struct cofi_recorder *recorder, const char *text, struct cofi_error *error)
+{
+    for (const char *p = text; p && *p;) {
+        size_t n = strcspn(p, ","), name = strcspn(p, "=,");
+        struct field field = {.value = 1};
+        if (!name || name >= sizeof field.name)
+            return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text), "'%.*s' is no NAME=VALUE", (int)n, p);
+        memcpy(field.name, p, name);
+        if (p[name] == '=') {
+            char *end;
+            errno = 0;
+            field.value = strtoull(p + name + 1, &end, 0);
+            if (end == p + name + 1 || end != p + n || errno)
+                return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text), "'%.*s': the value is no number",
+                                  (int)n, p);
+        }
+        struct field *grown = realloc(recorder->fields, (recorder->fields_n + 1) * sizeof *grown);
+        if (!grown)
+            return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+        recorder->fields = grown;
+        grown[recorder->fields_n++] = field;
+        p += n + (p[n] == ',');
+    }
+    return 0;
+}
+
+static int refuse_field(const struct field *bad, int status, enum cofi_gen gen, struct cofi_error *error)
+{
+    const char *unit = gen == COFI_PT ? "PT" : "RTIT";
+    if (status == COFI_ERR_NOT_FOUND)
+        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'", unit, bad->name);
+    return cofi__fail(error, status, COFI_NOWHERE, "the %s unit refuses %s=%llu: %s", unit, bad->name,
+                      (unsigned long long)bad->value, cofi_error_text(status));
+}
+
+static uint64_t field_of(uint64_t ctl, unsigned lsb, unsigned width)
+{
+    return ctl >> lsb & ((1u << width) - 1);
+}
+
+/* What the recording says of its timing: from the control register as it will be [SDM IA32_RTIT_CTL MSR],
+ * [RTIT Table 4]. */
+static void describe(const struct cofi_recorder *recorder, uint64_t ctl, struct cofi_recording_info *info)
+{
+    bool pt = recorder->unit.gen == COFI_PT;
+    info->config = ctl;
+    info->time.tsc = field_of(ctl, 10, 1);
+    info->time.mtc = field_of(ctl, 9, 1);
+    info->time.cyc = field_of(ctl, 1, 1);
+    info->time.mtc_freq = (uint8_t)(pt ? field_of(ctl, 14, 4) : field_of(ctl, 14, 2));
+}
+
+/* Configure a unit as every thread's will be: refuses bad fields before anything runs. */
+static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info *info,
+                      struct cofi_error *error)
+{
+    struct cofi_unit *unit;
+    const struct field *bad = NULL;
+    uint64_t ctl = 0;
+    int status = cofi_unit_open(&unit, &recorder->unit);
+    if (status < 0)
+        return cofi__fail(error, status, COFI_NOWHERE, "the unit cannot be made: %s", cofi_error_text(status));
+    status = configure(recorder, unit, &bad);
+    if (status < 0)
+        refuse_field(bad, status, recorder->unit.gen, error);
+    else if ((status = enable(recorder, unit, true)) < 0)
+        cofi__fail(error, status, COFI_NOWHERE, "the unit refuses this combination of fields");
+    cofi_unit_rdmsr(unit, recorder->unit.gen == COFI_PT ? MSR_PT_CTL : MSR_RTIT_CTL, &ctl);
+    cofi_unit_close(unit);
+    if (status >= 0 && (ctl & 4))
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                          "os=1: this host does not see the kernel; only user code can be traced");
+    describe(recorder, ctl, info);
+    return status;
+}
+
+/* ---- streams ---- */
+
+static int keep(struct cofi_recorder *recorder, int status, const char *what)
+{
+    if (status < 0 && !recorder->status) {
+        recorder->status = status;
+        cofi__fail(&recorder->error, status, COFI_NOWHERE, "%s: %s", what, strerror(errno));
+    }
+    return status;
+}
+
+static int write_raw(int fd, const uint8_t *bytes, size_t n)
+{
+    while (n) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return COFI_ERR_IO;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+/* A unit's bytes. A refusal would make it say "overflow"; ours ends the recording instead. */
+static int take_bytes(void *opaque, const uint8_t *bytes, size_t n)
+{
+    struct stream *stream = opaque;
+    struct cofi_recorder *recorder = stream->recorder;
+    recorder->stats.bytes += n;
+    if (stream->raw >= 0)
+        keep(recorder, write_raw(stream->raw, bytes, n), recorder->raw);
+    if (recorder->writer && !recorder->status) {
+        int status = cofi_writer_trace(recorder->writer, stream->task.pid, stream->task.tid, bytes, n,
+                                       stream->reference);
+        keep(recorder, status, "the recording");
+    }
+    stream->reference = stream->tsc;
+    return 0;
+}
+
+static int open_raw(struct cofi_recorder *recorder, struct stream *stream)
+{
+    char path[PATH_MAX];
+    stream->raw = -1;
+    if (!recorder->raw)
+        return 0;
+    if (stream->task.index)
+        snprintf(path, sizeof path, "%s.%d", recorder->raw, (int)stream->task.tid);
+    else
+        snprintf(path, sizeof path, "%s", recorder->raw);
+    stream->raw = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return stream->raw < 0 ? keep(recorder, COFI_ERR_IO, path) : 0;
+}
+
+static struct stream *stream_of(struct cofi_recorder *recorder, const struct cofi_task *task)
+{
+    return task->index < recorder->streams_n ? recorder->streams[task->index] : NULL;
+}
+
+static struct stream *add_stream(struct cofi_recorder *recorder, const struct cofi_task *task)
+{
+    if (task->index >= recorder->streams_n) {
+        size_t n = 2 * (size_t)task->index + 16;
+        struct stream **grown = realloc(recorder->streams, n * sizeof *grown);
+        if (!grown)
+            return NULL;
+        memset(grown + recorder->streams_n, 0, (n - recorder->streams_n) * sizeof *grown);
+        recorder->streams = grown;
+        recorder->streams_n = n;
+    }
+    return recorder->streams[task->index] = calloc(1, sizeof(struct stream));
+}
+
+static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
+                 const struct cofi_event *clock)
+{
+    struct cofi_recorder *recorder = opaque;
+    const struct field *bad;
+    struct stream *stream = add_stream(recorder, task);
+    if (!stream)
+        return COFI_ERR_NOMEM;
+    *stream = (struct stream){.recorder = recorder, .task = *task, .tsc = clock->tsc,
+                               .reference = clock->tsc};
+    COFI_TRY(open_raw(recorder, stream));
+    struct cofi_unit_config config = recorder->unit;
+    config.sink = (struct cofi_sink){take_bytes, stream};
+    COFI_TRY(keep(recorder, cofi_unit_open(&stream->unit, &config), "the unit"));
+    recorder->stats.streams++;
+    cofi_unit_context(stream->unit, context, 0);
+    COFI_TRY(configure(recorder, stream->unit, &bad));
+    cofi_unit_event(stream->unit, clock);
+    COFI_TRY(enable(recorder, stream->unit, true));
+    return recorder->status;
+}
+
+static int event(void *opaque, const struct cofi_task *task, const struct cofi_event *event)
+{
+    struct cofi_recorder *recorder = opaque;
+    struct stream *stream = stream_of(recorder, task);
+    if (!stream || !stream->unit)
+        return recorder->status;
+    if (event->kind == COFI_EV_CLOCK || event->kind == COFI_EV_WAKE)
+        stream->tsc = event->tsc;
+    cofi_unit_event(stream->unit, event);
+    if (recorder->writer && recorder->stats.bytes - recorder->flushed > FLUSH_BYTES) {
+        recorder->flushed = recorder->stats.bytes;
+        keep(recorder, cofi_writer_flush(recorder->writer), "the recording");
+    }
+    return recorder->status;
+}
+
+static int end(void *opaque, const struct cofi_task *task)
+{
+    struct cofi_recorder *recorder = opaque;
+    struct stream *stream = stream_of(recorder, task);
+    if (!stream)
+        return recorder->status;
+    if (stream->unit) {
+        enable(recorder, stream->unit, false);
+        cofi_unit_drain(stream->unit);
+        cofi_unit_close(stream->unit);
+    }
+    if (stream->raw >= 0 && close(stream->raw))
+        keep(recorder, COFI_ERR_IO, recorder->raw);
+    recorder->streams[task->index] = NULL;
+    free(stream);
+    return recorder->status;
+}
+
+/* Threads that the host left open. */
+static void end_all(struct cofi_recorder *recorder)
+{
+    for (size_t i = 0; i < recorder->streams_n; i++)
+        if (recorder->streams[i])
+            end(recorder, &recorder->streams[i]->task);
+}
+
+static int sideband(void *opaque, const struct cofi_sideband *sideband)
+{
+    struct cofi_recorder *recorder = opaque;
+    if (recorder->writer && !recorder->status)
+        keep(recorder, cofi_writer_sideband(recorder->writer, sideband), "the recording");
+    return recorder->status;
+}
+
+/* ---- life ---- */
+
+static void release(struct cofi_recorder *recorder)
+{
+    end_all(recorder);
+    free(recorder->streams);
+    free(recorder->fields);
+    free(recorder->model);
+    free(recorder->raw);
+    free(recorder);
+}
+
+static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_options *options,
+                   struct cofi_error *error)
+{
+    struct cofi_recording_info info = {.size = sizeof info, .gen = options->gen, .time = options->time,
+                                       .command = options->command};
+    COFI_TRY(parse_fields(recorder, options->fields, error));
+    COFI_TRY(try_config(recorder, &info, error));
+    if (options->path)
+        COFI_TRY(cofi_writer_open(&recorder->writer, options->path, &info, error));
+    return 0;
+}
+
+int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_options *options,
+                       struct cofi_error *error)
+{
+    struct cofi_recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    recorder->observer = (struct cofi_observer){.opaque = recorder, .begin = begin, .event = event,
+                                                .sideband = sideband, .end = end};
+    recorder->model = options->model ? strdup(options->model) : NULL;
+    recorder->raw = options->raw ? strdup(options->raw) : NULL;
+    recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,
+                                               .model = recorder->model,
+                                               .tsc_art_num = options->time.tsc_num,
+                                               .tsc_art_den = options->time.tsc_den};
+    int status = prepare(recorder, options, error);
+    if (status < 0) {
+        release(recorder);
+        return status;
+    }
+    *out = recorder;
+    return 0;
+}
+
+const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorder)
+{
+    return &recorder->observer;
+}
+
+int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_stats *stats,
+                        struct cofi_error *error)
+{
+    if (!recorder)
+        return 0;
+    int status = recorder->status;
+    if (error)
+        *error = recorder->error;
+    end_all(recorder);
+    struct cofi_error closing = {0};
+    int closed = cofi_writer_close(recorder->writer, &closing);
+    if (closed < 0) { /* the writer knows better what happened */
+        status = closed;
+        if (error)
+            *error = closing;
+    }
+    if (stats)
+        *stats = recorder->stats;
+    release(recorder);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * A stopped task -> resumed in the one way that loses nothing. */
+#include <errno.h>
+#include <stdio.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+
+#include "base/error.h"
+#include "host/step/code.h"
+#include "host/step/engine.h"
+
+enum { EFLAGS_TF = 0x100, SYSCALL_BYTES = 2 };
+#define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
+
+/* What a system call returns inside of the kernel when it is to be restarted [linux/errno.h]. */
+static bool is_restart(int64_t result)
+{
+    return result == -512 || result == -513 || result == -514 || result == -516;
+}
+
+/* With no handler to run first, the kernel will go back to the system call instruction. */
+bool step_wants_restart(const struct step_task *task)
+{
+    if (!task->cpu.in_kernel || (int64_t)task->regs.orig_rax == -1)
+        return false;
+    return is_restart((int64_t)task->regs.rax) || (task->mode == 32 && is_restart((int32_t)task->regs.rax));
+}
+
+bool step_catches(const struct step_task *task, int signal)
+{
+    char name[64], line[128];
+    unsigned long caught = 0;
+    snprintf(name, sizeof name, "/proc/%d/status", (int)task->tid);
+    FILE *f = fopen(name, "re");
+    if (!f)
+        return false;
+    while (fgets(line, sizeof line, f))
+        sscanf(line, "SigCgt: %lx", &caught);
+    fclose(f);
+    return caught >> (signal - 1) & 1;
+}
+
+void step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip)
+{
+    task->ip = ip;
+    task->from_mode = task->mode;
+    task->code.insn.length = 0;
+    engine->telling = task;
+    const struct step_code *code = step_space_code(task->process->space, task->tid, ip, task->mode,
+                                                   engine->options->verify_all, &engine->news);
+    if (!code)
+        return;
+    task->code = *code;
+    const struct cofi_insn *insn = &task->code.insn;
+    task->taken = insn->cls == COFI_CLASS_JCC && insn->target == cofi__derive_next(insn, ip, task->mode) &&
+                  step_code_taken(&task->code, &task->regs, task->mode);
+}
+
+/* A task that cannot be resumed has been killed: waitpid will tell. */
+static void go(struct step_task *task, enum __ptrace_request how, enum step_resume resume)
+{
+    task->resume = resume;
+    uintptr_t signal = (uintptr_t)task->signal;
+    task->signal = 0;
+    task->state = STEP_RUNNING;
+    ptrace(how, task->tid, NULL, (void *)signal);
+}
+
+/* An instruction fetch from the vsyscall page faults, and the kernel does what the call would have done and
+ * returns to the caller [arch/x86/entry/vsyscall]. A breakpoint there stops before its next instruction. */
+static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
+{
+    uint64_t back = 0;
+    if ((task->regs.rip & ~UINT64_C(0xfff)) != VSYSCALL_PAGE || task->mode != 64 ||
+        step_read(task->tid, task->regs.rsp, &back, 8) != 8)
+        return false;
+    task->ip = task->regs.rip;
+    task->from_mode = task->mode;
+    task->code.insn.length = 0;
+    step_in_user(engine, task, task->ip);
+    cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_FAULT, COFI__VECTOR_PF, task->ip);
+    size_t dr = offsetof(struct user, u_debugreg);
+    ptrace(PTRACE_POKEUSER, task->tid, dr, back);
+    ptrace(PTRACE_POKEUSER, task->tid, dr + 7 * sizeof(long), 1L);
+    go(task, PTRACE_CONT, STEP_PAST_VSYSCALL);
+    return true;
+}
+
+static bool check_segment(struct step_engine *engine, const struct step_task *task)
+{
+    /* An LDT selector: 16-bit or based code, whose addresses are not linear. */
+    if (!(task->regs.cs & 4))
+        return true;
+    engine->feed.status = cofi__fail(engine->error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+        "thread %d runs in a segment of its own (CS %llx): not supported by --host=step", (int)task->tid,
+        (unsigned long long)task->regs.cs);
+    return false;
+}
+
+void step_resume(struct step_engine *engine, struct step_task *task)
+{
+    if (task->in_syscall) {
+        go(task, PTRACE_SYSCALL, STEP_TO_EXIT);
+        return;
+    }
+    bool caught = task->signal && step_catches(task, task->signal);
+    task->restarting = false;
+    task->user_tf = task->regs.eflags & EFLAGS_TF;
+    if (caught) {
+        step_show_trap_mask(task);
+        step_rseq_restore(task);
+        step_fetch(engine, task, task->regs.rip);
+        go(task, PTRACE_SINGLESTEP, STEP_BY_SIGNAL);
+    } else if (step_wants_restart(task)) {
+        task->restarting = true;
+        step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);
+        go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
+    } else if (check_segment(engine, task) && !resume_vsyscall(engine, task)) {
+        step_fetch(engine, task, task->regs.rip);
+        step_rseq_before(task);
+        if (task->code.insn.length && task->code.syscall)
+            go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
+        else
+            go(task, PTRACE_SINGLESTEP, STEP_BY_STEP);
+    }
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * Turns: which task runs next, for how long; from the first stop to the last. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "base/error.h"
+#include "host/step/engine.h"
+
+enum {
+    QUANTUM = 2000,     /* instructions */
+    POLL_EVERY = 64,    /* steps between looks at tasks that are in the kernel */
+    RSEQ_PATIENCE = 10000,
+    ALARM_MS = 100
+};
+
+/* ---- waiting ---- */
+
+static void on_alarm(int signal) { (void)signal; }
+
+/* Waits are interrupted now and then, to look at what the user wants and at steps that hang. */
+static void start_alarm(struct step_engine *engine)
+{
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigaction(SIGALRM, &action, &engine->alarm);
+    struct itimerval every = {{0, ALARM_MS * 1000}, {0, ALARM_MS * 1000}};
+    setitimer(ITIMER_REAL, &every, NULL);
+}
+
+static void stop_alarm(struct step_engine *engine)
+{
+    struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &engine->alarm, NULL);
+}
+
+/* A step ends at once, unless the instruction waits for a page (userfaultfd, a network file). */
+static void await_step(struct step_engine *engine, struct step_task *task)
+{
+    int status;
+    for (int patience = 2; task->state == STEP_RUNNING && patience;) {
+        pid_t got = waitpid(task->tid, &status, __WALL);
+        if (got == task->tid)
+            step_stopped(engine, task, status);
+        else if (got < 0 && errno == EINTR)
+            patience--;
+        else
+            return; /* its process called exec in another thread: it has no status of its own */
+    }
+}
+
+/* What the tasks in the kernel have to say. Returns false when there is nothing (more) to wait for. */
+static bool listen(struct step_engine *engine, bool block)
+{
+    int status;
+    pid_t tid = waitpid(-1, &status, __WALL | (block ? 0 : WNOHANG));
+    if (tid <= 0)
+        return tid < 0 && errno == EINTR && block;
+    struct step_task *task = step_find(engine, tid);
+    if (!task) {
+        if (!WIFSTOPPED(status) || !(task = step_add(engine, tid, NULL)))
+            return true;
+    }
+    step_stopped(engine, task, status);
+    return true;
+}
+
+/* ---- turns ---- */
+
+static struct step_task *next_ready(struct step_engine *engine)
+{
+    struct step_task *start = engine->turn ? engine->turn->next : engine->tasks;
+    for (struct step_task *t = start; t; t = t->next)
+        if (t->state == STEP_READY)
+            return t;
+    for (struct step_task *t = engine->tasks; t && t != start; t = t->next)
+        if (t->state == STEP_READY)
+            return t;
+    return NULL;
+}
+
+static bool in_kernel_somewhere(const struct step_engine *engine)
+{
+    for (const struct step_task *t = engine->tasks; t; t = t->next)
+        if (t->state == STEP_RUNNING || t->state == STEP_HELD)
+            return true;
+    return false;
+}
+
+static bool is_over(const struct step_engine *engine)
+{
+    const struct cofi_step_options *o = engine->options;
+    return engine->feed.status || (o->limit && engine->feed.insns >= o->limit) ||
+           (o->stop && *o->stop && (!engine->root || engine->root_ended || *o->stop > 1));
+}
+
+/* Run one task until its quantum ends, it waits in the kernel, or it yields. */
+static void take_turn(struct step_engine *engine, struct step_task *task)
+{
+    unsigned quantum = engine->options->quantum ? engine->options->quantum : QUANTUM;
+    engine->turn = task;
+    for (unsigned n = 0; task->state == STEP_READY && !is_over(engine); n++) {
+        if (n >= quantum && (!step_rseq_inside(task) || n >= quantum + RSEQ_PATIENCE))
+            break;
+        step_resume(engine, task);
+        if (task->state == STEP_RUNNING && task->resume == STEP_TO_EXIT) {
+            int status;
+            sched_yield(); /* most system calls are done when we get the processor back */
+            if (waitpid(task->tid, &status, __WALL | WNOHANG) != task->tid)
+                break;
+            step_stopped(engine, task, status);
+        } else {
+            await_step(engine, task);
+            if (task->code.pause && task->resume == STEP_BY_STEP)
+                break;
+        }
+        if (++engine->ticks >= POLL_EVERY) {
+            engine->ticks = 0;
+            if (in_kernel_somewhere(engine))
+                while (listen(engine, false) && engine->turn == task)
+                    ;
+        }
+    }
+}
+
+static bool anyone_left(const struct step_engine *engine)
+{
+    for (const struct step_task *t = engine->tasks; t; t = t->next)
+        if (t->state != STEP_GONE)
+            return true;
+    return false;
+}
+
+static void loop(struct step_engine *engine)
+{
+    while (!is_over(engine)) {
+        step_sweep(engine);
+        while (in_kernel_somewhere(engine) && listen(engine, false))
+            ;
+        struct step_task *task = next_ready(engine);
+        if (task)
+            take_turn(engine, task);
+        else if (!anyone_left(engine) || !listen(engine, true))
+            break;
+    }
+}
+
+/* ---- the end ---- */
+
+static void kill_all(struct step_engine *engine)
+{
+    for (struct step_process *p = engine->processes; p; p = p->next)
+        if (p->users)
+            kill(p->pid, SIGKILL);
+    while (anyone_left(engine) && listen(engine, true))
+        ;
+}
+
+void cofi_step_wait(struct cofi_step_result *result, const volatile int *stop)
+{
+    int status;
+    while (result->left) {
+        pid_t got = waitpid(result->left, &status, 0);
+        if (got < 0 && errno == EINTR) {
+            if (stop && *stop > 1)
+                kill(result->left, SIGKILL);
+            continue;
+        }
+        if (got == result->left)
+            result->wait_status = status;
+        result->left = 0;
+    }
+}
+
+static void finish(struct step_engine *engine)
+{
+    const volatile int *stop = engine->options->stop;
+    if (engine->root && !engine->root_ended && stop && *stop > 1 && !engine->feed.status)
+        kill_all(engine);
+    step_let_go(engine);
+    step_free(engine);
+}
+
+void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time)
+{
+    cofi__feed_time_info(options->clock == COFI_CLOCK_REAL, time);
+}
+
+/* One processor for us and the program: a step costs a quarter of what it does across two. */
+static void pin_self(struct step_engine *engine)
+{
+    cpu_set_t one;
+    engine->cpu = -1;
+    if (sched_getaffinity(0, sizeof engine->affinity, &engine->affinity))
+        return;
+    int cpu = sched_getcpu();
+    CPU_ZERO(&one);
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+        return;
+    CPU_SET(cpu, &one);
+    if (!sched_setaffinity(0, sizeof one, &one))
+        engine->cpu = cpu;
+}
+
+int cofi_step_run(const struct cofi_step_options *options, struct cofi_step_result *result,
+                  struct cofi_error *error)
+{
+    *result = (struct cofi_step_result){0};
+    struct step_engine engine = {.options = options, .result = result, .error = error};
+    cofi__feed_init(&engine.feed, options->observers, options->observers_n,
+                    options->clock == COFI_CLOCK_REAL);
+    step_news_init(&engine);
+    pin_self(&engine);
+    start_alarm(&engine);
+    int status = options->argv ? step_launch(&engine) : step_attach(&engine);
+    if (!status)
+        loop(&engine);
+    finish(&engine);
+    stop_alarm(&engine);
+    if (engine.cpu >= 0)
+        sched_setaffinity(0, sizeof engine.affinity, &engine.affinity);
+    if (!status)
+        status = engine.feed.status;
+    result->insns = engine.feed.insns;
+    /* The observers' files can be completed while it runs on. */
+    result->left = engine.root && !engine.root_ended && result->started ? engine.root : 0;
+    return status;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * An address space: its executable mappings, the code that was told of, and what memory says now. */
+#ifndef COFI_HOST_STEP_SPACE_H
+#define COFI_HOST_STEP_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cofi/insn.h>
+
+enum { STEP_PAGE = 4096, STEP_INSN_MAX = 15 };
+
+/* What stepping must know of an instruction beyond its class. */
+struct step_code {
+    struct cofi_insn insn;
+    bool string;    /* a REP-prefixed string instruction: several steps, one instruction */
+    bool syscall;   /* SYSCALL, SYSENTER, INT 80h */
+    bool pushf;     /* stores RFLAGS, our TF among them */
+    bool load_ss;   /* the step trap comes one instruction later (SDM, MOV) */
+    bool store;     /* MOV of 4 or 8 bytes to memory: may enter an rseq critical section */
+    bool pause;
+    uint8_t vector; /* INT n, INT3, INT1, INTO */
+    uint8_t cond;   /* JCC: low 4 bits of its opcode, or STEP_COND_* */
+    bool addr_half; /* 67h: LOOP and JCXZ count in half of the register */
+};
+
+struct step_mapping {
+    uint64_t start, end, pgoff, inode;
+    uint32_t prot, flags; /* as mmap(2) has them */
+    uint32_t major, minor;
+    bool watched; /* others than its own system calls may change it: writable or shared */
+    char *path;   /* as /proc shows it; "" for anonymous memory */
+};
+
+/* An executed page: bytes as the observers know them. */
+struct step_page {
+    uint64_t addr;
+    struct step_page *next;    /* in its hash chain */
+    bool coded;                /* the observers were sent these bytes: no file holds them */
+    bool watched, stale;
+    uint16_t slots[STEP_PAGE]; /* 1 + index in codes of the instruction at an offset, 0: not decoded */
+    struct step_code *codes;
+    size_t codes_n, codes_max;
+    unsigned mode;             /* that the slots were decoded in */
+    uint8_t bytes[STEP_PAGE];
+};
+
+struct step_space {
+    unsigned users;            /* processes */
+    struct step_mapping *maps; /* executable ones, ascending */
+    size_t maps_n;
+    struct step_page **buckets;
+    size_t buckets_n, pages_n;
+    struct step_page *last;    /* the page asked for last */
+};
+
+/* New bytes or a new mapping that the observers must learn of. Return < 0 ends. */
+struct step_news {
+    void *opaque;
+    void (*code)(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes, size_t len,
+                 const char *label);
+    void (*mapping)(void *opaque, struct step_space *space, const struct step_mapping *mapping);
+};
+
+struct step_space *step_space_new(void);
+/* A fork child's: same mappings, same knowledge. */
+struct step_space *step_space_copy(const struct step_space *space);
+void step_space_drop(struct step_space *space);
+
+/* Read /proc/TID/maps again; tell what is new. Pages whose mapping went are forgotten, the others will be
+ * compared when they run next. Returns 0 or a negative errno. */
+int step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news);
+/* Compare [start, end) with memory when it runs next. */
+void step_space_doubt(struct step_space *space, uint64_t start, uint64_t end);
+bool step_space_overlaps(const struct step_space *space, uint64_t start, uint64_t end);
+
+/* The instruction at ip, as memory has it now; news if that differs from what was told. Null: not
+ * executable, not readable or no instruction. */
+const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip, unsigned mode,
+                                        bool verify, const struct step_news *news);
+
+/* Bytes of a stopped thread's memory, whatever its protection. Return how many, less at the end. */
+size_t step_read(pid_t tid, uint64_t addr, void *bytes, size_t n);
+size_t step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n);
+
+#endif

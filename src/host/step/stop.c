@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * What waitpid says of a task -> what it did, and its new state. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/ptrace.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+#include "host/step/engine.h"
+#include "host/step/request.h"
+
+enum { CS_USER64 = 0x33 };
+
+bool step_regs(struct step_task *task)
+{
+    if (step_ptrace(PTRACE_GETREGS, task->tid, 0, &task->regs) < 0)
+        return false;
+    task->mode = task->regs.cs == CS_USER64 ? 64 : 32;
+    return true;
+}
+
+static int siginfo_of(const struct step_task *task, siginfo_t *info)
+{
+    memset(info, 0, sizeof *info);
+    return step_ptrace(PTRACE_GETSIGINFO, task->tid, 0, info) < 0 ? 0 : info->si_code;
+}
+
+/* Signals that an instruction raises itself. */
+static bool is_synchronous(int signal, int code)
+{
+    switch (signal) {
+    case SIGSEGV: case SIGBUS: case SIGFPE: case SIGILL: case SIGTRAP: case SIGSYS: return code > 0;
+    }
+    return false;
+}
+
+static uint16_t vector_of(int signal, int code)
+{
+    switch (signal) {
+    case SIGSEGV: return code == SI_KERNEL ? COFI__VECTOR_GP : COFI__VECTOR_PF;
+    case SIGBUS: return code == BUS_ADRALN ? COFI__VECTOR_AC : COFI__VECTOR_PF;
+    case SIGFPE: return code == FPE_INTDIV ? COFI__VECTOR_DE : COFI__VECTOR_MF;
+    case SIGILL: return COFI__VECTOR_UD;
+    case SIGTRAP: return COFI__VECTOR_DB;
+    }
+    return COFI__VECTOR_RESCHEDULE;
+}
+
+/* A signal is about to be delivered: how did the thread get into the kernel? */
+static void signal_stop(struct step_engine *engine, struct step_task *task, int signal)
+{
+    siginfo_t info;
+    int code = siginfo_of(task, &info);
+    bool synchronous = is_synchronous(signal, code);
+    bool ran = task->code.insn.length && !task->restarting && task->regs.rip != task->ip &&
+               (task->resume == STEP_BY_STEP || task->resume == STEP_TO_ENTRY);
+    task->in_syscall = false;
+    task->signal = signal;
+    if (signal == SIGTRAP && task->process->trap_ignored && !synchronous)
+        task->signal = 0;
+    if (task->cpu.in_kernel && !(synchronous && task->resume != STEP_TO_EXIT))
+        return;
+    if (ran) { /* INT3, INTO, a system call that was dispatched to user mode */
+        step_entered(engine, task);
+        return;
+    }
+    if (task->cpu.in_kernel && (task->restarting || signal == SIGSYS))
+        return;
+    task->from_mode = task->mode;
+    step_in_user(engine, task, task->regs.rip);
+    cofi__feed_interrupt(&engine->feed, &task->cpu, synchronous ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR,
+                         vector_of(signal, code), synchronous ? (uint64_t)(uintptr_t)info.si_addr : 0);
+}
+
+/* SIGTRAP: a step's, a handler's frame that stands, a vsyscall's return, or the program's own. */
+static void trap_stop(struct step_engine *engine, struct step_task *task)
+{
+    siginfo_t info;
+    bool plain = task->resume == STEP_BY_STEP && task->regs.rip != task->ip && !task->user_tf &&
+                 task->code.insn.length && task->code.insn.cls != COFI_CLASS_FAR_CALL;
+    int code = plain ? TRAP_TRACE : siginfo_of(task, &info);
+    if (code == SIGTRAP) {
+        step_hide_trap_mask(task);
+    } else if (code == TRAP_HWBKPT && task->resume == STEP_PAST_VSYSCALL) {
+        step_ptrace(PTRACE_POKEUSR, task->tid, offsetof(struct user, u_debugreg) + 7 * sizeof(long), NULL);
+    } else if (code == TRAP_TRACE) {
+        step_retired(engine, task);
+        if (task->user_tf) {
+            if (!task->cpu.in_kernel)
+                cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_TRAP, COFI__VECTOR_DB, 0);
+            task->signal = SIGTRAP;
+        }
+    } else {
+        signal_stop(engine, task, SIGTRAP);
+    }
+}
+
+static void syscall_stop(struct step_engine *engine, struct step_task *task)
+{
+    struct ptrace_syscall_info info;
+    if (step_ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof info, &info) < 0)
+        return;
+    if (info.op != PTRACE_SYSCALL_INFO_ENTRY) {
+        task->in_syscall = false;
+        step_kernel_exit(engine, task);
+        return;
+    }
+    task->in_syscall = true;
+    task->nr = info.entry.nr;
+    task->compat = info.arch == AUDIT_ARCH_I386;
+    for (int i = 0; i < 6; i++)
+        task->args[i] = info.entry.args[i];
+    step_entered(engine, task);
+    step_kernel_entry(engine, task);
+}
+
+static void born(struct step_engine *engine, struct step_task *parent)
+{
+    unsigned long tid = 0;
+    step_ptrace(PTRACE_GETEVENTMSG, parent->tid, 0, &tid);
+    struct step_task *child = step_find(engine, (pid_t)tid);
+    if (!child && !(child = step_add(engine, (pid_t)tid, NULL)))
+        return;
+    step_adopt(engine, child, parent);
+}
+
+/* The address space is new, and only the thread that called exec is left, under the process's own id. */
+static void execed(struct step_engine *engine, struct step_task *task)
+{
+    unsigned long tid = 0;
+    step_ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &tid);
+    struct step_task *caller = (pid_t)tid == task->tid ? NULL : step_find(engine, (pid_t)tid);
+    if (caller) {
+        memcpy(&task->affinity, &caller->affinity, sizeof task->affinity);
+        step_end(engine, caller);
+    }
+    if (!task->cpu.in_kernel)
+        cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+    task->in_syscall = true;
+    task->nr = UINT64_MAX; /* its exit changes nothing that is not read here */
+    task->rseq = task->cs_ptr = 0;
+    task->trap_blocked = false;
+    struct step_space *fresh = step_space_new();
+    if (fresh) {
+        step_space_drop(task->process->space);
+        task->process->space = fresh;
+    }
+    step_tell_comm(engine, task, true);
+    step_refresh(engine, task);
+}
+
+static void event_stop(struct step_engine *engine, struct step_task *task, int event, int signal)
+{
+    switch (event) {
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE: born(engine, task); break;
+    case PTRACE_EVENT_EXEC: execed(engine, task); break;
+    case PTRACE_EVENT_STOP:
+        if (signal == SIGTRAP)
+            break; /* a new thread's first stop, or a group-stop's end */
+        if (!task->cpu.in_kernel)
+            cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+        task->state = STEP_GROUP;
+        step_ptrace(PTRACE_LISTEN, task->tid, 0, NULL);
+        break;
+    }
+}
+
+static void gone(struct step_engine *engine, struct step_task *task, int status)
+{
+    if (task->tid == engine->root) {
+        engine->result->wait_status = status;
+        engine->root_ended = true;
+        if (engine->options->started)
+            *engine->options->started = 0;
+    }
+    step_end(engine, task);
+}
+
+void step_stopped(struct step_engine *engine, struct step_task *task, int status)
+{
+    if (!WIFSTOPPED(status)) {
+        gone(engine, task, status);
+        return;
+    }
+    int signal = WSTOPSIG(status), event = status >> 16;
+    if (!task->process) { /* the parent has not told of it */
+        task->early = true;
+        return;
+    }
+    if (!step_regs(task)) {
+        task->state = STEP_RUNNING; /* killed in its stop */
+        return;
+    }
+    bool first = task->state == STEP_HELD;
+    task->state = STEP_READY;
+    if (first) {
+        step_rseq_find(task);
+        step_hide_trap_mask(task);
+    }
+    if (event)
+        event_stop(engine, task, event, signal);
+    else if (signal == (SIGTRAP | 0x80))
+        syscall_stop(engine, task);
+    else if (signal == SIGTRAP)
+        trap_stop(engine, task);
+    else
+        signal_stop(engine, task, signal);
+}

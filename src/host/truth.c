@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * Retired instructions -> a text list of their addresses. */
+#include <cofi/host.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { BUFFER_BYTES = 1 << 16, LINE_MAX_BYTES = 40 };
+
+struct cofi_truth {
+    struct cofi_observer observer;
+    int fd, status, error;
+    size_t n;
+    char buffer[BUFFER_BYTES];
+};
+
+static void flush(struct cofi_truth *truth)
+{
+    for (size_t done = 0; done < truth->n && !truth->status;) {
+        ssize_t got = write(truth->fd, truth->buffer + done, truth->n - done);
+        if (got >= 0) {
+            done += (size_t)got;
+        } else if (errno != EINTR) {
+            truth->status = COFI_ERR_IO;
+            truth->error = errno;
+        }
+    }
+    truth->n = 0;
+}
+
+static int list(void *opaque, const struct cofi_task *task, uint64_t ip, bool software_interrupt)
+{
+    struct cofi_truth *truth = opaque;
+    if (truth->n > BUFFER_BYTES - LINE_MAX_BYTES)
+        flush(truth);
+    char digits[12], *p = truth->buffer + truth->n;
+    unsigned n = 0, tid = (unsigned)task->tid;
+    do
+        digits[n++] = (char)('0' + tid % 10);
+    while (tid /= 10);
+    while (n)
+        *p++ = digits[--n];
+    *p++ = ' ';
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *p++ = "0123456789abcdef"[(ip >> shift) & 15];
+    if (software_interrupt) {
+        memcpy(p, " int", 4);
+        p += 4;
+    }
+    *p++ = '\n';
+    truth->n = (size_t)(p - truth->buffer);
+    return truth->status;
+}
+
+int cofi_truth_open(struct cofi_truth **out, const char *path, struct cofi_error *error)
+{
+    struct cofi_truth *truth = malloc(sizeof *truth);
+    if (!truth)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
+    truth->observer = (struct cofi_observer){.opaque = truth, .insn = list};
+    truth->status = 0;
+    truth->error = 0;
+    truth->n = 0;
+    truth->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (truth->fd < 0) {
+        int code = errno == EACCES || errno == EPERM ? COFI_ERR_PERMISSION : COFI_ERR_IO;
+        cofi__fail(error, code, COFI_NOWHERE, "%s: %s", path, strerror(errno));
+        free(truth);
+        return code;
+    }
+    *out = truth;
+    return 0;
+}
+
+const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth) { return &truth->observer; }
+
+int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error)
+{
+    if (!truth)
+        return 0;
+    flush(truth);
+    if (close(truth->fd) && !truth->status) {
+        truth->status = COFI_ERR_IO;
+        truth->error = errno;
+    }
+    int status = truth->status;
+    if (status)
+        cofi__fail(error, status, COFI_NOWHERE, "the truth file: %s", strerror(truth->error));
+    free(truth);
+    return status;
+}
