@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * Damaged streams end in bounded time, lose little, and say so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <cofi/flow.h>
+#include <cofi/insn.h>
+
+#include "prog.h"
+
+static struct prog prog;
+static struct prog_run run;
+static struct cofi_image *image;
+
+enum { TAIL = 200 };
+
+struct summary {
+    size_t insns, gaps;
+    uint64_t tail[TAIL]; /* the last instructions, as a ring */
+};
+
+static void take(struct summary *s, const struct cofi_flow_batch *batch)
+{
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_insn insns[64];
+    for (size_t n; (n = cofi_flow_insns(batch, &cursor, batch->blocks_n, insns, 64)) > 0;)
+        for (size_t i = 0; i < n; i++) {
+            uint64_t ip = insns[i].ip;
+            assert_true(ip >= KERNEL || ip - PROG_BASE < prog.size);
+            s->tail[s->insns++ % TAIL] = ip;
+        }
+    for (size_t i = 0; i < batch->events_n; i++) {
+        assert_true(i == 0 || batch->events[i].at >= batch->events[i - 1].at);
+        assert_true(batch->events[i].at <= batch->blocks_n);
+        s->gaps += batch->events[i].kind == COFI_FLOW_GAP;
+    }
+}
+
+static struct summary decode(const uint8_t *bytes, size_t n)
+{
+    static const struct cofi_flow_block *blocks[1024];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    struct summary s = {0};
+    uint8_t *copy = malloc(n ? n : 1); /* so that a read behind it is found */
+    memcpy(copy, bytes, n);
+    cofi_flow_config_init(&config, run.gen);
+    config.bytes = copy;
+    config.n = n;
+    config.image = image;
+    config.ctl = run.ctl;
+    config.ctl_known = true;
+    config.ranges_known = true;
+    config.events = 7;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    int status;
+    while ((status = cofi_flow_next(flow, &batch)) > 0)
+        take(&s, &batch);
+    assert_int_equal(status, 0);
+    cofi_flow_close(flow);
+    free(copy);
+    return s;
+}
+
+static void set_up(enum cofi_gen gen, uint64_t ctl)
+{
+    static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
+    run = (struct prog_run){.gen = gen, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = true, .clock = true, .seed = 7};
+    prog_make(&prog, 5, 20);
+    prog_go(&prog, &run);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+}
+
+static void tear_down(void)
+{
+    cofi_image_close(image);
+    prog_free(&run);
+}
+
+static uint64_t seed = 99;
+static size_t pick(size_t n)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (size_t)(seed >> 33) % n;
+}
+
+/* A flip in the first half never reaches the last instructions: PSBs lie between. RTIT has no address in a
+ * PSB, and a bit error can hide until then. */
+static void flips(bool exact)
+{
+    uint8_t *bytes = malloc(run.n);
+    for (int i = 0; i < 300; i++) {
+        memcpy(bytes, run.trace, run.n);
+        bytes[pick(run.n / 2)] ^= (uint8_t)(1u << pick(8));
+        struct summary s = decode(bytes, run.n);
+        for (size_t k = 1; exact && k <= TAIL; k++)
+            assert_int_equal(s.tail[(s.insns - k) % TAIL], run.truth[run.truth_n - k]);
+    }
+    free(bytes);
+}
+
+static void many_damages(void)
+{
+    uint8_t *bytes = malloc(run.n * 2);
+    for (int i = 0; i < 200; i++) {
+        size_t n = run.n;
+        memcpy(bytes, run.trace, n);
+        for (size_t k = 1 + pick(20); k; k--) {
+            size_t at = pick(n), to = pick(n), len = pick(200);
+            len = len > n - at ? n - at : len;
+            len = len > n - to ? n - to : len;
+            if (pick(3) == 0)
+                bytes[at] = (uint8_t)pick(256);
+            else if (pick(2))
+                memmove(bytes + at, bytes + to, len); /* a piece again, somewhere else */
+            else {
+                memmove(bytes + at, bytes + at + len, n - at - len); /* a piece lost */
+                n -= len;
+            }
+        }
+        decode(bytes, n);
+    }
+    free(bytes);
+}
+
+static void cuts(void)
+{
+    for (size_t n = 0; n < 3000; n++) {
+        struct summary s = decode(run.trace, n);
+        assert_true(s.insns <= run.truth_n);
+        if (s.insns)
+            assert_int_equal(s.tail[(s.insns - 1) % TAIL], run.truth[s.insns - 1]);
+        assert_true(s.gaps <= 1);
+    }
+}
+
+enum { CYC = 2, OS = 4, USER = 8, MTC = 1 << 9, TSC = 1 << 10, BRANCH = 1 << 13, RETC = 1 << 11 };
+
+static void pt_flipped_bits_cost_at_most_a_psb_interval(void **state)
+{
+    (void)state;
+    set_up(COFI_PT, OS | USER | BRANCH);
+    flips(true);
+    tear_down();
+}
+
+static void pt_cut_anywhere_is_a_prefix_of_the_truth(void **state)
+{
+    (void)state;
+    set_up(COFI_PT, OS | USER | BRANCH | CYC | MTC | TSC);
+    cuts();
+    tear_down();
+}
+
+static void pt_damage_ends(void **state)
+{
+    (void)state;
+    set_up(COFI_PT, OS | USER | BRANCH | CYC | MTC | TSC);
+    many_damages();
+    tear_down();
+}
+
+static void rtit_flipped_bits_end(void **state)
+{
+    (void)state;
+    set_up(COFI_RTIT, OS | USER | RETC);
+    flips(false);
+    tear_down();
+}
+
+static void rtit_cut_anywhere_is_a_prefix_of_the_truth(void **state)
+{
+    (void)state;
+    set_up(COFI_RTIT, OS | USER | RETC | CYC | MTC | TSC);
+    cuts();
+    tear_down();
+}
+
+static void rtit_damage_ends(void **state)
+{
+    (void)state;
+    set_up(COFI_RTIT, OS | USER | RETC | CYC | MTC | TSC);
+    many_damages();
+    tear_down();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pt_flipped_bits_cost_at_most_a_psb_interval),
+        cmocka_unit_test(pt_cut_anywhere_is_a_prefix_of_the_truth),
+        cmocka_unit_test(pt_damage_ends),
+        cmocka_unit_test(rtit_flipped_bits_end),
+        cmocka_unit_test(rtit_cut_anywhere_is_a_prefix_of_the_truth),
+        cmocka_unit_test(rtit_damage_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
