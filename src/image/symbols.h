@@ -3,16 +3,57 @@
 #ifndef COFI_IMAGE_SYMBOLS_H
 #define COFI_IMAGE_SYMBOLS_H
 
+#include <elfutils/libdwfl.h>
+#include <gelf.h>
+
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cofi__source;
-struct cofi__symbols;
 struct cofi_symbol;
+
+/* A function; addresses are the ELF's own. size 0: reaches to the next one. */
+struct cofi__function {
+    uint64_t addr, size;
+    const char *name;
+    uint8_t rank; /* among names of one address the highest is shown */
+};
+
+/* What a compile unit covers. */
+struct cofi__unit {
+    uint64_t start, end; /* as the DWARF has them */
+    Dwarf_Off die;
+};
+
+struct cofi__symbols {
+    Dwfl *dwfl; /* null for bytes */
+    Dwfl_Module *module;
+    Elf *elf;
+    GElf_Addr elf_bias;
+    struct cofi__function *functions; /* by address */
+    size_t n_functions, functions_room;
+    char **made; /* names that no table holds ("puts@plt") */
+    size_t n_made;
+    pthread_mutex_t lock; /* libdw's caches, and what follows */
+    bool lines_tried;
+    Dwarf *dwarf;
+    GElf_Addr dwarf_bias;
+    struct cofi__unit *units; /* by start */
+    size_t n_units, units_room;
+};
 
 /* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. */
 void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line,
                         struct cofi_symbol *symbol);
 void cofi__symbols_free(struct cofi__symbols *symbols);
+
+/* While a table is built. */
+void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank);
+/* plt.c: names for the stubs that jump through the GOT. */
+void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
+/* lines.c; symbols->lock is held. */
+void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
 
 #endif

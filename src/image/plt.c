@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * An ELF's PLT stubs -> names like "puts@plt": a stub jumps through a GOT slot, a relocation names it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "image/symbols.h"
+
+struct slot {
+    uint64_t addr;
+    const char *name;
+};
+
+struct slots {
+    struct slot *rows;
+    size_t n, room;
+};
+
+static void add_slot(struct slots *slots, uint64_t addr, const char *name)
+{
+    if (slots->n == slots->room) {
+        size_t room = slots->room ? slots->room * 2 : 64;
+        void *rows = realloc(slots->rows, room * sizeof *slots->rows);
+        if (!rows)
+            return;
+        slots->rows = rows;
+        slots->room = room;
+    }
+    slots->rows[slots->n++] = (struct slot){addr, name};
+}
+
+static const char *symbol_name(Elf *elf, size_t table, size_t index)
+{
+    GElf_Shdr shdr;
+    GElf_Sym sym;
+    Elf_Scn *scn = elf_getscn(elf, table);
+    Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+    if (!data || !gelf_getshdr(scn, &shdr) || !gelf_getsym(data, (int)index, &sym))
+        return NULL;
+    const char *name = elf_strptr(elf, shdr.sh_link, sym.st_name);
+    return name && name[0] ? name : NULL;
+}
+
+static void read_relocations(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, struct slots *slots)
+{
+    Elf_Data *data = elf_getdata(scn, NULL);
+    if (!data || !shdr->sh_entsize)
+        return;
+    for (size_t i = 0; i < data->d_size / shdr->sh_entsize; i++) {
+        GElf_Rela rela = {0};
+        GElf_Rel rel;
+        if (shdr->sh_type == SHT_RELA) {
+            if (!gelf_getrela(data, (int)i, &rela))
+                continue;
+        } else {
+            if (!gelf_getrel(data, (int)i, &rel))
+                continue;
+            rela.r_offset = rel.r_offset;
+            rela.r_info = rel.r_info;
+        }
+        const char *name = symbol_name(elf, shdr->sh_link, GELF_R_SYM(rela.r_info));
+        if (name)
+            add_slot(slots, rela.r_offset, name);
+    }
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    const struct slot *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void name_stub(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name)
+{
+    char *text = NULL, **made = realloc(symbols->made, (symbols->n_made + 1) * sizeof *made);
+    if (!made)
+        return;
+    symbols->made = made;
+    if (asprintf(&text, "%s@plt", name) < 0)
+        return;
+    made[symbols->n_made++] = text;
+    cofi__symbols_add(symbols, addr, size, text, 20);
+}
+
+/* jmp *disp32(%rip); in 32-bit code jmp *abs32 or jmp *disp32(%ebx), ebx being the GOT's address. */
+static bool jump_slot(const uint8_t *p, uint64_t next, bool is64, uint64_t got, uint64_t *slot)
+{
+    uint32_t disp = le32(p + 2);
+    if (p[0] == 0xff && p[1] == 0x25) {
+        *slot = is64 ? next + (uint64_t)(int64_t)(int32_t)disp : disp;
+        return true;
+    }
+    if (!is64 && p[0] == 0xff && p[1] == 0xa3) {
+        *slot = (uint32_t)(got + disp);
+        return true;
+    }
+    return false;
+}
+
+/* Stubs are 16 bytes (.plt.got without endbr: 8), with the jump somewhere in the first ones. */
+static void read_stubs(struct cofi__symbols *symbols, Elf_Scn *scn, const GElf_Shdr *shdr, bool is64, uint64_t got,
+                       const struct slots *slots)
+{
+    Elf_Data *data = elf_getdata(scn, NULL);
+    uint64_t size = shdr->sh_entsize == 8 ? 8 : 16;
+    if (!data || !data->d_buf)
+        return;
+    for (uint64_t stub = 0; stub + 6 <= data->d_size; stub += size)
+        for (uint64_t i = stub; i < stub + size && i + 6 <= data->d_size; i++) {
+            struct slot key = {0}, *found = NULL;
+            if (!jump_slot((const uint8_t *)data->d_buf + i, shdr->sh_addr + i + 6, is64, got, &key.addr))
+                continue;
+            if (slots->n)
+                found = bsearch(&key, slots->rows, slots->n, sizeof key, by_slot);
+            if (found)
+                name_stub(symbols, shdr->sh_addr + stub, size, found->name);
+            break;
+        }
+}
+
+void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf)
+{
+    struct slots slots = {0};
+    size_t names;
+    uint64_t got = 0;
+    if (elf_getshdrstrndx(elf, &names))
+        return;
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr shdr;
+        if (!gelf_getshdr(scn, &shdr))
+            continue;
+        const char *name = elf_strptr(elf, names, shdr.sh_name);
+        if ((shdr.sh_type == SHT_RELA || shdr.sh_type == SHT_REL) && shdr.sh_flags & SHF_ALLOC)
+            read_relocations(elf, scn, &shdr, &slots);
+        if (name && (!strcmp(name, ".got.plt") || (!got && !strcmp(name, ".got"))))
+            got = shdr.sh_addr;
+    }
+    if (slots.n)
+        qsort(slots.rows, slots.n, sizeof *slots.rows, by_slot);
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
+        GElf_Shdr shdr;
+        const char *name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, names, shdr.sh_name) : NULL;
+        if (name && !strncmp(name, ".plt", 4) && shdr.sh_type == SHT_PROGBITS)
+            read_stubs(symbols, scn, &shdr, gelf_getclass(elf) == ELFCLASS64, got, &slots);
+    }
+    free(slots.rows);
+}

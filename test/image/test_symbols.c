@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Symbols and source lines of this very program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <link.h>
+#include <cmocka.h>
+
+#include <cofi/image.h>
+
+/* A function of a known name and line. */
+static int known_line = __LINE__ + 1;
+static int __attribute__((noinline)) known_function(int n)
+{
+    __asm__ volatile("");
+    return n + 1;
+}
+
+static int find_base(struct dl_phdr_info *info, size_t size, void *opaque)
+{
+    (void)size;
+    *(uint64_t *)opaque = info->dlpi_addr;
+    return 1; /* the first one is the program */
+}
+
+static struct cofi_image *own_image(uint64_t *base)
+{
+    struct cofi_image *image;
+    dl_iterate_phdr(find_base, base);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_elf(image, 0, "/proc/self/exe", *base, NULL), 0);
+    return image;
+}
+
+static void a_function_has_its_name_offset_file_and_line(void **state)
+{
+    (void)state;
+    uint64_t base, addr = (uint64_t)(uintptr_t)known_function;
+    struct cofi_image *image = own_image(&base);
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    assert_int_equal(known_function(1), 2);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    cofi_view_symbol(view, addr + 1, true, &symbol);
+    assert_string_equal(symbol.name, "known_function");
+    assert_int_equal(symbol.offset, 1);
+    assert_string_equal(symbol.module, "/proc/self/exe");
+    assert_non_null(symbol.file);
+    assert_non_null(strstr(symbol.file, "test_symbols.c"));
+    assert_in_range(symbol.line, known_line, known_line + 3);
+    struct cofi_code code;
+    assert_int_equal(cofi_view_find(view, addr, &code), 0);
+    assert_memory_equal(code.bytes + (addr - code.start), (const void *)known_function, 8);
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static void the_vdso_has_symbols_from_its_bytes_alone(void **state)
+{
+    (void)state;
+    const uint8_t *vdso = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+    if (!vdso)
+        skip();
+    struct cofi_image *image;
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x7ffff7fc0000, vdso, 0x1000, "[vdso]"), 0);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    bool found = false;
+    for (uint64_t i = 0; i < 0x1000 && !found; i++) {
+        cofi_view_symbol(view, 0x7ffff7fc0000 + i, true, &symbol);
+        found = symbol.name && strstr(symbol.name, "vdso");
+    }
+    assert_true(found);
+    assert_string_equal(symbol.module, "[vdso]");
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static void a_stub_of_the_plt_is_named_after_what_it_calls(void **state)
+{
+    (void)state;
+    uint64_t base;
+    struct cofi_image *image = own_image(&base);
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    bool found = false;
+    for (uint64_t i = 0x1000; i < 0x400000 && !found; i += 16) {
+        cofi_view_symbol(view, base + i, false, &symbol);
+        found = symbol.name && !strcmp(symbol.name, "dl_iterate_phdr@plt");
+    }
+    assert_true(found);
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_function_has_its_name_offset_file_and_line),
+        cmocka_unit_test(the_vdso_has_symbols_from_its_bytes_alone),
+        cmocka_unit_test(a_stub_of_the_plt_is_named_after_what_it_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
