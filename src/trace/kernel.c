@@ -32,6 +32,24 @@ static char *cached(const struct cofi_sideband *map, const char *name)
     return NULL;
 }
 
+/* The pages of this process's own vDSO: its one loadable part starts at offset 0. */
+static uint64_t own_vdso_bytes(const uint8_t *own)
+{
+    uint64_t bytes = 0;
+    elf_version(EV_CURRENT);
+    Elf *elf = own ? elf_memory((char *)own, 4096) : NULL;
+    size_t n;
+    if (elf && !elf_getphdrnum(elf, &n))
+        for (size_t i = 0; i < n; i++) {
+            GElf_Phdr phdr;
+            if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_LOAD)
+                bytes = (phdr.p_offset + phdr.p_filesz + 4095) & ~UINT64_C(4095);
+        }
+    if (elf)
+        elf_end(elf);
+    return bytes;
+}
+
 static bool build_id_is(const uint8_t *elf_bytes, size_t n, const struct cofi_sideband *map)
 {
     const void *id;
@@ -56,13 +74,15 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
 {
     char *path = cached(map, "vdso");
     const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+    uint64_t n = own_vdso_bytes(own);
     int status;
+    if (n > map->len)
+        n = map->len;
     if (path) {
         status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, path, map->pgoff, map->build_id,
                                      map->build_id_size);
-    } else if (own && map->len <= 0x2000 &&
-               (map->build_id_size ? build_id_is(own, (size_t)map->len, map) : same_kernel(recording))) {
-        status = cofi_image_map_bytes(image, map->time_ns, map->addr, own, map->len, "[vdso]");
+    } else if (n && (map->build_id_size ? build_id_is(own, (size_t)n, map) : same_kernel(recording))) {
+        status = cofi_image_map_bytes(image, map->time_ns, map->addr, own, n, "[vdso]");
     } else {
         status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, "[vdso]", 0, NULL, 0);
     }
