@@ -117,7 +117,7 @@ enum { COFI_PACKET_MAX = 24 }; /* no packet of either generation is longer, suff
  * On an error *packet is indeterminate and *context unchanged; members of the union that the kind does not
  * have are indeterminate always. context->gen must be set. No state but *context; thread safe on distinct
  * contexts. Cost: a table look-up and no branch on the kind for short TNT, TIP*, FUP, PAD, MTC, TSC and
- * one-byte CYC while 9 bytes are there and neither block nor cyc is set. [SDM Trace Packets and Data Types;
+ * CYC of one or two bytes while 9 bytes are there and neither block nor cyc is set. [SDM Trace Packets and Data Types;
  * RTIT 4.2] */
 int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes, size_t n,
                        struct cofi_packet *packet);

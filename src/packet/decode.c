@@ -17,6 +17,7 @@ struct step {
 
 static_assert(offsetof(struct cofi_packet, ccp) == 4 && offsetof(struct cofi_packet, tnt) == 8 &&
               offsetof(struct cofi_packet, tnt.count) == 16 && offsetof(struct cofi_packet, ip.code) == 16 &&
+              offsetof(struct cofi_packet, size) == 1 &&
               offsetof(struct cofi_packet, cyc.bytes) == 16 && sizeof(struct cofi_packet) <= 40,
               "take_step fills a packet as 8 + 8 + 1 bytes");
 
@@ -304,6 +305,14 @@ int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes
             packet->tnt.bits = le64(bytes + s->skip) >> s->shift & s->mask;
             packet->tnt.count = s->aux;
             return s->size;
+        }
+        /* CYC of two bytes, which is what follows a branch mispredicted or a cache missed. */
+        if ((bytes[0] & 7) == 7 && !(bytes[1] & 1) && context->gen == COFI_PT) {
+            uint64_t head = COFI_PT_CYC | 2 << 8;
+            memcpy(packet, &head, sizeof head);
+            packet->cyc.count = bytes[0] >> 3 | (uint64_t)(bytes[1] >> 1) << 5;
+            packet->cyc.bytes = 2;
+            return 2;
         }
     }
     return decode_slow(context, bytes, n, packet);
