@@ -11,7 +11,6 @@
 #include <intel-pt.h>
 
 #include "../test/packet/random.h"
-#define print_message(...) fprintf(stderr, __VA_ARGS__)
 #include "../test/packet/real_data.h"
 
 enum { RUNS = 15, WORK_BYTES = 16 << 20 };

@@ -27,7 +27,7 @@ static inline bool real_data_open(struct real_data *data)
     FILE *in = fopen(path, "rb");
     *data = (struct real_data){0};
     if (!in) {
-        print_message("no real data: set COFI_DATA to the folder of perf.data.intel_pt-4.14\n");
+        fprintf(stderr, "no real data: set COFI_DATA to the folder of perf.data.intel_pt-4.14\n");
         return false;
     }
     fseek(in, 0, SEEK_END);
