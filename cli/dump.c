@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * A stream's bytes -> a line of text (or a JSON object) a packet, as ptdump prints them. */
+#include "dump.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cofi/error.h>
+#include <cofi/stream.h>
+#include <cofi/trace.h>
+
+/* Name and payload; what is tracked stands behind. */
+enum { COLUMN_TRACKED = 37, COLUMN_TRACKED_RTIT = 45 };
+
+/* What dumping a stream carries along. */
+struct dump {
+    const struct dump_options *options;
+    const struct dump_source *source;
+    uint64_t last_ip, next_offset, end;
+    bool bad;
+};
+
+/* ---- one packet ---- */
+
+static const char *event_word(const struct cofi_packet *packet)
+{
+    static const char *const cfe[] = {0, "intr", "iret", "smi", "rsm", "sipi", "init", "vmentry", "vmexit",
+                                      "vmexit-intr", "shutdown", 0, "uintr", "uiret", "swintr", "syscall"};
+    static const char *const evd[] = {"cr2", "vmxq", "vmxr"};
+    if (packet->kind == COFI_PT_CFE)
+        return packet->cfe.type < sizeof cfe / sizeof *cfe ? cfe[packet->cfe.type] : 0;
+    return packet->evd.type < sizeof evd / sizeof *evd ? evd[packet->evd.type] : 0;
+}
+
+/* LastIP, and the column that a packet's address (or other state) has behind its payload. */
+static bool track(struct dump *d, const struct cofi_packet *packet, char *out, size_t n)
+{
+    enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
+    uint64_t ip;
+    *out = 0;
+    if (kind == COFI_PT_PSB || kind == COFI_RTIT_PSB || kind == COFI_PT_OVF || kind == COFI_RTIT_BUFFOVF)
+        d->last_ip = 0;
+    if (cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP) {
+        bool has = cofi_ip_expand(packet, d->last_ip, &ip);
+        if (has)
+            d->last_ip = ip;
+        if (d->options->lastip)
+            snprintf(out, n, has ? "ip   %016" PRIx64 : "ip   <suppressed>", ip);
+        return has;
+    }
+    if (kind == COFI_PT_PIP || kind == COFI_RTIT_PIP)
+        snprintf(out, n, "cr3  %016" PRIx64, packet->pip.cr3);
+    else if (kind == COFI_PT_VMCS)
+        snprintf(out, n, "vmcs %016" PRIx64, packet->vmcs.base);
+    else if ((kind == COFI_PT_CFE || kind == COFI_PT_EVD) && event_word(packet))
+        snprintf(out, n, "type %s", event_word(packet));
+    return false;
+}
+
+static bool hidden(const struct dump_options *o, const struct cofi_packet *packet)
+{
+    unsigned traits = cofi_packet_traits((enum cofi_packet_kind)packet->kind);
+    return o->quiet || (o->no_pad && packet->kind == COFI_PT_PAD) ||
+           (o->no_timing && traits & COFI_TRAIT_TIMING && !(traits & COFI_TRAIT_HAS_IP)) ||
+           (o->no_cyc && packet->kind == COFI_PT_CYC);
+}
+
+static void print_hex(const uint8_t *bytes, size_t n, const char *between)
+{
+    for (size_t i = 0; i < n; i++)
+        printf("%s%02x", i ? between : "", bytes[i]);
+}
+
+static void print_offset(const struct dump *d, uint64_t offset)
+{
+    if (!d->options->no_offset)
+        printf("%016" PRIx64 "  ", offset);
+}
+
+static void print_text(struct dump *d, const struct cofi_stream_item *item, const char *tracked)
+{
+    char text[COFI_PACKET_TEXT_MAX];
+    int n = cofi_packet_print(&item->packet, text, sizeof text);
+    print_offset(d, item->offset);
+    fputs(text, stdout);
+    if (*tracked) {
+        bool rtit = cofi_packet_gen((enum cofi_packet_kind)item->packet.kind) == COFI_RTIT;
+        int column = rtit ? COLUMN_TRACKED_RTIT : COLUMN_TRACKED, gap = n < column - 2 ? column - n : 2;
+        printf("%*s%s", gap, "", tracked);
+        n += gap + (int)strlen(tracked);
+    }
+    if (d->options->bytes) {
+        printf("%*s; ", n < 64 ? 66 - n : 2, "");
+        print_hex(item->bytes, (size_t)item->size, " ");
+    }
+    putchar('\n');
+}
+
+static void print_json_head(const struct dump *d, const struct cofi_stream_item *item)
+{
+    printf("{\"v\":1,");
+    if (d->source->tid >= 0)
+        printf("\"tid\":%ld,", d->source->tid);
+    printf("\"offset\":%" PRIu64 ",\"size\":%" PRIu64 ",", item->offset, item->size);
+}
+
+static void print_json(struct dump *d, const struct cofi_stream_item *item, bool has_ip)
+{
+    char fields[512];
+    cofi_packet_print_json(&item->packet, fields, sizeof fields);
+    print_json_head(d, item);
+    printf("\"bytes\":\"");
+    print_hex(item->bytes, (size_t)item->size, "");
+    printf("\",\"packet\":%s", fields);
+    if (has_ip)
+        printf(",\"ip\":\"%016" PRIx64 "\"", d->last_ip);
+    puts("}");
+}
+
+/* ---- what is no packet ---- */
+
+/* The source's bytes at an offset; *n: how many follow without a break. */
+static const uint8_t *bytes_at(const struct dump_source *source, uint64_t offset, size_t *n)
+{
+    if (!source->bytes)
+        return cofi_recording_bytes(source->recording, source->stream, offset, n);
+    *n = offset < source->n ? (size_t)(source->n - offset) : 0;
+    return source->bytes + offset;
+}
+
+/* The bytes that were skipped, so that the text still has every byte of the stream. */
+static void print_skipped(struct dump *d, const struct cofi_stream_item *item)
+{
+    enum { PER_LINE = 32 };
+    for (uint64_t i = 0; i < item->size;) {
+        size_t n, left = item->size - i < PER_LINE ? (size_t)(item->size - i) : PER_LINE;
+        const uint8_t *bytes = bytes_at(d->source, item->offset + i, &n);
+        if (!n)
+            break;
+        n = n < left ? n : left;
+        print_offset(d, item->offset + i);
+        printf(".bytes     ");
+        print_hex(bytes, n, " ");
+        putchar('\n');
+        i += n;
+    }
+}
+
+static uint64_t file_offset(const struct dump *d, uint64_t offset)
+{
+    const struct dump_source *s = d->source;
+    return s->bytes ? offset : cofi_recording_file_offset(s->recording, s->stream, offset);
+}
+
+/* A stream cut from a circular buffer begins anywhere: that is no damage, while a PSB follows. */
+static void complain_skipped(struct dump *d, const struct cofi_stream_item *item)
+{
+    bool cut = item->status == COFI_ERR_NO_SYNC && item->offset + item->size < d->end;
+    fprintf(stderr, "cofi dump: %s+0x%" PRIx64 ": ", d->options->path, file_offset(d, item->offset));
+    if (cut) {
+        fprintf(stderr, "%" PRIu64 " bytes before the first PSB skipped\n", item->size);
+        return;
+    }
+    d->bad = true;
+    fputs(item->why ? item->why : cofi_error_text(item->status), stderr);
+    if (item->size)
+        fprintf(stderr, "; %" PRIu64 " bytes skipped", item->size);
+    fputc('\n', stderr);
+}
+
+static void skipped(struct dump *d, const struct cofi_stream_item *item)
+{
+    fflush(stdout);
+    complain_skipped(d, item);
+    if (d->options->json && !d->options->quiet) {
+        print_json_head(d, item);
+        printf("\"error\":\"%s\"}\n", item->why ? item->why : cofi_error_text(item->status));
+    } else if (!d->options->quiet) {
+        print_skipped(d, item);
+    }
+}
+
+static void one_item(struct dump *d, const struct cofi_stream_item *item)
+{
+    char tracked[48];
+    if (item->status) {
+        skipped(d, item);
+        d->next_offset = item->offset + item->size;
+        return;
+    }
+    bool has_ip = track(d, &item->packet, tracked, sizeof tracked);
+    if (item->offset < d->next_offset && !d->options->json && !d->options->quiet) {
+        /* The packet before swallowed the beginning of this PSB. */
+        print_offset(d, item->offset);
+        printf(".back      %" PRIu64 "\n", d->next_offset - item->offset);
+    }
+    d->next_offset = item->offset + item->size;
+    if (hidden(d->options, &item->packet))
+        return;
+    if (d->options->json)
+        print_json(d, item, has_ip);
+    else
+        print_text(d, item, tracked);
+}
+
+/* ---- a stream ---- */
+
+/* RTIT streams do not say whether they have cycle counts. */
+static bool find_cyc(const struct dump_options *o, const struct dump_source *source, uint64_t from, int cyc)
+{
+    uint64_t bad[2];
+    size_t n;
+    if (o->cyc >= 0 || cyc >= 0)
+        return o->cyc >= 0 ? o->cyc : cyc;
+    const uint8_t *bytes = bytes_at(source, from, &n);
+    bool found = cofi_stream_guess_cyc(bytes, n, bad);
+    fprintf(stderr, "cofi dump: %s: read %s cycle counts (bad packets without: %" PRIu64 ", with: %" PRIu64
+            "); --cyc=0 or --cyc=1 decides otherwise\n", o->path, found ? "with" : "without", bad[0], bad[1]);
+    return found;
+}
+
+bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen, int cyc)
+{
+    struct cofi_stream stream;
+    struct cofi_stream_item item;
+    uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to, fed = from;
+    struct dump d = {.options = o, .source = source, .next_offset = from, .end = to};
+    cofi_stream_init(&stream, gen, from, o->no_sync);
+    stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
+    if (!o->json && !o->quiet && gen == COFI_RTIT)
+        puts(".gen       rtit");
+    for (;;) {
+        while (cofi_stream_next(&stream, &item))
+            one_item(&d, &item);
+        size_t n = 0;
+        const uint8_t *bytes = fed < to ? bytes_at(source, fed, &n) : 0;
+        if (stream.final)
+            return !d.bad;
+        n = n < to - fed ? n : (size_t)(to - fed);
+        cofi_stream_feed(&stream, bytes, n);
+        fed += n;
+        if (!n || fed == to)
+            cofi_stream_finish(&stream);
+    }
+}

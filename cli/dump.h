@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * cofi dump: the printing of one stream. */
+#ifndef COFI_CLI_DUMP_H
+#define COFI_CLI_DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cofi/packet.h>
+
+struct cofi_recording;
+
+struct dump_options {
+    const char *path;
+    bool raw, json, no_pad, no_timing, no_cyc, no_offset, bytes, lastip, no_sync, quiet;
+    int gen, cyc; /* 0 and -1: find out */
+    long tid;     /* -1: all */
+    uint64_t from, to;
+};
+
+/* Where a stream's bytes are: in memory, or in a recording. */
+struct dump_source {
+    const uint8_t *bytes;            /* null: in the recording */
+    struct cofi_recording *recording;
+    size_t stream;
+    uint64_t n;
+    long tid;                        /* -1: none */
+};
+
+/* Print a stream. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were packets. */
+bool dump_stream(const struct dump_options *options, const struct dump_source *source, enum cofi_gen gen, int cyc);
+
+#endif
