@@ -5,6 +5,7 @@
 
 #define COFI_VERSION "0.1.0"
 
+#include <cofi/analyze.h>
 #include <cofi/error.h>
 #include <cofi/event.h>
 #include <cofi/flow.h>
@@ -13,6 +14,7 @@
 #include <cofi/insn.h>
 #include <cofi/output.h>
 #include <cofi/packet.h>
+#include <cofi/present.h>
 #include <cofi/stream.h>
 #include <cofi/time.h>
 #include <cofi/trace.h>

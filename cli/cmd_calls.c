@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * cofi calls: a recording -> the call tree of each thread, with instruction counts. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/cofi.h>
+
+#include "cli.h"
+#include "session.h"
+#include "walk.h"
+#include "writer.h"
+
+struct calls_options {
+    struct session_options session;
+    unsigned depth;     /* how deep to print */
+    double min_percent; /* leave out what is smaller */
+};
+
+/* A flow's items -> calls of the tree. The transfer at a block's end is known when the next item comes. */
+struct feeder {
+    struct cofi_calls *calls;
+    struct cofi_view *view;
+    bool pending;
+    struct cofi_flow_block last;
+    uint64_t gaps;
+};
+
+static const char usage[] =
+    "usage: cofi calls [options] [FILE]\n\n"
+    "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
+    "how often it was called on this path, its name.\n\n"
+    "      --depth=N           at most N levels (default 64)\n"
+    "      --min=PERCENT       leave out what is smaller (default 0)\n" SESSION_HELP;
+
+static const struct option long_options[] = {
+    SESSION_LONG_OPTIONS,
+    {"depth", required_argument, 0, 'd'},
+    {"min", required_argument, 0, 'm'},
+    {0},
+};
+
+static int parse(struct calls_options *options, int argc, char **argv)
+{
+    session_options_init(&options->session, "calls");
+    options->depth = 64;
+    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+        int taken = session_option(&options->session, letter, optarg);
+        if (taken < 0 || letter == '?')
+            return EXIT_USAGE;
+        if (letter == 'h') {
+            fputs(usage, stdout);
+            return -1;
+        }
+        if (letter == 'd')
+            options->depth = (unsigned)strtoul(optarg, NULL, 0);
+        if (letter == 'm')
+            options->min_percent = strtod(optarg, NULL);
+    }
+    return session_operands(&options->session, argc, argv, optind);
+}
+
+static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
+{
+    struct feeder *feeder = opaque;
+    struct cofi_symbol symbol;
+    cofi_view_symbol(feeder->view, address, false, &symbol);
+    function->module = symbol.module;
+    if (!symbol.name)
+        return;
+    function->name = symbol.name;
+    function->start = address - symbol.offset;
+}
+
+/* Execution went on at `to` behind the block kept last. */
+static int transfer(struct feeder *feeder, uint64_t to)
+{
+    const struct cofi_flow_block *from = &feeder->last;
+    feeder->pending = false;
+    switch ((enum cofi_class)from->cls) {
+    case COFI_CLASS_CALL:
+    case COFI_CLASS_CALL_IND:
+        return cofi_calls_call(feeder->calls, from->end, to);
+    case COFI_CLASS_RET:
+        return cofi_calls_ret(feeder->calls, to);
+    case COFI_CLASS_JMP:
+    case COFI_CLASS_JMP_IND:
+    case COFI_CLASS_JCC:
+    case COFI_CLASS_FAR_JMP:
+        return to == from->end ? 0 : cofi_calls_jump(feeder->calls, to);
+    case COFI_CLASS_OTHER:
+    case COFI_CLASS_FAR_CALL:
+    case COFI_CLASS_FAR_RET:
+    case COFI_CLASS_VMENTRY:
+    case COFI_CLASS_MOV_CR3:
+    case COFI_CLASS_PTWRITE:
+    case COFI_CLASS_VMPTRLD:
+    case COFI_CLASS_TSX:
+    case COFI_CLASS_KINDS:
+        break;
+    }
+    return to == from->end ? 0 : cofi_calls_resume(feeder->calls, to);
+}
+
+static int feed_block(struct feeder *feeder, const struct cofi_flow_block *block)
+{
+    int status = feeder->pending ? transfer(feeder, block->ip) : 0;
+    if (status < 0)
+        return status;
+    feeder->last = *block;
+    feeder->pending = true;
+    return cofi_calls_insns(feeder->calls, block->ip, block->n);
+}
+
+static int feed_event(struct feeder *feeder, const struct cofi_flow_event *event)
+{
+    switch ((enum cofi_flow_event_kind)event->kind) {
+    case COFI_FLOW_ASYNC:
+    case COFI_FLOW_ASYNC_DISABLED: {
+        int status = feeder->pending ? transfer(feeder, event->ip) : 0;
+        if (status >= 0)
+            status = cofi_calls_async(feeder->calls, event->ip);
+        if (status >= 0 && event->kind == COFI_FLOW_ASYNC)
+            status = cofi_calls_resume(feeder->calls, event->target);
+        return status;
+    }
+    case COFI_FLOW_ENABLED: {
+        /* Behind a system call, a signal handler, a filter: wherever it is, find its frame. */
+        bool straight = feeder->pending && event->target == feeder->last.end;
+        feeder->pending = false;
+        return straight ? 0 : cofi_calls_resume(feeder->calls, event->target);
+    }
+    case COFI_FLOW_GAP:
+        feeder->gaps++;
+        feeder->pending = false;
+        return 0;
+    case COFI_FLOW_OVERFLOW:
+        feeder->pending = false;
+        return 0;
+    case COFI_FLOW_CODE:
+        cofi_calls_forget(feeder->calls);
+        return 0;
+    case COFI_FLOW_DISABLED:
+    case COFI_FLOW_PAGING:
+    case COFI_FLOW_VMCS:
+    case COFI_FLOW_MODE:
+    case COFI_FLOW_TSX:
+    case COFI_FLOW_PTWRITE:
+    case COFI_FLOW_EXSTOP:
+    case COFI_FLOW_MWAIT:
+    case COFI_FLOW_PWRE:
+    case COFI_FLOW_PWRX:
+    case COFI_FLOW_CBR:
+    case COFI_FLOW_STOP:
+    case COFI_FLOW_PSB:
+    case COFI_FLOW_CFE:
+    case COFI_FLOW_EVD:
+    case COFI_FLOW_BBP:
+    case COFI_FLOW_BIP:
+    case COFI_FLOW_BEP:
+    case COFI_FLOW_TRIG:
+    case COFI_FLOW_EVENT_KINDS:
+        break;
+    }
+    return 0;
+}
+
+static void print_node(struct writer *out, const struct calls_options *options, int32_t tid,
+                       const struct cofi_calls_node *node, uint64_t whole)
+{
+    double percent = whole ? 100.0 * (double)node->total / (double)whole : 0;
+    const char *name = node->function.name;
+    char address[24];
+    if (!name) {
+        snprintf(address, sizeof address, "0x%" PRIx64, node->function.start);
+        name = address;
+    }
+    if (options->session.json)
+        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":\"%s\",\"address\":\"0x%" PRIx64
+                     "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64 ",\"total\":%"
+                     PRIu64 "}\n", tid, node->depth - 1, name, node->function.start, node->calls,
+                     node->recursions, node->self, node->total);
+    else
+        write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s%s%s\n", node->total, percent,
+                     node->calls, (int)(node->depth - 1) * 2, "", name, node->recursions ? " (recursive)" : "");
+}
+
+/* Depth first without recursion: the tree may be as deep as the program's stack. */
+static void print_tree(struct writer *out, const struct calls_options *options, int32_t tid,
+                       struct cofi_calls *calls)
+{
+    size_t n;
+    cofi_calls_finish(calls);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    uint64_t whole = nodes[0].total;
+    for (uint32_t i = nodes[0].first_child; i;) {
+        const struct cofi_calls_node *node = &nodes[i];
+        bool shown = 100.0 * (double)node->total >= options->min_percent * (double)whole;
+        if (shown)
+            print_node(out, options, tid, node, whole);
+        if (shown && node->first_child && node->depth < options->depth) {
+            i = node->first_child;
+            continue;
+        }
+        while (i && !nodes[i].next)
+            i = nodes[i].parent;
+        if (i)
+            i = nodes[i].next;
+    }
+}
+
+static int walk_stream(struct session_stream *stream, struct feeder *feeder)
+{
+    static struct walk walk;
+    struct cofi_flow *flow;
+    const struct cofi_flow_block *block;
+    const struct cofi_flow_event *event;
+    int status = session_flow(stream, false, &flow);
+    if (status < 0)
+        return status;
+    feeder->view = cofi_flow_view(flow);
+    walk_begin(&walk, flow);
+    while ((status = walk_next(&walk, &block, &event)) > 0) {
+        if (event && session_past_end(stream->session, event->offset, &event->time))
+            break;
+        status = event ? feed_event(feeder, event) : feed_block(feeder, block);
+        if (status < 0)
+            break;
+    }
+    walk_end(&walk);
+    return status < 0 ? status : 0;
+}
+
+static int run_stream(struct session *session, size_t i, const struct calls_options *options,
+                      struct writer *out, uint64_t *gaps)
+{
+    struct session_stream stream;
+    struct feeder feeder = {0};
+    session_stream(session, i, &stream);
+    int status = cofi_calls_open(&feeder.calls, function_at, &feeder);
+    if (status >= 0)
+        status = walk_stream(&stream, &feeder);
+    if (status >= 0) {
+        if (!options->session.json)
+            write_format(out, "== thread %d (%s)\n", stream.tid, stream.comm);
+        print_tree(out, options, stream.tid, feeder.calls);
+    }
+    cofi_calls_close(feeder.calls);
+    *gaps += feeder.gaps;
+    return status;
+}
+
+int cmd_calls(int argc, char **argv)
+{
+    struct calls_options options = {0};
+    struct session *session;
+    struct writer out;
+    uint64_t gaps = 0;
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_DONE)
+        return status < 0 ? EXIT_DONE : status;
+    status = session_open(&session, &options.session);
+    if (status != EXIT_DONE)
+        return status;
+    writer_begin(&out, stdout);
+    for (size_t i = 0; i < session_streams(session) && status >= 0; i++)
+        status = run_stream(session, i, &options, &out, &gaps);
+    if (status < 0)
+        complain("calls: %s", cofi_error_text(status));
+    else if (gaps)
+        complain("calls: %" PRIu64 " gaps: the tree is incomplete; 'cofi check' lists them", gaps);
+    int written = writer_end(&out, "calls");
+    session_close(session);
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : gaps ? EXIT_DATA : EXIT_DONE;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT
+ * cofi check: decode all of a recording, say how complete it is, compare with the list of what ran. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/cofi.h>
+
+#include "cli.h"
+#include "session.h"
+#include "truth.h"
+#include "walk.h"
+
+struct check_options {
+    struct session_options session;
+    const char *truth;
+    unsigned max_gaps; /* how many to name */
+};
+
+struct check_totals {
+    struct cofi_flow_stats stats;
+    uint64_t stream_bytes;
+    size_t streams, different;
+};
+
+static const char usage[] =
+    "usage: cofi check [options] [FILE]\n\n"
+    "Decode everything and say how complete it is. Exit status 0: no gap (and equal to the truth), else 1.\n\n"
+    "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
+    "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_HELP;
+
+static const struct option long_options[] = {
+    SESSION_LONG_OPTIONS,
+    {"truth", required_argument, 0, 'u'},
+    {"gaps", required_argument, 0, 'g'},
+    {0},
+};
+
+static int parse(struct check_options *options, int argc, char **argv)
+{
+    session_options_init(&options->session, "check");
+    options->max_gaps = 10;
+    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+        int taken = session_option(&options->session, letter, optarg);
+        if (taken < 0 || letter == '?')
+            return EXIT_USAGE;
+        if (letter == 'h') {
+            fputs(usage, stdout);
+            return -1;
+        }
+        if (letter == 'u')
+            options->truth = optarg;
+        if (letter == 'g')
+            options->max_gaps = (unsigned)strtoul(optarg, NULL, 0);
+    }
+    return session_operands(&options->session, argc, argv, optind);
+}
+
+struct comparison {
+    const struct truth_thread *truth; /* null: nothing to compare with */
+    uint64_t at;                      /* of the truth: how far it agreed */
+    uint64_t optional;                /* of the truth's: the next not yet passed */
+    bool differs;
+};
+
+static void name_gap(const struct session_stream *stream, const struct cofi_flow_event *event)
+{
+    char place[512];
+    session_place(stream, event->offset, place, sizeof place);
+    printf("  gap at %s", place);
+    if (event->end != UINT64_MAX)
+        printf(", %" PRIu64 " bytes", event->end - event->offset);
+    else
+        printf(", to the end");
+    printf(": %s%s%s\n", cofi_error_text(event->cause), event->text ? ": " : "", event->text ? event->text : "");
+}
+
+static void name_difference(struct comparison *comparison, uint64_t ip, uint64_t offset)
+{
+    const struct truth_thread *truth = comparison->truth;
+    comparison->differs = true;
+    printf("  differs at instruction %" PRIu64 " (near offset 0x%" PRIx64 "): decoded ", comparison->at + 1,
+           offset);
+    if (ip == COFI_NO_IP)
+        printf("nothing");
+    else
+        printf("%016" PRIx64, ip);
+    if (comparison->at < truth->n)
+        printf(", ran %016" PRIx64, truth->ips[comparison->at]);
+    else
+        printf(", nothing more ran");
+    if (comparison->at)
+        printf(", after %016" PRIx64, truth->ips[comparison->at - 1]);
+    putchar('\n');
+}
+
+/* Go past software interrupts that the trace does not show, unless the next one decoded is it. */
+static void skip_optional(struct comparison *comparison, uint64_t ip)
+{
+    const struct truth_thread *truth = comparison->truth;
+    while (comparison->optional < truth->optional_n &&
+           truth->optional[comparison->optional] <= comparison->at) {
+        if (truth->optional[comparison->optional] == comparison->at && truth->ips[comparison->at] != ip)
+            comparison->at++;
+        comparison->optional++;
+    }
+}
+
+static void compare(struct comparison *comparison, const struct cofi_flow_block *block, uint64_t offset)
+{
+    if (!comparison->truth || comparison->differs)
+        return;
+    for (uint32_t i = 0; i < block->n; i++, comparison->at++) {
+        skip_optional(comparison, block->insns[i].ip);
+        if (comparison->at >= comparison->truth->n ||
+            comparison->truth->ips[comparison->at] != block->insns[i].ip) {
+            name_difference(comparison, block->insns[i].ip, offset);
+            return;
+        }
+    }
+}
+
+static void add_stats(struct cofi_flow_stats *sum, const struct cofi_flow_stats *more)
+{
+    sum->insns += more->insns;
+    sum->blocks += more->blocks;
+    sum->gaps += more->gaps;
+    sum->overflows += more->overflows;
+    sum->bytes += more->bytes;
+    sum->lost_bytes += more->lost_bytes;
+}
+
+static void print_stream(const struct session_stream *stream, const struct cofi_flow_stats *stats,
+                         const struct comparison *comparison)
+{
+    printf("thread %d (%s): %" PRIu64 " instructions, %" PRIu64 " blocks, %" PRIu64 " bytes, %" PRIu64
+           " gaps, %" PRIu64 " overflows", stream->tid, stream->comm, stats->insns, stats->blocks,
+           stream->bytes, stats->gaps, stats->overflows);
+    if (comparison->truth)
+        printf(", %s", comparison->differs ? "DIFFERS from the truth" : "equals the truth");
+    putchar('\n');
+}
+
+static int check_stream(struct session_stream *stream, const struct check_options *options,
+                        struct comparison *comparison, struct cofi_flow_stats *stats)
+{
+    static struct walk walk;
+    struct cofi_flow *flow;
+    const struct cofi_flow_block *block;
+    const struct cofi_flow_event *event;
+    uint64_t gaps = 0;
+    int status = session_flow(stream, false, &flow);
+    if (status < 0)
+        return status;
+    walk_begin(&walk, flow);
+    while ((status = walk_next(&walk, &block, &event)) > 0) {
+        if (event && session_past_end(stream->session, event->offset, &event->time))
+            break;
+        if (block)
+            compare(comparison, block, cofi_flow_offset(flow));
+        else if (event->kind == COFI_FLOW_GAP && gaps++ < options->max_gaps)
+            name_gap(stream, event);
+    }
+    if (comparison->truth && !comparison->differs)
+        skip_optional(comparison, COFI_NO_IP);
+    if (comparison->truth && !comparison->differs && comparison->at < comparison->truth->n)
+        name_difference(comparison, COFI_NO_IP, cofi_flow_offset(flow));
+    cofi_flow_stats(flow, stats);
+    walk_end(&walk);
+    return status < 0 ? status : 0;
+}
+
+static void print_totals(const struct check_options *options, const struct check_totals *totals)
+{
+    const struct cofi_flow_stats *s = &totals->stats;
+    double complete = totals->stream_bytes
+                          ? 100.0 * (double)(totals->stream_bytes - s->lost_bytes) / (double)totals->stream_bytes
+                          : 100.0;
+    bool good = !s->gaps && !totals->different;
+    if (options->session.json) {
+        printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
+               ",\"lost_bytes\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64
+               ",\"compared\":%s,\"different_threads\":%zu,\"good\":%s}\n", totals->streams, s->insns, s->blocks,
+               totals->stream_bytes, s->lost_bytes, s->gaps, s->overflows, options->truth ? "true" : "false",
+               totals->different, good ? "true" : "false");
+        return;
+    }
+    printf("%zu threads, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
+           "%" PRIu64 " gaps, %.4g %% of the trace decoded", totals->streams, s->insns, totals->stream_bytes,
+           s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0, s->gaps, complete);
+    if (options->truth)
+        printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");
+    putchar('\n');
+}
+
+static int check_streams(struct session *session, const struct check_options *options, struct truth *truth,
+                         struct check_totals *totals)
+{
+    for (size_t i = 0; i < session_streams(session); i++) {
+        struct session_stream stream;
+        struct cofi_flow_stats stats;
+        struct comparison comparison = {0};
+        session_stream(session, i, &stream);
+        if (options->truth)
+            comparison.truth = truth_take(truth, stream.tid);
+        int status = check_stream(&stream, options, &comparison, &stats);
+        if (status < 0)
+            return status;
+        if (!options->session.json)
+            print_stream(&stream, &stats, &comparison);
+        add_stats(&totals->stats, &stats);
+        totals->stream_bytes += stream.bytes;
+        totals->different += comparison.differs;
+        totals->streams++;
+    }
+    return 0;
+}
+
+/* Threads that ran and of which the recording has no stream. */
+static void missing_threads(const struct check_options *options, const struct truth *truth,
+                            struct check_totals *totals)
+{
+    for (size_t i = 0; i < truth->n; i++) {
+        const struct truth_thread *thread = &truth->threads[i];
+        if (thread->taken || !thread->n || (options->session.tid >= 0 && thread->tid != options->session.tid))
+            continue;
+        printf("thread %d: ran %" PRIu64 " instructions, not in the recording\n", thread->tid, thread->n);
+        totals->different++;
+    }
+}
+
+int cmd_check(int argc, char **argv)
+{
+    struct check_options options = {0};
+    struct session *session;
+    struct truth truth = {0};
+    struct check_totals totals = {0};
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_DONE)
+        return status < 0 ? EXIT_DONE : status;
+    if (options.truth && (status = truth_read(&truth, options.truth)) != EXIT_DONE)
+        return status;
+    if ((status = session_open(&session, &options.session)) != EXIT_DONE) {
+        truth_free(&truth);
+        return status;
+    }
+    status = check_streams(session, &options, &truth, &totals);
+    if (status < 0)
+        complain("check: %s", cofi_error_text(status));
+    if (options.truth)
+        missing_threads(&options, &truth, &totals);
+    print_totals(&options, &totals);
+    session_close(session);
+    truth_free(&truth);
+    return status < 0 ? EXIT_ENVIRONMENT : totals.stats.gaps || totals.different ? EXIT_DATA : EXIT_DONE;
+}

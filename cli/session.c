@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ * Input options -> an open recording (or raw stream with code) -> a flow for each of its streams. */
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "file.h"
+
+struct session {
+    struct session_options options;
+    struct cofi_recording *recording;
+    struct cofi_recording_info info;
+    struct file raw;
+    struct cofi_image *image; /* of raw */
+    size_t *selected, selected_n;
+};
+
+void session_options_init(struct session_options *options, const char *command)
+{
+    *options = (struct session_options){.command = command, .gen = COFI_PT, .tid = -1,
+                                        .to_offset = UINT64_MAX, .to_ns = UINT64_MAX};
+}
+
+/* "1.25" seconds or "@0x1f40" offset. */
+static int parse_place(const char *text, uint64_t *offset, uint64_t *ns)
+{
+    char *end;
+    if (*text == '@') {
+        *offset = strtoull(text + 1, &end, 0);
+        return *end || !text[1] ? -1 : 0;
+    }
+    uint64_t seconds = strtoull(text, &end, 10), fraction = 0;
+    if (end == text)
+        return -1;
+    if (*end == '.') {
+        const char *digits = end + 1;
+        for (uint64_t unit = 100000000; *digits >= '0' && *digits <= '9'; digits++, unit /= 10)
+            fraction += (uint64_t)(*digits - '0') * unit;
+        end = (char *)digits;
+    }
+    *ns = seconds * 1000000000 + fraction;
+    return *end ? -1 : 0;
+}
+
+static int parse_cpu(struct session_options *options, const char *text)
+{
+    int n = 0;
+    if (sscanf(text, "%" SCNu32 "/%" SCNu32 "%n/%" SCNu32 "%n", &options->family, &options->model, &n,
+               &options->stepping, &n) < 2)
+        return -1;
+    return text[n] ? -1 : 0;
+}
+
+static int parse_gen(struct session_options *options, const char *text)
+{
+    if (!strcmp(text, "pt"))
+        options->gen = COFI_PT;
+    else if (!strcmp(text, "rtit"))
+        options->gen = COFI_RTIT;
+    else
+        return -1;
+    return 0;
+}
+
+static int parse_tid(struct session_options *options, const char *text)
+{
+    char *end;
+    long tid = strtol(text, &end, 10);
+    options->tid = (int32_t)tid;
+    return *end || end == text || tid < 0 ? -1 : 0;
+}
+
+int session_option(struct session_options *options, int letter, const char *argument)
+{
+    int bad = 0;
+    switch (letter) {
+    case 'R': options->raw = argument; break;
+    case 'G': bad = parse_gen(options, argument); break;
+    case 't': bad = parse_tid(options, argument); break;
+    case 'C': bad = parse_cpu(options, argument); break;
+    case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
+    case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
+    case 'j': options->json = true; break;
+    case 'I':
+        if (options->image_n == SESSION_MAX_IMAGES)
+            bad = -1;
+        else
+            options->images[options->image_n++] = argument;
+        break;
+    default: return 0;
+    }
+    if (bad < 0)
+        complain("%s: bad value '%s'; --help tells what is possible", options->command, argument);
+    return bad < 0 ? -1 : 1;
+}
+
+int session_operands(struct session_options *options, int argc, char **argv, int first)
+{
+    if (first < argc)
+        options->file = argv[first++];
+    if (first < argc || (options->file && options->raw)) {
+        complain("%s: one input at a time", options->command);
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
+/* ---- opening ---- */
+
+/* X.addr: the addresses of a page dump, whose bytes are in X.dump. */
+static int add_pages(struct session *session, const char *addresses, struct cofi_error *error)
+{
+    char bytes[4096];
+    snprintf(bytes, sizeof bytes, "%.*s.dump", (int)(strlen(addresses) - 5), addresses);
+    return cofi_image_map_pages(session->image, 0, addresses, bytes, error);
+}
+
+/* FILE@ADDR: raw code; X.addr: page dump; else an ELF file. */
+static int add_image(struct session *session, const char *spec, struct cofi_error *error)
+{
+    const char *at = strrchr(spec, '@');
+    size_t length = strlen(spec);
+    if (!at && length > 5 && !strcmp(spec + length - 5, ".addr"))
+        return add_pages(session, spec, error);
+    if (!at)
+        return cofi_image_map_elf(session->image, 0, spec, 0, error);
+    char path[4096], *end;
+    uint64_t address = strtoull(at + 1, &end, 0);
+    struct file code;
+    snprintf(path, sizeof path, "%.*s", (int)(at - spec), spec);
+    if (*end || end == at + 1) {
+        snprintf(error->text, sizeof error->text, "%s: no address after @", spec);
+        return COFI_ERR_SYNTAX;
+    }
+    if (file_open(&code, session->options.command, path) != EXIT_DONE)
+        return COFI_ERR_IO;
+    int status = cofi_image_map_bytes(session->image, 0, address, code.bytes, code.n, path);
+    file_close(&code);
+    return status;
+}
+
+static int open_raw(struct session *session, struct cofi_error *error)
+{
+    const struct session_options *options = &session->options;
+    if (file_open(&session->raw, options->command, options->raw) != EXIT_DONE)
+        return COFI_ERR_IO;
+    session->info = (struct cofi_recording_info){.size = sizeof session->info, .gen = options->gen};
+    int status = cofi_image_open(&session->image);
+    for (size_t i = 0; status >= 0 && i < options->image_n; i++)
+        status = add_image(session, options->images[i], error);
+    return status;
+}
+
+static int select_streams(struct session *session)
+{
+    size_t n = session->recording ? cofi_recording_streams(session->recording) : 1;
+    session->selected = calloc(n ? n : 1, sizeof *session->selected);
+    if (!session->selected)
+        return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (session->options.tid < 0 || !session->recording ||
+            cofi_recording_stream(session->recording, i)->tid == session->options.tid)
+            session->selected[session->selected_n++] = i;
+    return 0;
+}
+
+static int exit_status(int status)
+{
+    return status == COFI_ERR_BAD_FORMAT || status == COFI_ERR_NO_SYNC || status == COFI_ERR_TRUNCATED
+               ? EXIT_DATA
+               : EXIT_ENVIRONMENT;
+}
+
+int session_open(struct session **session, const struct session_options *options)
+{
+    struct cofi_error error = {0};
+    struct session *made = calloc(1, sizeof *made);
+    int status = made ? 0 : COFI_ERR_NOMEM;
+    if (made) {
+        made->options = *options;
+        if (!options->file)
+            made->options.file = "cofi.data";
+        if (options->raw) {
+            status = open_raw(made, &error);
+        } else if ((status = cofi_recording_open(&made->recording, made->options.file, &error)) >= 0) {
+            made->info = *cofi_recording_info(made->recording);
+            const char *warning;
+            for (size_t i = 0; (warning = cofi_recording_warning(made->recording, i)); i++)
+                complain("%s: %s: %s", options->command, made->options.file, warning);
+        }
+        if (status >= 0)
+            status = select_streams(made);
+    }
+    if (status < 0) {
+        if (error.text[0] || status != COFI_ERR_IO) /* what file_open could not do, it has said */
+            complain("%s: %s", options->command, error.text[0] ? error.text : cofi_error_text(status));
+        session_close(made);
+        return exit_status(status);
+    }
+    if (options->tid >= 0 && !made->selected_n) {
+        complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
+        session_close(made);
+        return EXIT_DATA;
+    }
+    *session = made;
+    return EXIT_DONE;
+}
+
+void session_close(struct session *session)
+{
+    if (!session)
+        return;
+    cofi_recording_close(session->recording);
+    cofi_image_close(session->image);
+    file_close(&session->raw);
+    free(session->selected);
+    free(session);
+}
+
+/* ---- streams ---- */
+
+size_t session_streams(const struct session *session) { return session->selected_n; }
+const struct cofi_recording *session_recording(const struct session *session) { return session->recording; }
+
+const struct cofi_time_conv *session_time_conv(const struct session *session)
+{
+    return &session->info.time.conv;
+}
+
+void session_stream(struct session *session, size_t i, struct session_stream *stream)
+{
+    *stream = (struct session_stream){.session = session, .index = session->selected[i], .cpu = -1,
+                                      .comm = session->options.raw, .bytes = session->raw.n};
+    if (!session->recording)
+        return;
+    const struct cofi_recording_stream *s = cofi_recording_stream(session->recording, stream->index);
+    stream->pid = s->pid;
+    stream->tid = s->tid;
+    stream->cpu = s->cpu;
+    stream->bytes = s->bytes;
+    const char *comm = cofi_recording_comm(session->recording, s->tid, UINT64_MAX);
+    stream->comm = comm ? comm : "?";
+}
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct session_stream *stream = opaque;
+    const uint8_t *bytes = cofi_recording_bytes(stream->session->recording, stream->index,
+                                                stream->position, n);
+    stream->position += *n;
+    return bytes;
+}
+
+/* The stream's bytes: at once if they lie in one piece (then they can be sought in), else by pull. */
+static void set_bytes(struct session_stream *stream, struct cofi_flow_config *config)
+{
+    struct session *session = stream->session;
+    if (!session->recording) {
+        config->bytes = session->raw.bytes;
+        config->n = session->raw.n;
+        return;
+    }
+    size_t n = 0;
+    const uint8_t *bytes = cofi_recording_bytes(session->recording, stream->index, 0, &n);
+    if (n == stream->bytes) {
+        config->bytes = bytes;
+        config->n = n;
+    } else {
+        config->pull = pull;
+        config->opaque = stream;
+    }
+}
+
+static int seek(struct session_stream *stream, struct cofi_flow *flow)
+{
+    const struct session *session = stream->session;
+    const struct cofi_time_conv *conv = session_time_conv(session);
+    if (session->options.from_offset)
+        return cofi_flow_seek(flow, session->options.from_offset);
+    if (session->options.from_ns && conv->mult)
+        return cofi_flow_seek_time(flow, cofi_time_ticks(conv, session->options.from_ns));
+    return 0;
+}
+
+int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow)
+{
+    struct session *session = stream->session;
+    const struct cofi_recording_info *info = &session->info;
+    struct cofi_flow_config config;
+    cofi_flow_config_init(&config, info->gen);
+    config.family = session->options.family ? session->options.family : info->family;
+    config.model = session->options.family ? session->options.model : info->model;
+    config.stepping = session->options.family ? session->options.stepping : info->stepping;
+    config.ctl_known = session->recording != NULL;
+    config.ctl = info->config;
+    config.time = info->time;
+    config.want_time = want_time;
+    config.image = session->image;
+    if (session->recording) {
+        config.image = cofi_recording_image(session->recording, stream->pid);
+        config.reference_tsc = cofi_recording_stream(session->recording, stream->index)->reference_tsc;
+    }
+    set_bytes(stream, &config);
+    int status = cofi_flow_open(flow, &config);
+    if (status < 0) {
+        complain("%s: %s", session->options.command, cofi_error_text(status));
+        return status;
+    }
+    status = seek(stream, *flow);
+    if (status == COFI_ERR_UNSUPPORTED)
+        return 0; /* pieces: decoded from the start, and shown from --from on */
+    if (status < 0) {
+        complain("%s: --from: %s", session->options.command, cofi_error_text(status));
+        cofi_flow_close(*flow);
+    }
+    return status;
+}
+
+bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time)
+{
+    return offset > session->options.to_offset ||
+           (time->known && time->ns > session->options.to_ns);
+}
+
+void session_place(const struct session_stream *stream, uint64_t offset, char *out, size_t n)
+{
+    const struct session *session = stream->session;
+    if (session->recording) {
+        uint64_t at = cofi_recording_file_offset(session->recording, stream->index, offset);
+        if (at != UINT64_MAX) {
+            snprintf(out, n, "%s+0x%" PRIx64 " (thread %d+0x%" PRIx64 ")", session->options.file, at,
+                     stream->tid, offset);
+            return;
+        }
+    }
+    snprintf(out, n, "%s+0x%" PRIx64, session->options.raw ? session->options.raw : session->options.file,
+             offset);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * What the decoding commands share: input options, opening a recording or raw stream, a flow a stream. */
+#ifndef COFI_CLI_SESSION_H
+#define COFI_CLI_SESSION_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+#include <cofi/cofi.h>
+
+enum { SESSION_MAX_IMAGES = 64 };
+
+struct session_options {
+    const char *command;           /* for messages */
+    const char *file;              /* the recording; null: cofi.data */
+    const char *raw;               /* a raw stream instead */
+    enum cofi_gen gen;             /* of raw */
+    const char *images[SESSION_MAX_IMAGES];
+    size_t image_n;
+    int32_t tid;                   /* -1: all */
+    uint32_t family, model, stepping;
+    uint64_t from_offset, to_offset;
+    uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
+    bool json;
+};
+
+/* A row of every command's option table, and their short letters. */
+#define SESSION_LONG_OPTIONS                                                                        \
+    {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
+    {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
+    {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
+    {"to", required_argument, 0, 'T'}, {"json", no_argument, 0, 'j'}, {"help", no_argument, 0, 'h'}
+#define SESSION_HELP                                                                                \
+    "      --tid=TID           only this thread\n"                                                  \
+    "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
+    "      --json              one object a line\n"                                                 \
+    "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
+    "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
+    "      --image=FILE[@ADDR] code for it: an ELF file, raw code at ADDR, or X.addr (page dump)\n" \
+    "      --cpu=F/M[/S]       family/model/stepping it was traced on\n"                            \
+    "  -h, --help              this text\n"
+
+void session_options_init(struct session_options *options, const char *command);
+/* Take an option that getopt_long returned. 1: taken, 0: not one of these, negative: bad value, said. */
+int session_option(struct session_options *options, int letter, const char *argument);
+/* Take the operands behind the options: at most one file. EXIT_DONE or EXIT_USAGE. */
+int session_operands(struct session_options *options, int argc, char **argv, int first);
+
+struct session;
+/* Open the input. EXIT_DONE, or the exit status after saying what is wrong. */
+int session_open(struct session **session, const struct session_options *options);
+void session_close(struct session *session);
+
+struct session_stream {
+    struct session *session;
+    size_t index;
+    int32_t pid, tid, cpu;
+    uint64_t bytes;
+    const char *comm; /* never null */
+    uint64_t position; /* of the next piece to hand out */
+};
+/* Streams that --tid selects. */
+size_t session_streams(const struct session *session);
+void session_stream(struct session *session, size_t i, struct session_stream *stream);
+const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
+const struct cofi_time_conv *session_time_conv(const struct session *session);
+/* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
+int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
+/* Whether --to is passed. */
+bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time);
+/* "FILE+0x1f40" for messages. */
+void session_place(const struct session_stream *stream, uint64_t offset, char *out, size_t n);
+
+#endif

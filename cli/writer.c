@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes -> a file descriptor, in large pieces. */
+#include "writer.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+void writer_begin(struct writer *writer, FILE *file)
+{
+    fflush(file);
+    writer->fd = fileno(file);
+    writer->error = 0;
+    writer->n = 0;
+}
+
+static void put(struct writer *writer, const char *bytes, size_t n)
+{
+    while (n && !writer->error) {
+        ssize_t put_n = write(writer->fd, bytes, n);
+        if (put_n < 0 && errno == EINTR)
+            continue;
+        if (put_n < 0) {
+            writer->error = errno;
+            break;
+        }
+        bytes += put_n;
+        n -= (size_t)put_n;
+    }
+}
+
+void write_bytes(struct writer *writer, const char *bytes, size_t n)
+{
+    if (n > WRITER_BYTES - writer->n) {
+        put(writer, writer->buffer, writer->n);
+        writer->n = 0;
+    }
+    if (n > WRITER_BYTES) {
+        put(writer, bytes, n);
+        return;
+    }
+    memcpy(writer->buffer + writer->n, bytes, n);
+    writer->n += n;
+}
+
+void write_format(struct writer *writer, const char *format, ...)
+{
+    char line[2048];
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n > 0)
+        write_bytes(writer, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+bool writer_failed(const struct writer *writer) { return writer->error != 0; }
+
+int writer_end(struct writer *writer, const char *command)
+{
+    put(writer, writer->buffer, writer->n);
+    writer->n = 0;
+    if (!writer->error || writer->error == EPIPE)
+        return EXIT_DONE;
+    complain("%s: standard output: %s", command, strerror(writer->error));
+    return EXIT_ENVIRONMENT;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * Buffered output that notices when nobody takes it any more. */
+#ifndef COFI_CLI_WRITER_H
+#define COFI_CLI_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { WRITER_BYTES = 1 << 18 };
+
+struct writer {
+    int fd;
+    int error; /* errno of the first failed write */
+    size_t n;
+    char buffer[WRITER_BYTES];
+};
+
+void writer_begin(struct writer *writer, FILE *file);
+void write_bytes(struct writer *writer, const char *bytes, size_t n);
+void write_format(struct writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool writer_failed(const struct writer *writer);
+/* Write what is left. EXIT_DONE, or EXIT_ENVIRONMENT after saying why (a closed pipe is no failure). */
+int writer_end(struct writer *writer, const char *command);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * Calls, returns and jumps in order -> the tree of call paths with instruction counts. */
+#include <cofi/analyze.h>
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/map.h"
+
+/* A call that has not returned. Tail calls share the return address of the frame below. */
+struct frame {
+    uint64_t ret;
+    uint32_t node;
+};
+
+struct cofi_calls {
+    cofi_function_at *at;
+    void *opaque;
+    struct cofi_calls_node *nodes;
+    size_t node_count, node_room;
+    struct frame *stack;
+    size_t depth, stack_room;
+    struct cofi_function *functions; /* by index in by_address */
+    size_t function_count, function_room;
+    struct cofi__map by_address; /* (address, 0) -> function */
+    struct cofi__map by_path;    /* (parent node, function start) -> node */
+};
+
+enum {
+    MAX_DEPTH = 1 << 20, /* a trace of calls that never return is cut here, at its bottom */
+    SEARCH_DEPTH = 4096  /* how far up a return or longjmp looks for its frame */
+};
+
+/* Make room for one more element of an array. */
+static int reserve(void **array, size_t *room, size_t used, size_t element)
+{
+    if (used < *room)
+        return 0;
+    size_t larger = *room ? *room * 2 : 64;
+    void *p = realloc(*array, larger * element);
+    if (!p)
+        return COFI_ERR_NOMEM;
+    *array = p;
+    *room = larger;
+    return 0;
+}
+
+static int function_at(struct cofi_calls *calls, uint64_t address, struct cofi_function *function)
+{
+    const uint32_t *known = cofi__map_get(&calls->by_address, address, 0);
+    if (known) {
+        *function = calls->functions[*known];
+        return 0;
+    }
+    *function = (struct cofi_function){.start = address};
+    calls->at(calls->opaque, address, function);
+    COFI_TRY(reserve((void **)&calls->functions, &calls->function_room, calls->function_count,
+                     sizeof *calls->functions));
+    calls->functions[calls->function_count] = *function;
+    return cofi__map_put(&calls->by_address, address, 0, (uint32_t)calls->function_count++);
+}
+
+static uint32_t current(const struct cofi_calls *calls)
+{
+    return calls->depth ? calls->stack[calls->depth - 1].node : 0;
+}
+
+static int child_of(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function,
+                    uint32_t *child)
+{
+    const uint32_t *known = cofi__map_get(&calls->by_path, parent, function->start);
+    if (known) {
+        *child = *known;
+        return 0;
+    }
+    COFI_TRY(reserve((void **)&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes));
+    *child = (uint32_t)calls->node_count++;
+    struct cofi_calls_node *up = &calls->nodes[parent];
+    calls->nodes[*child] = (struct cofi_calls_node){.function = *function, .parent = parent,
+                                                    .next = up->first_child, .depth = up->depth + 1};
+    up->first_child = *child;
+    return cofi__map_put(&calls->by_path, parent, function->start, *child);
+}
+
+/* Enter the function at `to`; direct recursion stays in its node, so that depth does not make paths. */
+static int push(struct cofi_calls *calls, uint64_t ret, uint64_t to)
+{
+    struct cofi_function function;
+    uint32_t node = current(calls);
+    COFI_TRY(function_at(calls, to, &function));
+    if (node && calls->nodes[node].function.start == function.start)
+        calls->nodes[node].recursions++;
+    else
+        COFI_TRY(child_of(calls, node, &function, &node));
+    calls->nodes[node].calls++;
+    if (calls->depth == MAX_DEPTH)
+        calls->depth = 0;
+    COFI_TRY(reserve((void **)&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
+    calls->stack[calls->depth++] = (struct frame){ret, node};
+    return 0;
+}
+
+/* Pop the youngest frames down to one that returns to `to`, tail calls with it. */
+static bool pop_to_return(struct cofi_calls *calls, uint64_t to)
+{
+    for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++) {
+        if (calls->stack[calls->depth - 1 - i].ret != to)
+            continue;
+        calls->depth -= i + 1;
+        while (calls->depth && calls->stack[calls->depth - 1].ret == to &&
+               calls->stack[calls->depth - 1].node != calls->stack[calls->depth].node)
+            calls->depth--;
+        return true;
+    }
+    return false;
+}
+
+/* Pop down to the youngest frame whose function holds `to`. */
+static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_function *function)
+{
+    for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++)
+        if (calls->nodes[calls->stack[calls->depth - 1 - i].node].function.start == function->start) {
+            calls->depth -= i;
+            return true;
+        }
+    return false;
+}
+
+int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaque)
+{
+    struct cofi_calls *made = calloc(1, sizeof *made);
+    if (!made)
+        return COFI_ERR_NOMEM;
+    made->at = at;
+    made->opaque = opaque;
+    if (reserve((void **)&made->nodes, &made->node_room, 0, sizeof *made->nodes) < 0) {
+        free(made);
+        return COFI_ERR_NOMEM;
+    }
+    made->nodes[made->node_count++] = (struct cofi_calls_node){0};
+    *calls = made;
+    return 0;
+}
+
+void cofi_calls_close(struct cofi_calls *calls)
+{
+    if (!calls)
+        return;
+    free(calls->nodes);
+    free(calls->stack);
+    free(calls->functions);
+    cofi__map_free(&calls->by_address);
+    cofi__map_free(&calls->by_path);
+    free(calls);
+}
+
+int cofi_calls_insns(struct cofi_calls *calls, uint64_t ip, uint64_t n)
+{
+    if (!calls->depth)
+        COFI_TRY(push(calls, 0, ip)); /* what the thread began in counts as called by nobody */
+    calls->nodes[current(calls)].self += n;
+    return 0;
+}
+
+int cofi_calls_call(struct cofi_calls *calls, uint64_t next, uint64_t to)
+{
+    return to == next ? 0 : push(calls, next, to); /* call +0 only reads the instruction pointer */
+}
+
+int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
+{
+    return pop_to_return(calls, to) ? 0 : cofi_calls_jump(calls, to);
+}
+
+int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
+{
+    struct cofi_function function;
+    COFI_TRY(function_at(calls, to, &function));
+    uint32_t node = current(calls);
+    if (node && calls->nodes[node].function.start == function.start)
+        return 0;
+    if (to != function.start && unwind_to_function(calls, &function))
+        return 0;
+    return push(calls, calls->depth ? calls->stack[calls->depth - 1].ret : 0, to);
+}
+
+int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
+{
+    /* The handler returns to where it came from; which function it is, resume tells. */
+    if (calls->depth == MAX_DEPTH)
+        calls->depth = 0;
+    COFI_TRY(reserve((void **)&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
+    calls->stack[calls->depth] = (struct frame){from, current(calls)};
+    calls->depth++;
+    return 0;
+}
+
+int cofi_calls_resume(struct cofi_calls *calls, uint64_t to)
+{
+    return pop_to_return(calls, to) ? 0 : cofi_calls_jump(calls, to);
+}
+
+void cofi_calls_forget(struct cofi_calls *calls)
+{
+    cofi__map_clear(&calls->by_address);
+    calls->function_count = 0;
+}
+
+/* Children sorted by total, largest first: insertion into a new list. */
+static void sort_children(struct cofi_calls *calls, uint32_t parent)
+{
+    uint32_t sorted = 0;
+    for (uint32_t child = calls->nodes[parent].first_child, next; child; child = next) {
+        next = calls->nodes[child].next;
+        uint32_t *place = &sorted;
+        while (*place && calls->nodes[*place].total >= calls->nodes[child].total)
+            place = &calls->nodes[*place].next;
+        calls->nodes[child].next = *place;
+        *place = child;
+    }
+    calls->nodes[parent].first_child = sorted;
+}
+
+void cofi_calls_finish(struct cofi_calls *calls)
+{
+    for (size_t i = 0; i < calls->node_count; i++)
+        calls->nodes[i].total = calls->nodes[i].self;
+    for (size_t i = calls->node_count; i-- > 1;) /* children come after their parents */
+        calls->nodes[calls->nodes[i].parent].total += calls->nodes[i].total;
+    for (size_t i = 0; i < calls->node_count; i++)
+        sort_children(calls, (uint32_t)i);
+}
+
+const struct cofi_calls_node *cofi_calls_nodes(const struct cofi_calls *calls, size_t *n)
+{
+    *n = calls->node_count;
+    return calls->nodes;
+}
