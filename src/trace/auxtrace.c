@@ -166,8 +166,9 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
         recording->nomem = true;
         return;
     }
-    if (padding < 8 && padding <= bytes && bytes == le64(record + 8))
-        bytes -= padding;
+    uint64_t declared = le64(record + 8);
+    if (padding < 8 && padding <= declared && bytes > declared - padding)
+        bytes = declared - padding;
     *piece = (struct cofi__piece){stream->public.bytes, at, bytes};
     stream->public.bytes += bytes;
     stream->raw_end = offset + bytes;

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT
+ * What is written is what is read, of every kind. */
+#include "sample.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static struct cofi_recording *open_recording(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    if (cofi_recording_open(&recording, path, &error) < 0)
+        fail_msg("%s", error.text);
+    return recording;
+}
+
+static void info_and_trace_come_back(void **state)
+{
+    (void)state;
+    static const size_t pieces[] = {1, 7, 8, 46};
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        const char *path = scratch_path("a.data");
+        write_sample(path, pieces[i]);
+        struct cofi_recording *recording = open_recording(path);
+        const struct cofi_recording_info *info = cofi_recording_info(recording);
+        struct cofi_recording_info want = sample_info();
+        assert_int_equal(info->gen, COFI_PT);
+        assert_int_equal(info->config, want.config);
+        assert_memory_equal(&info->time, &want.time, sizeof want.time);
+        assert_int_equal(info->family, 6);
+        assert_int_equal(info->model, 78);
+        assert_int_equal(info->stepping, 3);
+        assert_string_equal(info->vendor, "GenuineIntel");
+        assert_string_equal(info->command, "sample of the test");
+        assert_null(info->filter);
+        assert_null(cofi_recording_warning(recording, 0));
+        assert_int_equal(cofi_recording_streams(recording), 1);
+        const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
+        assert_int_equal(stream->pid, 100);
+        assert_int_equal(stream->tid, 100);
+        assert_int_equal(stream->cpu, -1);
+        assert_int_equal(stream->bytes, sizeof sample_trace);
+        assert_int_equal(stream->reference_tsc, 0x1fff);
+        uint8_t bytes[64];
+        assert_int_equal(read_stream(recording, 0, bytes, sizeof bytes), sizeof sample_trace);
+        assert_memory_equal(bytes, sample_trace, sizeof sample_trace);
+        cofi_recording_close(recording);
+    }
+}
+
+static const struct cofi_sideband rows[] = {
+    {SAMPLE_SB(FORK, 10), .ppid = 7, .ptid = 8},
+    {SAMPLE_SB(COMM, 11), .name = "first"},
+    {SAMPLE_SB(COMM, 12), .name = "a longer name", .exec = true},
+    {SAMPLE_SB(MMAP, 13), .name = "/nowhere", .addr = 0x1000, .len = 0x2000, .pgoff = 0x3000, .prot = 7, .flags = 1,
+     .build_id = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, .build_id_size = 20},
+    {SAMPLE_SB(MMAP, 14), .name = "/nowhere2", .addr = 0x8000, .len = 0x2000, .pgoff = 0x3000, .prot = 5, .flags = 2,
+     .build_id = {9, 8, 7}, .build_id_size = 8},
+    {SAMPLE_SB(MMAP, 14), .name = "[kernel.kallsyms]_text", .addr = 0xffffffff81000000, .len = 0x100000, .prot = 5,
+     .pgoff = 0xffffffff81000000, .kernel = true},
+    {SAMPLE_SB(ITRACE_START, 15)},
+    {SAMPLE_SB(SWITCH, 16), .out = true, .preempt = true},
+    {SAMPLE_SB(SWITCH, 17), .out = true},
+    {SAMPLE_SB(SWITCH, 18)},
+    {SAMPLE_SB(SWITCH_CPU, 19), .out = true, .ppid = 3, .ptid = 4},
+    {SAMPLE_SB(AUX, 20), .aux_offset = 0x1234567890, .aux_size = 0x1000, .aux_flags = 1},
+    {SAMPLE_SB(LOST, 21), .len = 77},
+    {SAMPLE_SB(CODE, 22), .addr = 0x401000, .bytes = sample_code, .len = sizeof sample_code},
+    {SAMPLE_SB(TEXT_POKE, 23), .addr = 0xffffffff81000010, .bytes = sample_code, .len = 5, .kernel = true},
+    {.kind = COFI_SB_EXIT, .cpu = UINT32_MAX, .pid = 100, .tid = 101, .ppid = 100, .ptid = 100, .time_ns = 24},
+};
+
+static void assert_same(const struct cofi_sideband *got, const struct cofi_sideband *want)
+{
+    assert_int_equal(got->kind, want->kind);
+    assert_int_equal(got->exec, want->exec);
+    assert_int_equal(got->out, want->out);
+    assert_int_equal(got->preempt, want->preempt);
+    assert_int_equal(got->cpu, want->cpu);
+    assert_int_equal(got->pid, want->pid);
+    assert_int_equal(got->tid, want->tid);
+    assert_int_equal(got->ppid, want->ppid);
+    assert_int_equal(got->ptid, want->ptid);
+    assert_int_equal(got->time_ns, want->time_ns);
+    assert_int_equal(got->addr, want->addr);
+    assert_int_equal(got->len, want->len);
+    assert_int_equal(got->pgoff, want->pgoff);
+    assert_int_equal(got->flags, want->flags);
+    assert_int_equal(got->kernel, want->kernel);
+    assert_int_equal(got->build_id_size, want->build_id_size);
+    assert_memory_equal(got->build_id, want->build_id, 20);
+    assert_int_equal(got->aux_offset, want->aux_offset);
+    assert_int_equal(got->aux_size, want->aux_size);
+    assert_int_equal(got->aux_flags, want->aux_flags);
+    if (want->name)
+        assert_string_equal(got->name, want->name);
+    if (want->bytes)
+        assert_memory_equal(got->bytes, want->bytes, want->len);
+}
+
+static void every_kind_of_sideband_comes_back_in_time_order(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("b.data");
+    info.filter = "filter 0x1000/0x10@/bin/x";
+    info.gen = COFI_RTIT;
+    info.config = 0xfedcba9876543210;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (size_t i = ARRAY_LEN(rows); i-- > 0;) /* backwards, but for equal times */
+        put(writer, rows[i == 4 ? 5 : i == 5 ? 4 : i]);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_same(cofi_recording_sideband(recording, i), &rows[i]);
+    assert_null(cofi_recording_sideband(recording, ARRAY_LEN(rows)));
+    assert_string_equal(cofi_recording_info(recording)->filter, info.filter);
+    assert_int_equal(cofi_recording_info(recording)->gen, COFI_RTIT);
+    assert_int_equal(cofi_recording_info(recording)->config, info.config);
+    cofi_recording_close(recording);
+}
+
+static int byte_at(struct cofi_recording *recording, int32_t pid, uint64_t time_ns, uint64_t addr)
+{
+    const struct cofi_image *image = cofi_recording_image(recording, pid);
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_non_null(image);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    cofi_view_advance(view, time_ns, NULL, NULL);
+    int byte = cofi_view_find(view, addr, &code) < 0 ? -1 : code.bytes[addr - code.start];
+    cofi_view_close(view);
+    return byte;
+}
+
+/* Process 1 maps, forks 2, which execs; then 1's code is rewritten; 2 ends and its number is used again. */
+static void address_spaces_follow_fork_exec_and_rewritten_code(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("c.data");
+    static const uint8_t a[16] = "aaaaaaaaaaaaaaa", b[16] = "bbbbbbbbbbbbbbb", c[16] = "ccccccccccccccc";
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 1, .tid = 1, .time_ns = 1, .name = "one"});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 1, .tid = 1, .time_ns = 2, .addr = 0x1000,
+                                       .bytes = a, .len = 16});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 2, .tid = 2, .ppid = 1, .ptid = 1, .time_ns = 3});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 1, .tid = 1, .time_ns = 4, .addr = 0x1004,
+                                       .bytes = b, .len = 4});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 2, .tid = 2, .time_ns = 5, .name = "two", .exec = true});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 2, .tid = 2, .time_ns = 6, .addr = 0x2000,
+                                       .bytes = c, .len = 16});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_EXIT, .pid = 2, .tid = 2, .time_ns = 7});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 2, .tid = 2, .ppid = 1, .ptid = 1, .time_ns = 8});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 2, .tid = 9, .ppid = 2, .ptid = 2, .time_ns = 9});
+    assert_int_equal(cofi_writer_trace(writer, 1, 1, sample_trace, sizeof sample_trace, 1), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(byte_at(recording, 1, 1, 0x1000), -1);
+    assert_int_equal(byte_at(recording, 1, 3, 0x1004), 'a');
+    assert_int_equal(byte_at(recording, 1, 4, 0x1003), 'a');
+    assert_int_equal(byte_at(recording, 1, 4, 0x1004), 'b');
+    assert_int_equal(byte_at(recording, 2, 4, 0x1004), 'a');
+    assert_int_equal(byte_at(recording, 2, 5, 0x1004), -1);
+    assert_int_equal(byte_at(recording, 2, 6, 0x2000), 'c');
+    assert_int_equal(byte_at(recording, 2, 8, 0x2000), -1);
+    assert_int_equal(byte_at(recording, 2, 8, 0x1004), 'b');
+    assert_null(cofi_recording_image(recording, 77));
+    assert_string_equal(cofi_recording_comm(recording, 2, 4), "one");
+    assert_string_equal(cofi_recording_comm(recording, 2, 6), "two");
+    assert_string_equal(cofi_recording_comm(recording, 2, 8), "one");
+    assert_string_equal(cofi_recording_comm(recording, 9, 100), "one");
+    assert_null(cofi_recording_comm(recording, 10, 100));
+    cofi_recording_close(recording);
+}
+
+static void code_longer_than_a_record_is_whole_at_every_address(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("d.data");
+    enum { N = 300000 };
+    uint8_t *code = malloc(N);
+    for (size_t i = 0; i < N; i++)
+        code[i] = (uint8_t)(i * 31 + (i >> 8));
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){SAMPLE_SB(CODE, 1), .addr = 0x10000, .bytes = code, .len = N});
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    struct cofi_view *view;
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 100)), 0);
+    cofi_view_advance(view, 1, NULL, NULL);
+    for (size_t i = 0; i < N; i++) {
+        struct cofi_code found;
+        assert_int_equal(cofi_view_find(view, 0x10000 + i, &found), 0);
+        assert_int_equal(found.bytes[0x10000 + i - found.start], code[i]);
+    }
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+    free(code);
+}
+
+enum { WRITERS = 4, EACH = 3000000 };
+
+static void *write_thread(void *opaque)
+{
+    struct cofi_writer *writer = *(struct cofi_writer **)opaque;
+    static _Atomic int next = 1000;
+    int tid = next++;
+    uint8_t bytes[1000];
+    for (size_t at = 0; at < EACH; at += sizeof bytes) {
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (uint8_t)((at + i) * (unsigned)tid >> 3);
+        if (cofi_writer_trace(writer, 1000, tid, bytes, sizeof bytes, at + 1) < 0)
+            return opaque;
+        if (at % 50000 == 0) {
+            struct cofi_sideband sb = {.kind = COFI_SB_SWITCH, .pid = 1000, .tid = tid, .time_ns = at};
+            if (cofi_writer_sideband(writer, &sb) < 0)
+                return opaque;
+        }
+        if (at % 1000000 == 0 && cofi_writer_flush(writer) < 0)
+            return opaque;
+    }
+    return NULL;
+}
+
+static void threads_write_at_once_and_flush_between(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("e.data");
+    pthread_t threads[WRITERS];
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (size_t i = 0; i < WRITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_thread, &writer), 0);
+    for (size_t i = 0; i < WRITERS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_null(cofi_recording_warning(recording, 0));
+    assert_int_equal(cofi_recording_streams(recording), WRITERS);
+    for (size_t s = 0; s < WRITERS; s++) {
+        const struct cofi_recording_stream *stream = cofi_recording_stream(recording, s);
+        assert_int_equal(stream->bytes, EACH);
+        size_t n;
+        for (uint64_t at = 0; at < EACH; at += n) {
+            const uint8_t *bytes = cofi_recording_bytes(recording, s, at, &n);
+            for (size_t i = 0; i < n; i++)
+                if (bytes[i] != (uint8_t)((at + i) * (unsigned)stream->tid >> 3))
+                    fail_msg("byte %llu of thread %d", (unsigned long long)(at + i), stream->tid);
+        }
+    }
+    cofi_recording_close(recording);
+}
+
+/* The header is right after every piece: a copy of the file at any time is a recording. */
+static void a_recording_that_is_not_closed_is_read_up_to_what_was_written(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("f.data");
+    static uint8_t bytes[600001];
+    memset(bytes, 0x5a, sizeof bytes);
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (int flushed = 0; flushed < 2; flushed++) {
+        put(writer, rows[1]);
+        assert_int_equal(cofi_writer_trace(writer, 100, 100, bytes, sizeof bytes, 1), 0);
+        if (flushed)
+            assert_int_equal(cofi_writer_flush(writer), 0);
+        struct cofi_recording *recording = open_recording(path);
+        const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
+        assert_in_range(stream->bytes, (sizeof bytes & ~7u) * (flushed + 1) - 8, sizeof bytes * 2);
+        assert_non_null(cofi_recording_sideband(recording, (size_t)flushed));
+        cofi_recording_close(recording);
+    }
+    cofi_writer_close(writer, NULL);
+}
+
+static void a_thread_number_used_again_is_another_stream(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("g.data");
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 5, .tid = 6, .ppid = 5, .ptid = 5, .time_ns = i});
+        assert_int_equal(cofi_writer_trace(writer, 5, 6, sample_trace, 11 + i, 1), 0);
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_EXIT, .pid = 5, .tid = 6, .ppid = 5, .ptid = 5, .time_ns = i});
+        assert_int_equal(cofi_writer_trace(writer, 5, 6, sample_trace, 2, 1), 0); /* its last bytes come late */
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_streams(recording), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(cofi_recording_stream(recording, i)->tid, 6);
+        assert_int_equal(cofi_recording_stream(recording, i)->bytes, 13 + i);
+    }
+    cofi_recording_close(recording);
+}
+
+static void a_full_disk_is_an_error_and_what_was_written_stays_readable(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    struct cofi_error error = {0};
+    assert_int_equal(cofi_writer_open(&writer, "/dev/full", &info, &error), COFI_ERR_IO);
+    assert_non_null(strstr(error.text, "No space left"));
+    /* A limit on the file's size fails like a full disk in the middle. */
+    const char *path = scratch_path("h.data");
+    struct rlimit limit, small;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small = (struct rlimit){1000000, limit.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, rows[1]);
+    setrlimit(RLIMIT_FSIZE, &small);
+    int status = 0;
+    uint64_t written = 0;
+    for (; status >= 0 && written < 10000000; written += sizeof sample_trace)
+        status = cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 1);
+    assert_int_equal(status, COFI_ERR_IO);
+    assert_int_equal(cofi_writer_sideband(writer, &rows[2]), COFI_ERR_IO);
+    assert_int_equal(cofi_writer_close(writer, &error), COFI_ERR_IO);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    assert_non_null(strstr(error.text, "h.data: "));
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
+    assert_in_range(stream->bytes, 700000, 1000000);
+    uint8_t *bytes = malloc(stream->bytes);
+    read_stream(recording, 0, bytes, stream->bytes);
+    for (uint64_t i = 0; i < stream->bytes; i++)
+        assert_int_equal(bytes[i], sample_trace[i % sizeof sample_trace]);
+    free(bytes);
+    cofi_recording_close(recording);
+}
+
+static void what_cannot_be_created_or_opened_says_why(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    assert_int_equal(cofi_writer_open(&writer, "/nowhere/x.data", &info, &error), COFI_ERR_IO);
+    assert_non_null(strstr(error.text, "/nowhere/x.data: No such file or directory"));
+    assert_int_equal(cofi_writer_open(&writer, scratch, &info, &error), COFI_ERR_IO);
+    assert_non_null(strstr(error.text, "Is a directory"));
+    assert_int_equal(cofi_recording_open(&recording, "/nowhere/x.data", &error), COFI_ERR_IO);
+    assert_int_equal(cofi_recording_open(&recording, scratch, &error), COFI_ERR_IO);
+    assert_non_null(strstr(error.text, "is a directory"));
+    assert_int_equal(cofi_recording_open(&recording, "/dev/null", &error), COFI_ERR_BAD_FORMAT);
+    assert_non_null(strstr(error.text, "empty"));
+    assert_int_equal(cofi_recording_open(&recording, "/bin/sh", &error), COFI_ERR_BAD_FORMAT);
+    assert_non_null(strstr(error.text, "PERFILE2"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(info_and_trace_come_back),
+        cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
+        cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
+        cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
+        cmocka_unit_test(threads_write_at_once_and_flush_between),
+        cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),
+        cmocka_unit_test(a_thread_number_used_again_is_another_stream),
+        cmocka_unit_test(a_full_disk_is_an_error_and_what_was_written_stays_readable),
+        cmocka_unit_test(what_cannot_be_created_or_opened_says_why),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
