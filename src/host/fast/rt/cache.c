@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * Translated blocks: memory near the guest's code, lookup by guest address and by code address, links. */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/cache.h"
+
+enum { BUCKETS = 1 << 17, ARENAS = 16 };
+
+static struct arena arenas[ARENAS];
+static unsigned arena_count;
+static uint8_t *top = (uint8_t *)CACHE_DESCRIPTORS;
+static struct block **const buckets = (struct block **)CACHE_HASH;
+static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
+
+void cache_init(void)
+{
+    for (unsigned i = 0; i < 65536; i++)
+        ibl[i] = (uint64_t)rt_miss;
+}
+
+void *rt_alloc(size_t n)
+{
+    void *p = top;
+    n = (n + 7) & ~(size_t)7;
+    if (top + n > (uint8_t *)CACHE_DESCRIPTORS_END)
+        rt_die("descriptor memory is full; block count", n);
+    top += n;
+    return p;
+}
+
+void rt_trim(void *end)
+{
+    top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
+}
+
+static bool near(uint64_t a, uint64_t b)
+{
+    uint64_t d = a > b ? a - b : b - a;
+    return d < 0x60000000;
+}
+
+/* Reserve an arena so near to pc that RIP-relative operands reach from it. */
+static bool map_arena(struct arena *a, uint64_t pc)
+{
+    static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
+                                    0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
+    for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
+        if (want < 0x100000 || want > 0x7ff000000000)
+            continue;
+        long got = sys(SYS_mmap, want, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
+        if (got == (long)want) {
+            a->base = (uint8_t *)want;
+            return true;
+        }
+    }
+    long got = sys(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
+    a->base = (uint8_t *)got;
+    return got > 0;
+}
+
+struct arena *cache_arena(uint64_t pc)
+{
+    for (unsigned i = 0; i < arena_count; i++)
+        if (near((uint64_t)arenas[i].base, pc))
+            return &arenas[i];
+    if (arena_count == ARENAS)
+        return &arenas[0];
+    struct arena *a = &arenas[arena_count];
+    if (!map_arena(a, pc))
+        rt_die("no memory for translated code near", pc);
+    a->hot = a->base;
+    a->cold = a->base + ARENA_HOT;
+    a->index = (struct block **)(CACHE_INDEX + arena_count * CACHE_INDEX_BYTES);
+    arena_count++;
+    return a;
+}
+
+bool cache_arena_at(uint64_t address)
+{
+    for (unsigned i = 0; i < arena_count; i++)
+        if (address >= (uint64_t)arenas[i].base && address < (uint64_t)arenas[i].base + ARENA_BYTES)
+            return true;
+    return false;
+}
+
+static unsigned bucket(uint64_t pc)
+{
+    return (unsigned)((pc * 0x9e3779b97f4a7c15ul) >> 47);
+}
+
+struct block *cache_find(uint64_t pc)
+{
+    for (struct block *b = buckets[bucket(pc)]; b; b = b->next)
+        if (b->pc == pc)
+            return b;
+    return NULL;
+}
+
+/* The block whose hot code holds the address, dead ones included. Lock-free: used by signal handlers. */
+struct block *cache_find_code(const uint8_t *code)
+{
+    for (unsigned i = 0; i < arena_count; i++) {
+        struct arena *a = &arenas[i];
+        if (code < a->base || code >= a->base + ARENA_HOT)
+            continue;
+        size_t low = 0, high = a->blocks;
+        while (high - low > 1) {
+            size_t mid = (low + high) / 2;
+            if (a->index[mid]->code_start <= code)
+                low = mid;
+            else
+                high = mid;
+        }
+        struct block *b = a->blocks ? a->index[low] : NULL;
+        return b && code >= b->code_start && code < b->code + b->code_bytes ? b : NULL;
+    }
+    return NULL;
+}
+
+void cache_add(struct arena *a, struct block *b)
+{
+    if ((a->blocks + 1) * sizeof(struct block *) > CACHE_INDEX_BYTES)
+        rt_die("block index is full", a->blocks);
+    a->index[a->blocks] = b;
+    __atomic_store_n(&a->blocks, a->blocks + 1, __ATOMIC_RELEASE);
+    struct block **head = &buckets[bucket(b->pc)];
+    b->next = *head;
+    *head = b;
+}
+
+static void patch(uint8_t *jump, const uint8_t *to)
+{
+    int32_t rel = (int32_t)(to - (jump + 5));
+    __atomic_store_n((int32_t *)(jump + 1), rel, __ATOMIC_RELEASE);
+}
+
+static bool reaches(const uint8_t *from, const uint8_t *to)
+{
+    int64_t d = to - from;
+    return d > -0x7fff0000l && d < 0x7fff0000l;
+}
+
+void cache_link(struct exit *e, struct block *b)
+{
+    if (!e->jump || e->to || b->dead || !reaches(e->jump, b->code))
+        return;
+    e->to = b;
+    e->next_in = b->incoming;
+    b->incoming = e;
+    patch(e->jump, b->code);
+}
+
+/* Let indirect transfers find the block. */
+void cache_ibl(struct block *b)
+{
+    if (!b->indirect)
+        translate_indirect_entry(b);
+    __atomic_store_n(&ibl[b->pc & 0xffff], (uint64_t)b->indirect, __ATOMIC_RELEASE);
+}
+
+static void unlink_out(struct block *b)
+{
+    for (unsigned i = 0; i < b->exits; i++) {
+        struct block *to = b->exit[i].to;
+        if (!to)
+            continue;
+        struct exit **e = &to->incoming;
+        while (*e && *e != &b->exit[i])
+            e = &(*e)->next_in;
+        if (*e)
+            *e = b->exit[i].next_in;
+        b->exit[i].to = NULL;
+    }
+}
+
+/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. */
+static void kill_block(struct block *b)
+{
+    for (struct exit *e = b->incoming; e; e = e->next_in) {
+        patch(e->jump, e->stub);
+        e->to = NULL;
+    }
+    b->incoming = NULL;
+    unlink_out(b);
+    for (unsigned i = 0; i < b->exits; i++)
+        if (b->exit[i].jump)
+            patch(b->exit[i].jump, b->exit[i].stub);
+    if (b->indirect && ibl[b->pc & 0xffff] == (uint64_t)b->indirect)
+        __atomic_store_n(&ibl[b->pc & 0xffff], (uint64_t)rt_miss, __ATOMIC_RELEASE);
+    b->dead = true;
+}
+
+/* Forget every block made from guest bytes in [start, end). */
+void cache_invalidate(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct block **b = &buckets[i]; *b;) {
+            if ((*b)->low < end && start < (*b)->high) {
+                kill_block(*b);
+                *b = (*b)->next;
+            } else {
+                b = &(*b)->next;
+            }
+        }
+}

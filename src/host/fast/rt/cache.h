@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Where the runtime's tables lie in its window, and what an arena of translated code is. */
+#ifndef COFI_HOST_FAST_RT_CACHE_H
+#define COFI_HOST_FAST_RT_CACHE_H
+
+#include "host/fast/rt/rt.h"
+
+#define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* 64 K entries, by the target's low 16 bits */
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x300000)
+#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x400000)       /* per arena: its blocks by address */
+#define CACHE_INDEX_BYTES 0x400000ul
+#define CACHE_DESCRIPTORS (COFI__FAST_RUNTIME_BASE + 0x4400000)
+#define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
+
+#define ARENA_BYTES 0x8000000ul
+#define ARENA_HOT 0x4000000ul   /* the rest is for what is rarely executed */
+
+struct arena {
+    uint8_t *base, *hot, *cold;
+    struct block **index;
+    size_t blocks;
+};
+
+void cache_add(struct arena *a, struct block *b);
+void rt_trim(void *end);
+
+#endif

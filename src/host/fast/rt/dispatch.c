@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * Where translated code comes back to: find or make what runs next. */
+#include "host/fast/rt/cache.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+struct runtime rt;
+
+/* Say to the collector what code was there when it was translated, where no file tells it. */
+static void note_code(struct thread *t, const struct block *b)
+{
+    for (uint64_t a = b->low; a < b->high; a += 2048) {
+        uint64_t v[4] = {a, 0, 0, 0};
+        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, b->high - a < 2048 ? b->high - a : 2048);
+    }
+}
+
+/* The block at pc, made if need be; null when no code can be there. */
+static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
+{
+    struct block *b = cache_find(pc);
+    if (b)
+        return b;
+    const struct region *r = maps_find(t, pc);
+    if (!r)
+        return NULL;
+    b = translate(r, pc, indirect);
+    if (r->dirty || r->writable || r->shared) {
+        note_code(t, b);
+        maps_protect(r, b->low, b->high);
+        log_put(t, COFI__FAST_TSC, pc);
+    }
+    return b;
+}
+
+/* Choose where execution goes on; false: not in translated code. */
+static bool go_on(struct thread *t, struct exit *from, bool indirect)
+{
+    rt_lock();
+    struct block *b = get_block(t, t->pc, indirect);
+    if (b && from && !from->to)
+        cache_link(from, b);
+    if (b && indirect)
+        cache_ibl(b);
+    rt_unlock();
+    t->target = b ? (uint64_t)b->code : 0;
+    return b;
+}
+
+/* The thread asked to stop here (a signal, a new chunk): the guest's state is exact at pc. */
+static void safepoint(struct thread *t)
+{
+    bool psb = t->safepoint & 2;
+    t->safepoint = 0;
+    t->thr = 0x7fffffff;
+    t->thr_shift = 31;
+    if (t->has_signal)
+        signals_deliver(t);
+    if (t->paused && !t->has_signal) {
+        t->paused = false;
+        log_put(t, COFI__FAST_PGE, t->pc);
+    }
+    if (psb && !t->paused)
+        log_put(t, COFI__FAST_PSB, t->pc);
+}
+
+void rt_dispatch(struct thread *t)
+{
+    struct exit *from = NULL;
+    bool indirect = t->miss_id == 1;
+    unsigned kind = EXIT_DIRECT;
+    if (t->miss_id == 0) {
+        from = (struct exit *)t->exit_id;
+        t->pc = from->pc;
+        kind = from->kind;
+    }
+    if (kind == EXIT_SAFEPOINT)
+        from = NULL;
+    if (kind == EXIT_SYSCALL) {
+        do_syscall(t);
+        from = NULL;
+    }
+    t->miss_id = 2;
+    while (t->safepoint || t->has_signal) {
+        safepoint(t);
+        from = NULL;
+        indirect = false;
+        kind = EXIT_DIRECT;
+    }
+    if (kind == EXIT_STEP)
+        step_begin(t);
+    if (kind == EXIT_STEP || !go_on(t, from, indirect))
+        native_step(t);
+}
+
+/* First C code in the program: the guest's registers are in the thread. */
+void rt_start(struct thread *t)
+{
+    rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
+    rt.maps_stale = true;
+    cache_init();
+    t->exit_entry = (uint64_t)rt_entry;
+    t->miss_entry = (uint64_t)rt_miss;
+    t->self = (uint64_t)t;
+    t->stack_top = (uint64_t)t + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
+    t->pid = (int)sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    t->head.pid = t->pid;
+    t->head.tid = t->tid;
+    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0); /* ARCH_SET_GS */
+    log_open(t);
+    signals_init(t);
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
+    t->miss_id = 2;
+    maps_find(t, t->pc);
+    log_put(t, COFI__FAST_PGE, t->pc);
+    rt_dispatch(t);
+    rt_resume(t);
+}

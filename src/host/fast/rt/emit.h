@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Encodings that the translator writes: each function appends one instruction, none touches the flags. */
+#ifndef COFI_HOST_FAST_RT_EMIT_H
+#define COFI_HOST_FAST_RT_EMIT_H
+
+#include "host/fast/rt/rt.h"
+
+#define AT(field) ((uint32_t)offsetof(struct thread, field))
+#define AT_REG(n) (AT(regs) + 8 * (n))
+
+/* Where code goes. */
+struct out {
+    uint8_t *p;
+};
+
+static inline void b1(struct out *o, uint8_t b)
+{
+    *o->p++ = b;
+}
+
+static inline void b4(struct out *o, uint32_t v)
+{
+    memcpy(o->p, &v, 4);
+    o->p += 4;
+}
+
+static inline void b8(struct out *o, uint64_t v)
+{
+    memcpy(o->p, &v, 8);
+    o->p += 8;
+}
+
+static inline void bytes(struct out *o, const char *p, size_t n)
+{
+    memcpy(o->p, p, n);
+    o->p += n;
+}
+#define BYTES(o, text) bytes(o, text, sizeof text - 1)
+
+static inline void rel32(struct out *o, const uint8_t *to)
+{
+    b4(o, (uint32_t)(to - (o->p + 4)));
+}
+
+/* mov reg, gs:[at] (op 8B) or mov gs:[at], reg (op 89). */
+static inline void gs_op(struct out *o, uint8_t op, unsigned reg, uint32_t at)
+{
+    b1(o, 0x65);
+    b1(o, (uint8_t)(0x48 | (reg >> 3) << 2));
+    b1(o, op);
+    b1(o, (uint8_t)(0x04 | (reg & 7) << 3));
+    b1(o, 0x25);
+    b4(o, at);
+}
+
+static inline void load(struct out *o, unsigned reg, uint32_t at)
+{
+    gs_op(o, 0x8b, reg, at);
+}
+
+static inline void store(struct out *o, unsigned reg, uint32_t at)
+{
+    gs_op(o, 0x89, reg, at);
+}
+
+/* mov to, from (64 bits). */
+static inline void move(struct out *o, unsigned to, unsigned from)
+{
+    b1(o, (uint8_t)(0x48 | (from >> 3) << 2 | to >> 3));
+    b1(o, 0x89);
+    b1(o, (uint8_t)(0xc0 | (from & 7) << 3 | (to & 7)));
+}
+
+static inline void move_imm(struct out *o, unsigned reg, uint64_t v)
+{
+    b1(o, (uint8_t)(0x48 | reg >> 3));
+    b1(o, (uint8_t)(0xb8 | (reg & 7)));
+    b8(o, v);
+}
+
+/* movq gs:[at], imm32 (sign-extended). */
+static inline void store_imm(struct out *o, uint32_t at, uint32_t imm)
+{
+    BYTES(o, "\x65\x48\xc7\x04\x25");
+    b4(o, at);
+    b4(o, imm);
+}
+
+/* jmp *gs:[at] */
+static inline void jump_gs(struct out *o, uint32_t at)
+{
+    BYTES(o, "\x65\xff\x24\x25");
+    b4(o, at);
+}
+
+static inline void jump(struct out *o, const uint8_t *to)
+{
+    b1(o, 0xe9);
+    rel32(o, to);
+}
+
+/* acc = acc << n | v, with R11 the acc and v 0 or 1. */
+static inline void shift_acc(struct out *o, unsigned n, unsigned v)
+{
+    if (n == 0)
+        return;
+    if (n == 1 && !v) {
+        BYTES(o, "\x4f\x8d\x1c\x1b");             /* lea r11, [r11+r11] */
+    } else if (n == 1) {
+        BYTES(o, "\x4f\x8d\x5c\x1b\x01");         /* lea r11, [r11+r11+1] */
+    } else if (n <= 3) {
+        BYTES(o, "\x4e\x8d\x1c");                 /* lea r11, [r11*4+v] or *8 */
+        b1(o, n == 2 ? 0x9d : 0xdd);
+        b4(o, v);
+    } else {
+        BYTES(o, "\xc4\x43\xfb\xf0\xdb");         /* rorx r11, r11, 64-n */
+        b1(o, (uint8_t)(64 - n));
+        if (v)
+            BYTES(o, "\x4d\x8d\x5b\x01");         /* lea r11, [r11+1] */
+    }
+}
+
+#define ACC_TO_LOG "\x4c\x89\x19"                 /* mov [rcx], r11 */
+#define TARGET_TO_LOG "\x4c\x89\x59\x08"          /* mov [rcx+8], r11 */
+#define NEXT_RECORD "\x48\x8d\x49\x10"            /* lea rcx, [rcx+16] */
+#define ACC_EMPTY "\x41\xbb\x01\x00\x00\x00"      /* mov r11d, 1 */
+
+#endif

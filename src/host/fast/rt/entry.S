@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * The doors between translated code, the runtime's C, and native execution. */
+#define EXIT_ID   0x1038
+#define TARGET    0x1050
+#define STACK     0x1058
+#define ACC       0x1060
+#define FLAGS     0x1068
+#define PC        0x1070
+#define SELF      0x1078
+#define REGS      0x1080
+#define MISS      0x1100
+#define SAFEPOINT 0x1010
+#define S_RCX     0x1018
+
+        .section .text.start, "ax"
+        .globl rt_begin
+/* First instruction after injection: RDI = slot of the first thread. */
+rt_begin:
+        mov STACK(%rdi), %rsp
+        xor %ebp, %ebp
+        call rt_start
+        ud2
+
+        .text
+/* From translated code by an exit: exit_id says which, R11 holds the outcomes. */
+        .globl rt_entry
+rt_entry:
+        movq $0, %gs:MISS
+        mov %r11, %gs:ACC
+1:      mov %rax, %gs:REGS
+        mov %rcx, %gs:REGS+8
+        mov %rdx, %gs:REGS+16
+        mov %rbx, %gs:REGS+24
+        mov %rsp, %gs:REGS+32
+        mov %rbp, %gs:REGS+40
+        mov %rsi, %gs:REGS+48
+        mov %rdi, %gs:REGS+56
+        mov %r8, %gs:REGS+64
+        mov %r9, %gs:REGS+72
+        mov %r10, %gs:REGS+80
+        mov %r12, %gs:REGS+96
+        mov %r13, %gs:REGS+104
+        mov %r14, %gs:REGS+112
+        mov %r15, %gs:REGS+120
+        mov %gs:STACK, %rsp
+        pushfq
+        popq %gs:FLAGS
+        pushq $2
+        popfq
+        mov %gs:SELF, %rdi
+        call rt_dispatch
+        mov %gs:SELF, %rdi
+        jmp rt_resume
+
+/* From an indirect transfer that found no block: R11 = target, already in the log. */
+        .globl rt_miss
+rt_miss:
+        mov %r11, %gs:PC
+        mov %gs:S_RCX, %rcx
+        movq $1, %gs:MISS
+        movq $1, %gs:ACC
+        jmp 1b
+
+/* Into translated code at target. RDI = thread. */
+        .globl rt_resume
+rt_resume:
+        mov STACK(%rdi), %rsp
+        pushq FLAGS(%rdi)
+        popfq
+        mov REGS(%rdi), %rax
+        mov REGS+8(%rdi), %rcx
+        mov REGS+16(%rdi), %rdx
+        mov REGS+24(%rdi), %rbx
+        mov REGS+32(%rdi), %rsp
+        mov REGS+40(%rdi), %rbp
+        mov REGS+48(%rdi), %rsi
+        mov REGS+64(%rdi), %r8
+        mov REGS+72(%rdi), %r9
+        mov REGS+80(%rdi), %r10
+        mov ACC(%rdi), %r11
+        mov REGS+96(%rdi), %r12
+        mov REGS+104(%rdi), %r13
+        mov REGS+112(%rdi), %r14
+        mov REGS+120(%rdi), %r15
+        mov REGS+56(%rdi), %rdi
+        jmp *%gs:TARGET
+
+/* Run guest code in place: RSI = 15 registers (all but RSP) and an IRET frame. */
+        .globl rt_native
+rt_native:
+        mov %rsi, %rsp
+        pop %rax
+        pop %rcx
+        pop %rdx
+        pop %rbx
+        pop %rbp
+        pop %rsi
+        pop %rdi
+        pop %r8
+        pop %r9
+        pop %r10
+        pop %r11
+        pop %r12
+        pop %r13
+        pop %r14
+        pop %r15
+        iretq
+
+/* A system call of the guest. A signal between rt_sys_begin and rt_sys_end is delivered as of the guest's
+ * instruction: before it where RIP <= rt_sys_insn, after it at rt_sys_end. */
+        .globl rt_guest_syscall, rt_sys_begin, rt_sys_insn, rt_sys_end
+rt_guest_syscall:
+        push %rbx
+        mov %rdi, %rbx
+        mov REGS(%rbx), %rax
+        mov REGS+16(%rbx), %rdx
+        mov REGS+48(%rbx), %rsi
+        mov REGS+80(%rbx), %r10
+        mov REGS+64(%rbx), %r8
+        mov REGS+72(%rbx), %r9
+        mov REGS+56(%rbx), %rdi
+rt_sys_begin:
+        cmpq $0, SAFEPOINT(%rbx)
+        jne 2f
+rt_sys_insn:
+        syscall
+rt_sys_end:
+        mov %rax, REGS(%rbx)
+        xor %eax, %eax
+        pop %rbx
+        ret
+2:      mov $1, %eax
+        pop %rbx
+        ret
+
+/* clone or fork with the guest's arguments: RDI = parent, RSI = child's slot. */
+        .globl rt_clone
+rt_clone:
+        push %rbx
+        push %r12
+        mov %rdi, %rbx
+        mov %rsi, %r12
+        mov REGS(%rbx), %rax
+        mov REGS+16(%rbx), %rdx
+        mov REGS+48(%rbx), %rsi
+        mov REGS+80(%rbx), %r10
+        mov REGS+64(%rbx), %r8
+        mov REGS+72(%rbx), %r9
+        mov REGS+56(%rbx), %rdi
+        syscall
+        test %rax, %rax
+        je 3f
+        pop %r12
+        pop %rbx
+        ret
+3:      mov %r12, %rdi
+        mov STACK(%rdi), %rsp
+        xor %ebp, %ebp
+        call rt_child
+        ud2
+
+        .globl rt_syscall6
+rt_syscall6:
+        mov %rdi, %rax
+        mov %rsi, %rdi
+        mov %rdx, %rsi
+        mov %rcx, %rdx
+        mov %r8, %r10
+        mov %r9, %r8
+        mov 8(%rsp), %r9
+        syscall
+        ret
+
+        .globl rt_restorer
+rt_restorer:
+        mov $15, %eax
+        syscall
+
+/* RDI = struct ucontext to go on from. */
+        .globl rt_sigreturn
+rt_sigreturn:
+        mov %rdi, %rsp
+        mov $15, %eax
+        syscall
+        ud2
+
+/* A handler has left the guest's state in the thread; RDI = thread. */
+        .globl rt_restart
+rt_restart:
+        mov STACK(%rdi), %rsp
+        xor %ebp, %ebp
+        call rt_dispatch
+        mov %gs:SELF, %rdi
+        jmp rt_resume
+
+/* memcpy that may fault. */
+        .globl rt_probe, rt_probe_begin, rt_probe_end, rt_probe_fault
+rt_probe:
+        mov %rdx, %rcx
+rt_probe_begin:
+        rep movsb
+rt_probe_end:
+        xor %eax, %eax
+        ret
+rt_probe_fault:
+        mov $-1, %eax
+        ret
+
+        .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ * The one signal handler: finds out what was interrupted and turns it into the guest's exact state. */
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/signals.h"
+
+static const struct point *point_at(const struct block *b, const uint8_t *code)
+{
+    unsigned offset = (unsigned)(code - b->code_start), low = 0, high = b->points;
+    while (high - low > 1) {
+        unsigned mid = (low + high) / 2;
+        if (b->point[mid].offset <= offset)
+            low = mid;
+        else
+            high = mid;
+    }
+    return b->points ? &b->point[low] : NULL;
+}
+
+/* The guest's state when an instruction at `code` in the cache faulted. */
+static bool recover(struct thread *t, const struct ksigcontext *mc)
+{
+    const uint8_t *code = (const uint8_t *)mc->rip;
+    const struct block *b = cache_find_code(code);
+    const struct point *p = b ? point_at(b, code) : NULL;
+    if (!p)
+        return false;
+    uint64_t r11 = t->regs[R11];
+    regs_from_context(t, mc);
+    t->regs[R11] = r11;
+    if (p->fix & FIX_R11)
+        t->regs[stand_ins[p->fix >> 4 & 3]] = t->s_reg;
+    if (p->fix & FIX_RIP)
+        t->regs[rip_stand_ins[p->fix >> 6]] = t->s_rip;
+    if (p->fix & FIX_RCX)
+        t->regs[RCX] = t->s_rcx;
+    uint64_t acc = p->fix & FIX_STORED ? *(uint64_t *)t->head.p : mc->r11;
+    t->acc = acc << p->bits;
+    t->pc = b->pc + (uint64_t)(int64_t)(int32_t)(p->pc - (uint32_t)b->pc);
+    return true;
+}
+
+/* What the kernel's frame looks like here, for the frames that we build. */
+static void learn_fpu(struct thread *t, const struct ksigcontext *mc)
+{
+    struct ksw_bytes sw;
+    if (!mc->fpstate)
+        return;
+    memcpy(&sw, (uint8_t *)mc->fpstate + 464, sizeof sw);
+    if (sw.magic1 == 0x46505853) {
+        t->xfeatures = sw.xfeatures;
+        t->xstate_size = sw.xstate_size;
+    }
+}
+
+/* Go on in rt_dispatch, with asynchronous signals blocked until the delivery has set the guest's mask. */
+static void redirect(struct thread *t, struct kucontext *uc)
+{
+    t->miss_id = 2;
+    uc->mc.rip = (uint64_t)rt_restart;
+    uc->mc.rdi = (uint64_t)t;
+    uc->mc.rsp = t->stack_top;
+    uc->mc.eflags = 0x202;
+    uc->mask = t->has_signal ? ~SYNC_SIGNALS : t->mask & ~SYNC_SIGNALS;
+}
+
+static void keep(struct thread *t, const struct ksiginfo *info, const struct ksigcontext *mc, bool sync)
+{
+    if (t->has_signal) { /* a fault before the safepoint that the waiting signal has asked for */
+        t->second = t->info;
+        t->has_second = true;
+    }
+    t->info = *info;
+    t->has_signal = true;
+    t->sync_signal = sync;
+    t->err = sync ? mc->err : 0;
+    t->trapno = sync ? mc->trapno : 0;
+    t->cr2 = mc->cr2;
+    t->fault_pc = t->pc;
+}
+
+/* One instruction has run in place (or has not: a fault, a signal before it). */
+static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
+{
+    uint64_t gs = 0;
+    sys(SYS_arch_prctl, 0x1004, (uint64_t)&gs, 0, 0, 0, 0); /* ARCH_GET_GS */
+    t->gs_base = gs;
+    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+    t->stepping = false;
+    regs_from_context(t, &uc->mc);
+    t->regs[R11] = uc->mc.r11;
+    uint64_t from = t->pc;
+    t->pc = uc->mc.rip;
+    if (signo == SIGTRAP && info->code == TRAP_TRACE) {
+        step_done(t, from);
+        return;
+    }
+    bool sync = info->code > 0;
+    /* INT3 and INT1 report the address behind them; the trace's event is at the instruction. */
+    keep(t, info, &uc->mc, sync);
+    t->fault_pc = sync && signo == SIGTRAP ? from : t->pc;
+}
+
+static bool is_ours(uint64_t rip)
+{
+    return rip >= COFI__FAST_RUNTIME_BASE && rip < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES;
+}
+
+/* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
+static void fault(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
+{
+    if ((signo == SIGSEGV || signo == SIGBUS) && log_guard(t, info->addr, &uc->mc.rcx))
+        return;
+    if (uc->mc.rip >= (uint64_t)rt_probe_begin && uc->mc.rip < (uint64_t)rt_probe_end) {
+        if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2 && maps_write_fault(info->addr))
+            return;
+        uc->mc.rip = (uint64_t)rt_probe_fault;
+        return;
+    }
+    if (!recover(t, &uc->mc)) {
+        rt_die("internal fault at", uc->mc.rip);
+    }
+    if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2) {
+        rt_lock();
+        bool watched = maps_write_fault(info->addr);
+        rt_unlock();
+        if (watched) {
+            redirect(t, uc);
+            return;
+        }
+    }
+    keep(t, info, &uc->mc, true);
+    redirect(t, uc);
+}
+
+/* A signal while the guest's system call was about to run, running or done. */
+static bool in_syscall(struct thread *t, const struct kucontext *uc)
+{
+    uint64_t rip = uc->mc.rip;
+    if (rip < (uint64_t)rt_sys_begin || rip > (uint64_t)rt_sys_end)
+        return false;
+    if (rip == (uint64_t)rt_sys_end) {
+        t->regs[RAX] = uc->mc.rax;
+        t->regs[RCX] = t->pc + 2;
+        t->regs[R11] = t->flags;
+        t->pc += 2;
+    }
+    return true;
+}
+
+void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
+{
+    uint64_t here = (uint64_t)__builtin_frame_address(0);
+    struct thread *t = (struct thread *)(here & ~(((struct cofi__fast_control *)COFI__FAST_SHARED_BASE)->slot_bytes - 1));
+    learn_fpu(t, &uc->mc);
+    if (t->stepping && !is_ours(uc->mc.rip)) {
+        stepped(t, signo, info, uc);
+        redirect(t, uc);
+        return;
+    }
+    if (SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0) {
+        fault(t, signo, info, uc);
+        return;
+    }
+    if (in_syscall(t, uc)) {
+        keep(t, info, &uc->mc, false);
+        redirect(t, uc);
+        return;
+    }
+    keep(t, info, &uc->mc, false);
+    t->safepoint |= 1;
+    t->thr = 0;
+    t->thr_shift = 0;
+    uc->mask = ~SYNC_SIGNALS;
+}
+
+/* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */
+void native_step(struct thread *t)
+{
+    uint64_t frame[20];
+    static const uint8_t order[15] = {RAX, RCX, RDX, RBX, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15};
+    for (unsigned i = 0; i < 15; i++)
+        frame[i] = t->regs[order[i]];
+    frame[15] = t->pc;
+    frame[16] = 0x33;
+    frame[17] = t->flags | 0x100;
+    frame[18] = t->regs[RSP];
+    frame[19] = 0x2b;
+    t->stepping = true;
+    sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+    rt_native(t, frame);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * The guest's executable memory: where code may be, whether it can change, and pages watched for writes. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { PAGE = 4096, WATCHED = 1 << 15 };
+
+/* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. */
+static uint64_t watched[WATCHED];
+static struct region old_regions[512];
+static unsigned old_count;
+
+static const char *hex(const char *p, uint64_t *v)
+{
+    *v = 0;
+    for (;; p++) {
+        unsigned d = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : 16;
+        if (d == 16)
+            return p;
+        *v = *v * 16 + d;
+    }
+}
+
+static bool is_ours(uint64_t start)
+{
+    return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
+           cache_arena_at(start);
+}
+
+static bool known(const struct region *r)
+{
+    for (unsigned i = 0; i < old_count; i++)
+        if (old_regions[i].start == r->start && old_regions[i].end == r->end && old_regions[i].file == r->file)
+            return true;
+    return false;
+}
+
+static bool was_dirty(const struct region *r)
+{
+    for (unsigned i = 0; i < old_count; i++)
+        if (old_regions[i].dirty && old_regions[i].start < r->end && r->start < old_regions[i].end)
+            return true;
+    return false;
+}
+
+/* Tell the collector about code that it will need: a file's mapping, or the vDSO's bytes. */
+static void announce(struct thread *t, const struct region *r, uint64_t pgoff, const char *name, size_t n)
+{
+    uint64_t v[4] = {r->start, r->end, pgoff, PROT_READ | PROT_EXEC};
+    note_put(t, COFI__FAST_NOTE_MAP, v, name, n);
+    if (n >= 6 && !memcmp(name, "[vdso]", 6))
+        for (uint64_t a = r->start; a < r->end; a += 2048) {
+            uint64_t w[4] = {a, 0, 0, 0};
+            note_put(t, COFI__FAST_NOTE_CODE, w, (const void *)a, 2048);
+        }
+}
+
+/* One line of /proc/self/maps. */
+static void take_line(struct thread *t, const char *line, const char *end)
+{
+    struct region r = {0};
+    uint64_t pgoff, major, minor, inode;
+    const char *p = hex(line, &r.start);
+    p = hex(p + 1, &r.end);
+    const char *flags = p + 1;
+    p = hex(p + 6, &pgoff);
+    p = hex(p + 1, &major);
+    p = hex(p + 1, &minor);
+    p = hex(p + 1, &inode);
+    while (p < end && *p == ' ')
+        p++;
+    r.writable = flags[1] == 'w';
+    r.shared = flags[3] == 's';
+    r.file = p < end && *p == '/';
+    bool exec = flags[2] == 'x';
+    if (!exec || is_ours(r.start) || r.start >> 63 || rt.region_count == 512)
+        return;
+    bool named = p < end && !r.writable;
+    r.dirty = was_dirty(&r) || !named || r.shared;
+    if (named && !known(&r))
+        announce(t, &r, pgoff, p, (size_t)(end - p));
+    rt.regions[rt.region_count++] = r;
+}
+
+static void parse(struct thread *t)
+{
+    static char buffer[65536];
+    int fd = (int)sys(SYS_open, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
+    if (fd < 0)
+        return;
+    memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
+    old_count = rt.region_count;
+    rt.region_count = 0;
+    size_t have = 0;
+    for (;;) {
+        long n = sys(SYS_read, (uint64_t)fd, (uint64_t)(buffer + have), sizeof buffer - have, 0, 0, 0);
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+        size_t start = 0;
+        for (size_t i = 0; i < have; i++)
+            if (buffer[i] == '\n') {
+                take_line(t, buffer + start, buffer + i);
+                start = i + 1;
+            }
+        memcpy(buffer, buffer + start, have - start);
+        have -= start;
+    }
+    sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+    rt.maps_stale = false;
+}
+
+static const struct region *lookup(uint64_t pc)
+{
+    for (unsigned i = 0; i < rt.region_count; i++)
+        if (pc >= rt.regions[i].start && pc < rt.regions[i].end)
+            return &rt.regions[i];
+    return NULL;
+}
+
+/* The executable region at pc, or null: the guest faults there. */
+const struct region *maps_find(struct thread *t, uint64_t pc)
+{
+    const struct region *r = rt.maps_stale ? NULL : lookup(pc);
+    if (r)
+        return r;
+    parse(t);
+    return lookup(pc);
+}
+
+/* Bytes that can be read as code from pc on, 15 at most. */
+size_t maps_readable(uint64_t pc)
+{
+    size_t n = 0;
+    while (n < 15) {
+        const struct region *r = lookup(pc + n);
+        if (!r)
+            break;
+        n = r->end - pc < 15 ? r->end - pc : 15;
+    }
+    return n;
+}
+
+static unsigned slot_of(uint64_t page)
+{
+    return (unsigned)(page >> 12) * 2654435761u >> 17 & (WATCHED - 1);
+}
+
+static bool is_watched(uint64_t page)
+{
+    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
+        if (watched[i] == page)
+            return true;
+    return false;
+}
+
+static void watch(uint64_t page)
+{
+    if (is_watched(page))
+        return;
+    if (rt.protected_pages > WATCHED / 2)
+        maps_release_all();
+    unsigned i = slot_of(page);
+    while (watched[i] > 1)
+        i = (i + 1) & (WATCHED - 1);
+    watched[i] = page;
+    rt.protected_pages++;
+}
+
+static bool unwatch(uint64_t page)
+{
+    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
+        if (watched[i] == page) {
+            watched[i] = 1;
+            rt.protected_pages--;
+            return true;
+        }
+    return false;
+}
+
+/* Code was translated from [start, end): notice writes to it. */
+void maps_protect(const struct region *r, uint64_t start, uint64_t end)
+{
+    if (!r->writable)
+        return;
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE)
+        if (!is_watched(page)) {
+            watch(page);
+            sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0);
+        }
+}
+
+/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. */
+bool maps_write_fault(uint64_t addr)
+{
+    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
+    if (!unwatch(page))
+        return false;
+    cache_invalidate(page, page + PAGE);
+    sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
+    return true;
+}
+
+/* Before the kernel itself may write anywhere. */
+void maps_release_all(void)
+{
+    for (unsigned i = 0; i < WATCHED; i++)
+        if (watched[i] > 1)
+            maps_write_fault(watched[i]);
+    memset(watched, 0, sizeof watched);
+    rt.protected_pages = 0;
+}
+
+/* The guest has changed mappings of [start, end). */
+void maps_changed(uint64_t start, uint64_t end, bool writable)
+{
+    bool hit = false;
+    for (unsigned i = 0; i < rt.region_count; i++) {
+        struct region *r = &rt.regions[i];
+        if (start < r->end && r->start < end) {
+            r->dirty |= writable;
+            hit = true;
+        }
+    }
+    if (!hit)
+        return;
+    cache_invalidate(start, end);
+    if (rt.protected_pages)
+        for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end && end - start < 1ul << 30; page += PAGE)
+            unwatch(page);
+    rt.maps_stale = true;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * Guest code -> a plan: follow the not-taken way, direct jumps and calls, until something ends it. */
+#include "cofi/insn.h"
+#include "host/fast/rt/plan.h"
+
+/* What must run in place: it reads or writes GS, or its effect depends on where it stands. */
+static bool needs_step(const struct cofi__fast *x)
+{
+    unsigned reg = x->modrm >> 3 & 7;
+    if (x->prefixes & COFI__FAST_GS && (x->modrm_offset ? x->modrm < 0xc0 : x->attr & COFI__FAST_MOFFS))
+        return true;
+    if (x->space != COFI__FAST_LEGACY)
+        return false;
+    if (x->map == 0) {
+        if (x->opcode == 0x8e)
+            return true; /* MOV to a segment register: GS's base goes with it */
+        bool string = (x->opcode >= 0xa4 && x->opcode <= 0xa7) || (x->opcode >= 0xac && x->opcode <= 0xaf) ||
+                      x->opcode == 0x6e || x->opcode == 0x6f || x->opcode == 0xd7;
+        return string && x->prefixes & COFI__FAST_GS;
+    }
+    if (x->map != 1)
+        return false;
+    if (x->opcode == 0xa9 || x->opcode == 0xb5 || (x->opcode == 0x01 && x->modrm >= 0xc0))
+        return x->opcode != 0x01 || x->modrm == 0xf8;
+    /* RDGSBASE, WRGSBASE */
+    return x->opcode == 0xae && x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3);
+}
+
+static enum action far_action(const struct cofi__fast *x)
+{
+    return x->map == 1 && x->opcode == 0x05 && x->space == COFI__FAST_LEGACY ? DO_SYSCALL : DO_STEP;
+}
+
+static enum action action_of(const struct cofi__fast *x)
+{
+    /* A 16-bit operand makes near branches differ between vendors: let the processor do it. */
+    bool odd = x->prefixes & COFI__FAST_P66 && !(x->rex & 8);
+    switch ((enum cofi_class)cofi__fast_class(x)) {
+    case COFI_CLASS_JCC: return odd ? DO_STEP : DO_JCC;
+    case COFI_CLASS_JMP: return odd ? DO_STEP : DO_JMP;
+    case COFI_CLASS_CALL: return odd ? DO_STEP : DO_CALL;
+    case COFI_CLASS_JMP_IND: return odd || x->prefixes & COFI__FAST_GS ? DO_STEP : DO_JMP_IND;
+    case COFI_CLASS_CALL_IND: return odd || x->prefixes & COFI__FAST_GS ? DO_STEP : DO_CALL_IND;
+    case COFI_CLASS_RET: return odd ? DO_STEP : DO_RET;
+    case COFI_CLASS_FAR_CALL: return far_action(x);
+    case COFI_CLASS_FAR_JMP:
+    case COFI_CLASS_FAR_RET:
+    case COFI_CLASS_VMENTRY:
+    case COFI_CLASS_MOV_CR3:
+    case COFI_CLASS_VMPTRLD:
+    case COFI_CLASS_TSX: return DO_STEP;
+    case COFI_CLASS_OTHER:
+    case COFI_CLASS_PTWRITE:
+    case COFI_CLASS_KINDS: break;
+    }
+    return needs_step(x) ? DO_STEP : DO_COPY;
+}
+
+static bool planned(const struct plan *plan, uint64_t pc)
+{
+    for (unsigned i = 0; i < plan->count; i++)
+        if (plan->item[i].pc == pc)
+            return true;
+    return false;
+}
+
+/* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
+static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
+{
+    return target >= r->start && target < r->end && !planned(plan, target);
+}
+
+static void leave(struct plan *plan, uint64_t pc)
+{
+    struct item *it = &plan->item[plan->count++];
+    it->pc = pc;
+    it->action = DO_LEAVE;
+}
+
+/* Decode at pc; false when it is no instruction that the table knows. */
+static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
+{
+    it->pc = pc;
+    it->bytes = (const uint8_t *)pc;
+    int n = cofi__fast_decode(&it->x, it->bytes, maps_readable(pc));
+    it->action = n <= 0 ? DO_STEP : action_of(&it->x);
+    uint64_t end = pc + (n > 0 ? (unsigned)n : 15);
+    it->target = n > 0 && it->x.attr & COFI__FAST_REL ? end + (uint64_t)it->x.imm : 0;
+    plan->low = pc < plan->low ? pc : plan->low;
+    plan->high = end > plan->high ? end : plan->high;
+    return n > 0;
+}
+
+/* Flags are dead before an instruction that writes them all and cannot fault. */
+static bool check_fits(const struct item *it)
+{
+    return it->x.attr & COFI__FAST_FLAGS_KILL && (!it->x.modrm_offset || it->x.modrm >= 0xc0) &&
+           !(it->x.prefixes & COFI__FAST_LOCK);
+}
+
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
+{
+    unsigned branches = 0;
+    unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 4;
+    unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 48;
+    plan->count = 0;
+    plan->check = -1;
+    plan->low = pc;
+    plan->high = pc;
+    for (;;) {
+        if (plan->count >= max_insns || (plan->count && planned(plan, pc)) || pc < r->start || pc >= r->end) {
+            leave(plan, pc);
+            return;
+        }
+        struct item *it = &plan->item[plan->count];
+        fetch(plan, it, pc);
+        if (plan->check < 0 && !branches && it->action == DO_COPY && check_fits(it))
+            plan->check = (int)plan->count;
+        uint64_t next = pc + it->x.length;
+        plan->count++;
+        switch ((enum action)it->action) {
+        case DO_COPY:
+            pc = next;
+            break;
+        case DO_JCC:
+            pc = next;
+            if (++branches < max_branches && it->target > it->pc)
+                break;
+            it->action = DO_JCC_LAST;
+            return;
+        case DO_JMP:
+        case DO_CALL:
+            pc = it->target;
+            if (follow(plan, r, it->target))
+                break;
+            leave(plan, it->target);
+            return;
+        case DO_JCC_LAST:
+        case DO_JMP_IND:
+        case DO_CALL_IND:
+        case DO_RET:
+        case DO_SYSCALL:
+        case DO_STEP:
+        case DO_LEAVE:
+            return;
+        }
+    }
+}

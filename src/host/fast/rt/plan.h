@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Guest code -> a plan: the instructions of one superblock, decoded, with what to do for each. */
+#ifndef COFI_HOST_FAST_RT_PLAN_H
+#define COFI_HOST_FAST_RT_PLAN_H
+
+#include "host/fast/rt/rt.h"
+#include "x86/fast.h"
+
+enum { PLAN_INSNS = 64, PLAN_BRANCHES = 16 };
+
+enum action {
+    DO_COPY,      /* as it is, but for R11 and RIP */
+    DO_JCC,       /* conditional, the plan goes on at the next instruction */
+    DO_JCC_LAST,  /* conditional, both ways leave */
+    DO_JMP,       /* direct, the plan goes on at the target */
+    DO_CALL,
+    DO_JMP_IND,
+    DO_CALL_IND,
+    DO_RET,
+    DO_SYSCALL,
+    DO_STEP,      /* run it in place, under the trap flag */
+    DO_LEAVE      /* no instruction: go on at pc in another block */
+};
+
+struct item {
+    uint64_t pc, target;
+    const uint8_t *bytes;
+    uint8_t action;
+    struct cofi__fast x;
+};
+
+struct plan {
+    struct item item[PLAN_INSNS + 1];
+    unsigned count;
+    int check;            /* index of the item before which flags are dead; -1: none before the first branch */
+    uint64_t low, high;
+    bool watched;
+};
+
+/* Plan the superblock at pc, which lies in region r. */
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * The runtime inside of the traced program: its state and its parts. Freestanding: no libc, no TLS, no vector
+ * registers; linked at COFI__FAST_RUNTIME_BASE. */
+#ifndef COFI_HOST_FAST_RT_H
+#define COFI_HOST_FAST_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/fast/shared.h"
+
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+struct block;
+struct exit;
+struct sighand;
+
+/* Kernel's sigaction for rt_sigaction. */
+struct ksigaction {
+    uint64_t handler, flags, restorer, mask;
+};
+
+/* Kernel's stack_t. */
+struct kstack {
+    uint64_t sp;
+    int32_t flags, pad;
+    uint64_t size;
+};
+
+struct ksiginfo {
+    int32_t signo, error, code, pad;
+    uint64_t addr; /* faults */
+    uint8_t rest[128 - 24];
+};
+
+/* A thread: GS points here. The first page is the slot's head; entry.S knows the marked offsets. */
+struct thread {
+    struct cofi__fast_slot head;
+    uint8_t head_pad[0x1000 - sizeof(struct cofi__fast_slot)];
+    uint64_t thr;         /* 0x1000: outcomes above this leave the cache's fast path; 0: safepoint wanted */
+    uint64_t thr_shift;   /* 0x1008: the same as a shift count: 31 or 0 */
+    uint64_t safepoint;   /* 0x1010 */
+    uint64_t s_rcx;       /* 0x1018: guest RCX inside of sequences that use it */
+    uint64_t s_reg;       /* 0x1020: guest value of the register that stands in for R11 */
+    uint64_t s_rip;       /* 0x1028: … for RIP */
+    uint64_t s_target;    /* 0x1030 */
+    uint64_t exit_id;     /* 0x1038: struct exit | kind */
+    uint64_t exit_entry;  /* 0x1040: rt_entry */
+    uint64_t miss_entry;  /* 0x1048: rt_miss */
+    uint64_t target;      /* 0x1050: where rt_resume jumps */
+    uint64_t stack_top;   /* 0x1058 */
+    uint64_t acc;         /* 0x1060: outcomes not yet in the log, below a marker bit (R11 in the cache) */
+    uint64_t flags;       /* 0x1068 */
+    uint64_t pc;          /* 0x1070: guest address to go on at */
+    uint64_t self;        /* 0x1078 */
+    uint64_t regs[16];    /* 0x1080 */
+    uint64_t miss_id;     /* 0x1100: 0 after rt_entry, 1 after rt_miss */
+    /* C only from here. */
+    uint64_t chunk_end;   /* address behind the current chunk */
+    uint64_t psb_due;     /* bytes of log after which a PSB follows */
+    bool paused;          /* between PGD and PGE */
+    bool stepping;        /* one instruction runs natively under the trap flag */
+    bool has_signal;      /* info holds a signal to deliver */
+    bool sync_signal;
+    bool has_second;      /* an asynchronous signal waits behind a fault */
+    struct ksiginfo second;
+    uint8_t step_class;   /* enum cofi_class of the instruction run in place */
+    uint64_t step_next;
+    uint64_t fault_pc;
+    uint64_t xfeatures;   /* of the kernel's frames */
+    uint32_t xstate_size;
+    struct ksiginfo info;
+    uint64_t err, trapno, cr2;
+    uint64_t mask;        /* guest's signal mask */
+    struct kstack altstack; /* guest's */
+    struct sighand *sighand;
+    uint64_t gs_base;     /* guest's */
+    int32_t pid, tid, parent_tid;
+    uint64_t sysno;
+};
+
+_Static_assert(offsetof(struct thread, thr) == 0x1000, "entry.S");
+_Static_assert(offsetof(struct thread, target) == 0x1050, "entry.S");
+_Static_assert(offsetof(struct thread, regs) == 0x1080, "entry.S");
+_Static_assert(offsetof(struct thread, miss_id) == 0x1100, "entry.S");
+_Static_assert(sizeof(struct thread) < COFI__FAST_SLOT_NOTES, "context fits its place");
+
+/* Signal actions of a process (or of a vfork child). */
+struct sighand {
+    struct ksigaction actions[65];
+    uint32_t users;
+};
+
+/* An exit of a block to a known address. */
+struct exit {
+    uint64_t pc;          /* where the guest goes on */
+    uint8_t *jump;        /* the E9 to patch; null: not linkable */
+    uint8_t *stub;        /* what it jumps to when not linked */
+    struct block *to;     /* linked to */
+    struct exit *next_in; /* list of to's incoming exits */
+    uint32_t kind;        /* enum exit_kind */
+    uint32_t owner_pad;
+};
+
+enum exit_kind { EXIT_DIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_SAFEPOINT };
+
+/* One guest instruction in a block's code. */
+struct point {
+    uint32_t pc;          /* low half; the high half is the block's */
+    uint16_t offset;      /* of its first byte of code, from the block's code */
+    uint8_t fix;          /* enum fix: what to restore */
+    uint8_t bits;         /* not-taken branches since the block's entry that acc does not have yet */
+};
+
+enum fix {
+    FIX_NONE,
+    FIX_R11 = 1,      /* s_reg holds the stand-in (low three bits in regs below) */
+    FIX_RIP = 2,      /* s_rip holds that of the stand-in for RIP */
+    FIX_RCX = 4,      /* s_rcx holds RCX */
+    FIX_STORED = 8,   /* acc is in the log at p */
+    FIX_REG_SHIFT = 4 /* bits 4..5: index in stand_ins of R11's; 6..7: of RIP's */
+};
+
+struct block {
+    uint64_t pc;
+    uint8_t *code_start;  /* first byte of code: the indirect entry or code */
+    uint8_t *code;        /* entry for linked jumps */
+    uint8_t *indirect;    /* entry for indirect ones, null: none yet */
+    uint32_t code_bytes;
+    uint16_t points, exits;
+    struct point *point;
+    struct exit *exit;
+    struct exit *incoming;
+    struct block *next;   /* hash chain */
+    uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
+    bool dead, watched;
+};
+
+/* A range of the guest's memory with execute permission. */
+struct region {
+    uint64_t start, end;
+    bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
+};
+
+/* Process-wide state; private memory, so a fork has its copy. */
+struct runtime {
+    struct cofi__fast_control *control;
+    uint32_t lock;
+    struct region regions[512];
+    unsigned region_count;
+    bool maps_stale;
+    uint64_t protected_pages;
+};
+extern struct runtime rt;
+
+/* entry.S */
+void rt_entry(void);
+void rt_miss(void);
+void rt_resume(struct thread *t) __attribute__((noreturn));
+void rt_native(struct thread *t, void *frame) __attribute__((noreturn));
+int rt_guest_syscall(struct thread *t); /* 0 done, 1 a signal waits */
+long rt_clone(struct thread *t, struct thread *child);
+void rt_restart(void);   /* signal handlers redirect here: back to dispatch with a fresh stack */
+void rt_restorer(void);
+void rt_sigreturn(void *frame) __attribute__((noreturn));
+long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[];
+int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
+extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
+
+static inline long sys(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+    return rt_syscall6(nr, a, b, c, d, e, f);
+}
+
+static inline uint64_t rdtsc(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+    return (uint64_t)hi << 32 | lo;
+}
+
+/* util.c */
+void *memcpy(void *to, const void *from, size_t n);
+void *memset(void *to, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+void rt_die(const char *why, uint64_t value) __attribute__((noreturn));
+void rt_lock(void);
+void rt_unlock(void);
+void *rt_alloc(size_t n);   /* from the descriptors' arena, never freed but by rt_flush_all */
+
+/* log.c */
+void log_open(struct thread *t);
+void log_put(struct thread *t, unsigned what, uint64_t address);
+void log_tip(struct thread *t, uint64_t target);
+bool log_guard(struct thread *t, uint64_t fault, uint64_t *rcx);
+void log_close(struct thread *t);
+void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
+void bell(void);
+
+/* maps.c */
+const struct region *maps_find(struct thread *t, uint64_t pc);
+size_t maps_readable(uint64_t pc);
+void maps_changed(uint64_t start, uint64_t end, bool writable);
+void maps_protect(const struct region *r, uint64_t start, uint64_t end);
+bool maps_write_fault(uint64_t addr);
+void maps_release_all(void);
+
+/* cache.c */
+void cache_init(void);
+struct arena *cache_arena(uint64_t pc);
+bool cache_arena_at(uint64_t address);
+struct block *cache_find(uint64_t pc);
+struct block *cache_find_code(const uint8_t *code);
+void cache_link(struct exit *e, struct block *b);
+void cache_invalidate(uint64_t start, uint64_t end);
+void cache_ibl(struct block *b);
+
+/* translate.c */
+struct block *translate(const struct region *r, uint64_t pc, bool indirect);
+void translate_indirect_entry(struct block *b);
+extern const uint8_t stand_ins[4], rip_stand_ins[4];
+
+/* dispatch.c, step.c */
+void step_begin(struct thread *t);
+void step_done(struct thread *t, uint64_t from);
+void rt_dispatch(struct thread *t);
+void rt_start(struct thread *t);
+
+/* syscalls.c, threads.c */
+void do_syscall(struct thread *t);
+long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
+void rt_child(struct thread *t);
+
+/* signals.c */
+void signals_init(struct thread *t);
+void signals_deliver(struct thread *t);
+long do_sigaction(struct thread *t);
+long do_sigprocmask(struct thread *t);
+long do_sigaltstack(struct thread *t);
+void do_sigreturn(struct thread *t);
+void signals_set_mask(uint64_t guest_mask);
+uint64_t signals_block_all(void);
+void native_step(struct thread *t) __attribute__((noreturn));
+void signals_own_stack(struct thread *t);
+
+#define SYNC_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1) | 1ul << (4 - 1) | 1ul << (8 - 1) | 1ul << (5 - 1))
+
+#endif

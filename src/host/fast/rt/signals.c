@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+ * Signals as the guest asked for them: actions, masks, alternate stacks, frames, sigreturn. */
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/signals.h"
+
+#define SA_RESTORER_FLAG 0x04000000ul
+#define SS_AUTODISARM_FLAG (1u << 31)
+
+static struct sighand first_sighand;
+
+static bool is_sync(int signo)
+{
+    return SYNC_SIGNALS >> (signo - 1) & 1;
+}
+
+/* The kernel's action for what the guest wants. Handlers become ours; faults always come to us. */
+void rt_set_action(int signo, const struct ksigaction *guest)
+{
+    struct ksigaction a = *guest;
+    if (a.handler > 1 || is_sync(signo)) {
+        uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
+        a.flags = (a.flags & keep) | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
+        a.handler = (uint64_t)rt_handler;
+        a.restorer = (uint64_t)rt_restorer;
+        a.mask = ~0ul;
+    }
+    sys(SYS_rt_sigaction, (uint64_t)signo, (uint64_t)&a, 0, 8, 0, 0);
+}
+
+/* The kernel's own default action, for a signal that ends the program. */
+static void set_default(int signo)
+{
+    struct ksigaction a = {0};
+    sys(SYS_rt_sigaction, (uint64_t)signo, (uint64_t)&a, 0, 8, 0, 0);
+}
+
+void signals_set_mask(uint64_t guest_mask)
+{
+    uint64_t m = guest_mask & ~SYNC_SIGNALS;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
+}
+
+uint64_t signals_block_all(void)
+{
+    uint64_t m = ~SYNC_SIGNALS, old = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, (uint64_t)&old, 8, 0, 0);
+    return old;
+}
+
+void signals_own_stack(struct thread *t)
+{
+    struct kstack s = {(uint64_t)t + COFI__FAST_SLOT_ALT, 0, 0, COFI__FAST_STACK_BYTES};
+    sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
+}
+
+void signals_init(struct thread *t)
+{
+    t->sighand = &first_sighand;
+    first_sighand.users = 1;
+    t->altstack = (struct kstack){.flags = SS_DISABLE};
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, 0, (uint64_t)&t->mask, 8, 0, 0);
+    signals_own_stack(t);
+    for (int i = 1; i <= 64; i++)
+        if (i != SIGKILL && i != SIGSTOP)
+            sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
+    for (int i = 1; i <= 64; i++)
+        if (is_sync(i))
+            rt_set_action(i, &first_sighand.actions[i]);
+    signals_set_mask(t->mask);
+}
+
+long do_sigaction(struct thread *t)
+{
+    int signo = (int)t->regs[RDI];
+    struct ksigaction in, old;
+    if (t->regs[R10] != 8 || signo < 1 || signo > 64 || ((signo == SIGKILL || signo == SIGSTOP) && t->regs[RSI]))
+        return -22;
+    if (t->regs[RSI] && rt_probe(&in, (void *)t->regs[RSI], sizeof in))
+        return -14;
+    rt_lock();
+    old = t->sighand->actions[signo];
+    if (t->regs[RSI]) {
+        in.mask &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+        t->sighand->actions[signo] = in;
+        rt_set_action(signo, &in);
+    }
+    rt_unlock();
+    return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, sizeof old) ? -14 : 0;
+}
+
+long do_sigprocmask(struct thread *t)
+{
+    uint64_t set, old = t->mask, now = old;
+    if (t->regs[R10] != 8)
+        return -22;
+    if (t->regs[RSI]) {
+        if (rt_probe(&set, (void *)t->regs[RSI], 8))
+            return -14;
+        set &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+        switch ((int)t->regs[RDI]) {
+        case SIG_BLOCK: now = old | set; break;
+        case SIG_UNBLOCK: now = old & ~set; break;
+        case SIG_SETMASK: now = set; break;
+        default: return -22;
+        }
+    }
+    if (t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8))
+        return -14;
+    t->mask = now;
+    return 0;
+}
+
+static bool on_altstack(const struct thread *t, uint64_t sp)
+{
+    return !(t->altstack.flags & (int)SS_DISABLE) && sp > t->altstack.sp && sp - t->altstack.sp <= t->altstack.size;
+}
+
+long do_sigaltstack(struct thread *t)
+{
+    struct kstack in, old = t->altstack;
+    old.flags &= (int)(SS_DISABLE | SS_AUTODISARM_FLAG);
+    if (on_altstack(t, t->regs[RSP]))
+        old.flags |= SS_ONSTACK;
+    if (t->regs[RDI]) {
+        if (rt_probe(&in, (void *)t->regs[RDI], sizeof in))
+            return -14;
+        if (on_altstack(t, t->regs[RSP]))
+            return -1;
+        int mode = in.flags & (int)~SS_AUTODISARM_FLAG;
+        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+            return -22;
+        if (mode == SS_DISABLE)
+            in.sp = in.size = 0;
+        else if (in.size < 2048)
+            return -12;
+        in.flags &= (int)(SS_DISABLE | SS_AUTODISARM_FLAG);
+        t->altstack = in;
+    }
+    return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &old, sizeof old) ? -14 : 0;
+}
+
+void regs_from_context(struct thread *t, const struct ksigcontext *mc)
+{
+    uint64_t *r = t->regs;
+    r[RAX] = mc->rax, r[RCX] = mc->rcx, r[RDX] = mc->rdx, r[RBX] = mc->rbx;
+    r[RSP] = mc->rsp, r[RBP] = mc->rbp, r[RSI] = mc->rsi, r[RDI] = mc->rdi;
+    r[R8] = mc->r8, r[R9] = mc->r9, r[R10] = mc->r10, r[R12] = mc->r12;
+    r[R13] = mc->r13, r[R14] = mc->r14, r[R15] = mc->r15;
+    t->flags = mc->eflags & ~0x100ul;
+}
+
+void regs_to_context(const struct thread *t, struct ksigcontext *mc)
+{
+    const uint64_t *r = t->regs;
+    mc->rax = r[RAX], mc->rcx = r[RCX], mc->rdx = r[RDX], mc->rbx = r[RBX];
+    mc->rsp = r[RSP], mc->rbp = r[RBP], mc->rsi = r[RSI], mc->rdi = r[RDI];
+    mc->r8 = r[R8], mc->r9 = r[R9], mc->r10 = r[R10], mc->r11 = r[R11], mc->r12 = r[R12];
+    mc->r13 = r[R13], mc->r14 = r[R14], mc->r15 = r[R15];
+    mc->rip = t->pc;
+    mc->eflags = t->flags | 0x200;
+}
+
+/* Mask at the time of delivery: a call that waits with another mask has that one in force. */
+static uint64_t mask_now(const struct thread *t)
+{
+    uint64_t at = 0, m = t->mask, pair[2];
+    if (t->sysno == SYS_rt_sigsuspend)
+        at = t->regs[RDI];
+    else if (t->sysno == SYS_ppoll)
+        at = t->regs[R10];
+    else if (t->sysno == SYS_epoll_pwait || t->sysno == 441)
+        at = t->regs[R8];
+    else if (t->sysno == SYS_pselect6 && t->regs[R9] && !rt_probe(pair, (void *)t->regs[R9], 16))
+        at = pair[0];
+    if (at)
+        rt_probe(&m, (void *)at, 8);
+    return m;
+}
+
+/* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
+static void save_fpu(struct thread *t, uint64_t area)
+{
+    struct ksw_bytes sw = {0x46505853, t->xstate_size + 4, t->xfeatures, t->xstate_size, {0}};
+    uint32_t lo = (uint32_t)t->xfeatures, hi = (uint32_t)(t->xfeatures >> 32);
+    uint8_t *p = (uint8_t *)area;
+    memset(p, 0, t->xstate_size + 4);
+    __asm__ volatile("xsave64 (%0)" : : "r"(p), "a"(lo), "d"(hi) : "memory");
+    uint64_t bv;
+    memcpy(&bv, p + 512, 8);
+    bv |= 3;
+    memcpy(p + 512, &bv, 8);
+    memcpy(p + 464, &sw, sizeof sw);
+    memcpy(p + t->xstate_size, &(uint32_t){0x46505845}, 4);
+    static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
+    memcpy(init + 24, &(uint32_t){0x1f80}, 4);
+    lo &= ~0x200u; /* PKRU stays */
+    __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
+}
+
+/* Touch the guest's stack where the frame goes: false when it is not there. */
+static bool writable(uint64_t from, uint64_t to)
+{
+    for (uint64_t a = from; a < to; a = (a | 4095) + 1)
+        if (rt_probe((void *)a, (void *)a, 1))
+            return false;
+    return !rt_probe((void *)(to - 1), (void *)(to - 1), 1);
+}
+
+/* End the program as the kernel would for this signal: by the same fault, or by sending it again. */
+static void die_of(struct thread *t, int signo)
+{
+    set_default(signo);
+    t->has_signal = false;
+    if (t->sync_signal) {
+        t->pc = t->fault_pc;
+        native_step(t);
+    }
+    uint64_t none = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&none, 0, 8, 0, 0);
+    sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
+}
+
+static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
+{
+    uint64_t sp = t->regs[RSP] - 128;
+    if (a->flags & SA_ONSTACK && !(t->altstack.flags & (int)SS_DISABLE) && !on_altstack(t, t->regs[RSP]))
+        sp = t->altstack.sp + t->altstack.size;
+    return (sp - (t->xstate_size + 4)) & ~63ul;
+}
+
+static void build_frame(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu)
+{
+    memset(f, 0, sizeof *f);
+    f->pretcode = a->restorer;
+    f->info = t->info;
+    f->uc.flags = 1 | 2 | 4; /* extended state, SS saved, SS strict */
+    f->uc.stack = t->altstack;
+    f->uc.mask = t->mask;
+    regs_to_context(t, &f->uc.mc);
+    f->uc.mc.cs = 0x33;
+    f->uc.mc.ss = 0x2b;
+    f->uc.mc.err = t->err;
+    f->uc.mc.trapno = t->trapno;
+    f->uc.mc.cr2 = t->cr2;
+    f->uc.mc.oldmask = t->mask;
+    f->uc.mc.fpstate = fpu;
+    save_fpu(t, fpu);
+}
+
+static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
+{
+    t->regs[RSP] = (uint64_t)f;
+    t->regs[RDI] = (uint64_t)signo;
+    t->regs[RSI] = (uint64_t)&f->info;
+    t->regs[RDX] = (uint64_t)&f->uc;
+    t->regs[RAX] = 0;
+    t->flags &= ~(0x100ul | 0x400ul | 0x10000ul);
+    t->pc = a->handler;
+    uint64_t block = a->mask | (a->flags & SA_NODEFER ? 0 : 1ul << (signo - 1));
+    t->mask = mask_now(t) | block;
+    if (t->altstack.flags & (int)SS_AUTODISARM_FLAG)
+        t->altstack = (struct kstack){.flags = SS_DISABLE};
+}
+
+/* The signal's action; a one-shot handler is taken. False: the default action, or a fault that is blocked. */
+static bool take_action(struct thread *t, int signo, struct ksigaction *a)
+{
+    rt_lock();
+    *a = t->sighand->actions[signo];
+    bool blocked = t->sync_signal && t->mask >> (signo - 1) & 1;
+    bool handler = a->handler > 1 && !blocked;
+    if (handler && a->flags & SA_RESETHAND) {
+        t->sighand->actions[signo].handler = 0;
+        rt_set_action(signo, &t->sighand->actions[signo]);
+    }
+    rt_unlock();
+    return handler;
+}
+
+static void delivered(struct thread *t)
+{
+    t->has_signal = t->has_second;
+    t->sync_signal = false;
+    if (t->has_second)
+        t->info = t->second;
+    t->has_second = false;
+    t->sysno = ~0ul;
+    signals_set_mask(t->has_signal ? ~0ul : t->mask);
+}
+
+/* No room for the frame: SIGSEGV instead, on the alternate stack if there is one [as the kernel does]. */
+static void no_frame(struct thread *t, int signo)
+{
+    if (signo == SIGSEGV || t->sighand->actions[SIGSEGV].handler <= 1) {
+        t->sync_signal = false;
+        die_of(t, SIGSEGV);
+        return;
+    }
+    t->info = (struct ksiginfo){.signo = SIGSEGV, .code = 0x80};
+    t->sync_signal = true;
+    t->fault_pc = t->pc;
+}
+
+/* Deliver t->info as of the guest's state in t. */
+void signals_deliver(struct thread *t)
+{
+    int signo = t->info.signo;
+    struct ksigaction a;
+    bool sync = t->sync_signal;
+    if (!sync && t->mask >> (signo - 1) & 1 && mask_now(t) >> (signo - 1) & 1) {
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&t->info, 0, 0);
+        delivered(t);
+        return;
+    }
+    bool handler = take_action(t, signo, &a);
+    if (!handler && a.handler == 1 && !sync) {
+        delivered(t);
+        return;
+    }
+    if (!t->paused)
+        log_put(t, COFI__FAST_EVENT, sync ? t->fault_pc : t->pc);
+    t->paused = true;
+    if (!handler) {
+        die_of(t, signo);
+        delivered(t);
+        return;
+    }
+    uint64_t fpu = frame_place(t, &a);
+    struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
+    if (!writable((uint64_t)f, fpu + t->xstate_size + 4)) {
+        no_frame(t, signo);
+        return;
+    }
+    build_frame(t, &a, f, fpu);
+    enter_handler(t, &a, f, signo);
+    delivered(t);
+    t->paused = false;
+    log_put(t, COFI__FAST_PGE, t->pc);
+}
+
+/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart. */
+void do_sigreturn(struct thread *t)
+{
+    struct kframe f;
+    if (rt_probe(&f.uc, (void *)t->regs[RSP], sizeof f.uc)) {
+        set_default(SIGSEGV);
+        sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, SIGSEGV, 0, 0, 0);
+        sys(SYS_exit_group, 139, 0, 0, 0, 0, 0);
+    }
+    regs_from_context(t, &f.uc.mc);
+    t->regs[R11] = f.uc.mc.r11;
+    t->pc = f.uc.mc.rip;
+    t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+    if (!on_altstack(t, t->regs[RSP]))
+        t->altstack = (struct kstack){f.uc.stack.sp, f.uc.stack.flags & (int)(SS_DISABLE | SS_AUTODISARM_FLAG), 0,
+                                      f.uc.stack.size};
+    t->miss_id = 2;
+    t->paused = false;
+    log_put(t, COFI__FAST_PGE, t->pc);
+    struct kucontext *uc = &f.uc;
+    uc->mc.rip = (uint64_t)rt_restart;
+    uc->mc.rdi = (uint64_t)t;
+    uc->mc.rsp = t->stack_top;
+    uc->mc.eflags = 0x202;
+    uc->mc.cs = 0x33;
+    uc->mc.ss = 0x2b;
+    uc->mask = t->mask & ~SYNC_SIGNALS;
+    uc->stack = (struct kstack){(uint64_t)t + COFI__FAST_SLOT_ALT, 0, 0, COFI__FAST_STACK_BYTES};
+    rt_sigreturn(uc);
+}

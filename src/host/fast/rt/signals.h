@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * The kernel's signal frame for 64-bit programs. */
+#ifndef COFI_HOST_FAST_RT_SIGNALS_H
+#define COFI_HOST_FAST_RT_SIGNALS_H
+
+#include "host/fast/rt/rt.h"
+
+struct ksigcontext {
+    uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+    uint16_t cs, gs, fs, ss;
+    uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
+};
+
+struct kucontext {
+    uint64_t flags, link;
+    struct kstack stack;
+    struct ksigcontext mc;
+    uint64_t mask;
+};
+
+struct kframe {
+    uint64_t pretcode;
+    struct kucontext uc;
+    struct ksiginfo info;
+};
+
+/* What the kernel writes into the reserved tail of the FXSAVE area. */
+struct ksw_bytes {
+    uint32_t magic1, extended_size;
+    uint64_t xfeatures;
+    uint32_t xstate_size, padding[7];
+};
+
+_Static_assert(sizeof(struct ksigcontext) == 256 && sizeof(struct kucontext) == 304, "kernel layout");
+
+void regs_from_context(struct thread *t, const struct ksigcontext *mc);
+void regs_to_context(const struct thread *t, struct ksigcontext *mc);
+void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc);
+void rt_set_action(int signo, const struct ksigaction *guest);
+
+#endif

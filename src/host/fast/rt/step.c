@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * Instructions that run in place under the trap flag: what they mean to the trace. */
+#include "cofi/insn.h"
+#include "host/fast/rt/rt.h"
+#include "x86/fast.h"
+
+static bool is_interrupt(const struct cofi__fast *x)
+{
+    return x->space == COFI__FAST_LEGACY && x->map == 0 &&
+           (x->opcode == 0xcc || x->opcode == 0xcd || x->opcode == 0xf1 || x->opcode == 0xce);
+}
+
+/* Before the instruction at t->pc runs in place. A transfer to the kernel ends tracing: by INT with a FUP, by
+ * SYSENTER without one. */
+void step_begin(struct thread *t)
+{
+    struct cofi__fast x;
+    t->step_class = COFI_CLASS_OTHER;
+    if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0)
+        return;
+    t->step_class = (uint8_t)cofi__fast_class(&x);
+    t->step_next = t->pc + x.length;
+    if (t->step_class == COFI_CLASS_FAR_CALL) {
+        if (x.modrm_offset && x.opcode == 0xff)
+            return; /* far CALL stays with the program */
+        log_put(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
+        t->paused = true;
+    }
+}
+
+/* The instruction at `from` has run, t->pc is what comes next. */
+void step_done(struct thread *t, uint64_t from)
+{
+    (void)from;
+    if (t->paused) {
+        t->paused = false;
+        log_put(t, COFI__FAST_PGE, t->pc);
+        return;
+    }
+    switch ((enum cofi_class)t->step_class) {
+    case COFI_CLASS_JCC:
+        t->acc = t->acc << 1 | (t->pc != t->step_next);
+        if (t->acc >> 40)
+            log_put(t, COFI__FAST_TSC, t->pc);
+        break;
+    case COFI_CLASS_JMP_IND:
+    case COFI_CLASS_CALL_IND:
+    case COFI_CLASS_RET:
+    case COFI_CLASS_FAR_JMP:
+    case COFI_CLASS_FAR_CALL:
+    case COFI_CLASS_FAR_RET: log_tip(t, t->pc); break;
+    case COFI_CLASS_OTHER:
+    case COFI_CLASS_JMP:
+    case COFI_CLASS_CALL:
+    case COFI_CLASS_VMENTRY:
+    case COFI_CLASS_MOV_CR3:
+    case COFI_CLASS_PTWRITE:
+    case COFI_CLASS_VMPTRLD:
+    case COFI_CLASS_TSX:
+    case COFI_CLASS_KINDS: break;
+    }
+    t->step_class = COFI_CLASS_OTHER;
+}

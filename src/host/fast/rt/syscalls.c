@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * The guest's system calls: most go to the kernel as they are; those that touch what the runtime keeps do not. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { NR_rseq = 334, NR_clone3 = 435, PENDING = 1 << 20 };
+
+/* Through to the kernel; PENDING when a signal is to be delivered first. */
+static long pass(struct thread *t)
+{
+    if (rt_guest_syscall(t))
+        return PENDING;
+    long r = (long)t->regs[RAX];
+    if (r == -14 && rt.protected_pages) { /* EFAULT: perhaps by our own write protection */
+        rt_lock();
+        maps_release_all();
+        rt_unlock();
+        t->regs[RAX] = t->sysno;
+        if (rt_guest_syscall(t))
+            return PENDING;
+        r = (long)t->regs[RAX];
+    }
+    return r;
+}
+
+static void changed(uint64_t start, uint64_t bytes, bool writable)
+{
+    rt_lock();
+    maps_changed(start, start + ((bytes + 4095) & ~4095ul), writable);
+    rt_unlock();
+}
+
+/* Calls that change mappings: forget what was translated from them. */
+static long do_mapping(struct thread *t)
+{
+    uint64_t a = t->regs[RDI], n = t->regs[RSI], prot = t->regs[RDX];
+    long r = pass(t);
+    if (r < 0 && r > -4096)
+        return r;
+    switch (t->sysno) {
+    case SYS_mmap:
+        changed((uint64_t)r, n, prot & PROT_WRITE);
+        if (prot & PROT_EXEC)
+            rt.maps_stale = true;
+        break;
+    case SYS_mremap:
+        changed(a, n, true);
+        changed((uint64_t)r, t->regs[RDX], true);
+        rt.maps_stale = true;
+        break;
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        changed(a, n, prot & PROT_WRITE);
+        if (prot & PROT_EXEC)
+            rt.maps_stale = true;
+        break;
+    default:
+        changed(a, n, true);
+        break;
+    }
+    return r;
+}
+
+static long do_arch_prctl(struct thread *t)
+{
+    if (t->regs[RDI] == 0x1001) { /* ARCH_SET_GS */
+        if (t->regs[RSI] >> 47)
+            return -1;
+        t->gs_base = t->regs[RSI];
+        return 0;
+    }
+    if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */
+        return rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
+    if (t->regs[RDI] >= 0x5001 && t->regs[RDI] <= 0x5003) /* ARCH_SHSTK_*: no shadow stacks here */
+        return -95;
+    return pass(t);
+}
+
+/* The collector attaches, so that it can follow; then the program's own mask and the call. */
+static long do_exec(struct thread *t)
+{
+    signals_block_all();
+    if (rt.control->follow && !rt.control->stopped) {
+        __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+        note_put(t, COFI__FAST_NOTE_EXEC, NULL, NULL, 0);
+        bell();
+        while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !rt.control->stopped) {
+            uint64_t timeout[2] = {0, 100000000};
+            sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
+        }
+    }
+    uint64_t m = t->mask;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
+    long r = pass(t);
+    signals_set_mask(t->mask);
+    if (r == PENDING)
+        return r;
+    note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
+    bell();
+    return r;
+}
+
+static void __attribute__((noreturn)) do_exit(struct thread *t)
+{
+    signals_block_all();
+    note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
+    uint64_t nr = t->sysno, status = t->regs[RDI];
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);
+    /* The slot, this stack with it, may belong to another thread from here on. */
+    for (;;)
+        __asm__ volatile("syscall" : : "a"(nr), "D"(status) : "rcx", "r11", "memory");
+}
+
+static long do_clone_call(struct thread *t)
+{
+    if (t->sysno == NR_clone3) {
+        uint64_t args[8];
+        uint64_t size = t->regs[RSI] < sizeof args ? t->regs[RSI] : sizeof args;
+        if (size < 64)
+            return pass(t);
+        if (rt_probe(args, (void *)t->regs[RDI], size))
+            return -14;
+        return thread_clone(t, args[0], args[5] ? args[5] + args[6] : 0);
+    }
+    uint64_t flags = t->sysno == SYS_fork ? 0 : t->sysno == SYS_vfork ? CLONE_VM | CLONE_VFORK : t->regs[RDI];
+    return thread_clone(t, flags, t->sysno == SYS_clone ? t->regs[RSI] : 0);
+}
+
+static long call(struct thread *t)
+{
+    switch (t->sysno) {
+    case SYS_rt_sigaction: return do_sigaction(t);
+    case SYS_rt_sigprocmask: return do_sigprocmask(t);
+    case SYS_sigaltstack: return do_sigaltstack(t);
+    case SYS_mmap:
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+    case SYS_mremap:
+    case SYS_shmat:
+    case SYS_shmdt: return do_mapping(t);
+    case SYS_arch_prctl: return do_arch_prctl(t);
+    case NR_rseq: return -38;
+    case SYS_clone:
+    case SYS_fork:
+    case SYS_vfork:
+    case NR_clone3: return do_clone_call(t);
+    case SYS_execve:
+    case SYS_execveat: return do_exec(t);
+    case SYS_exit:
+    case SYS_exit_group: do_exit(t);
+    default: return pass(t);
+    }
+}
+
+/* The SYSCALL at t->pc. Leaves pc behind it, or at it when a signal comes first. */
+void do_syscall(struct thread *t)
+{
+    log_put(t, COFI__FAST_PGD, t->pc);
+    t->paused = true;
+    t->sysno = t->regs[RAX];
+    if (t->sysno == SYS_rt_sigreturn)
+        do_sigreturn(t);
+    long r = call(t);
+    if (r == PENDING)
+        return; /* rt_dispatch delivers, and tells where tracing goes on */
+    t->regs[RAX] = (uint64_t)r;
+    t->regs[RCX] = t->pc + 2;
+    t->regs[R11] = t->flags;
+    t->pc += 2;
+    if (t->sysno == SYS_rt_sigprocmask) {
+        t->sysno = ~0ul;
+        signals_set_mask(t->mask);
+    }
+    t->sysno = ~0ul;
+    if (t->has_signal)
+        return;
+    t->paused = false;
+    log_put(t, COFI__FAST_PGE, t->pc);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Threads and processes: a slot for each, set up before the kernel makes it. */
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+static struct thread *slot_take(void)
+{
+    struct cofi__fast_control *c = rt.control;
+    for (int round = 0; round < 100; round++) {
+        for (uint32_t i = 0; i < c->slots; i++) {
+            struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
+            uint32_t free = COFI__FAST_SLOT_FREE;
+            if (s->state == free && __atomic_compare_exchange_n(&s->state, &free, COFI__FAST_SLOT_TAKEN, false,
+                                                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+                return (struct thread *)s;
+        }
+        bell(); /* ended threads' slots come back */
+        uint64_t pause[2] = {0, 10000000};
+        sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+    }
+    return NULL;
+}
+
+static struct sighand *sighand_copy(const struct sighand *from)
+{
+    rt_lock();
+    struct sighand *s = rt_alloc(sizeof *s);
+    *s = *from;
+    rt_unlock();
+    return s;
+}
+
+/* The child's context: the parent's, but for what the kernel gives a child. */
+static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
+{
+    struct thread *c = slot_take();
+    if (!c)
+        return NULL;
+    size_t from = offsetof(struct thread, thr);
+    memcpy((uint8_t *)c + from, (uint8_t *)t + from, sizeof *c - from);
+    c->head.full = c->head.drained = 0;
+    c->head.chunk = 0;
+    c->head.notes_head = c->head.notes_tail = 0;
+    c->head.pid = c->head.tid = 0;
+    c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
+    c->self = (uint64_t)c;
+    c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
+    c->regs[RAX] = 0;
+    c->regs[RCX] = t->pc + 2;
+    c->regs[R11] = t->flags;
+    c->pc = t->pc + 2;
+    if (stack)
+        c->regs[RSP] = stack;
+    if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
+        c->altstack = (struct kstack){.flags = SS_DISABLE};
+    c->has_signal = false;
+    c->sysno = ~0ul;
+    if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
+        c->sighand = sighand_copy(t->sighand);
+    log_open(c);
+    return c;
+}
+
+/* First C code of a child: all signals are blocked, GS is still the parent's. */
+void rt_child(struct thread *t)
+{
+    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+    int parent = t->pid;
+    t->pid = (int)sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    t->head.pid = t->pid;
+    t->head.tid = t->tid;
+    if (parent != t->pid && !t->head.vfork)
+        rt_unlock(); /* fork: our copy of the lock, which the parent held */
+    signals_own_stack(t);
+    t->miss_id = 2;
+    t->paused = false;
+    uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
+    note_put(t, COFI__FAST_NOTE_FORK, v, NULL, 0);
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
+    log_put(t, COFI__FAST_PGE, t->pc);
+    signals_set_mask(t->mask);
+    rt_dispatch(t);
+    rt_resume(t);
+}
+
+/* clone, fork, vfork or clone3 as the guest called it. Returns the kernel's answer to the parent. */
+long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
+{
+    bool own_memory = !(flags & CLONE_VM);
+    signals_block_all();
+    struct thread *c = prepare(t, flags, stack);
+    if (!c) {
+        signals_set_mask(t->mask);
+        return -11; /* EAGAIN: as if there were too many */
+    }
+    c->parent_tid = t->tid;
+    if (own_memory)
+        rt_lock();
+    long r = rt_clone(t, c);
+    if (own_memory)
+        rt_unlock();
+    if (r < 0)
+        __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+    signals_set_mask(t->mask);
+    return r;
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT
+ * A plan -> code: the guest's instructions, and between them what writes the log. Flags, stack and all registers
+ * but R11 are the guest's own; R11 holds the outcomes, and its guest value lies in the thread. */
+#include "cofi/insn.h"
+#include "host/fast/rt/cache.h"
+#include "host/fast/rt/emit.h"
+#include "host/fast/rt/plan.h"
+
+/* Registers that stand in for R11. Their low three bits never ask for a SIB byte or a displacement, and the
+ * extension bit is R11's, so only three bits of an encoding change. */
+const uint8_t stand_ins[4] = {R8, R9, R10, R14};
+/* … and for RIP. */
+const uint8_t rip_stand_ins[4] = {RSI, RDI, RBP, RBP};
+
+struct build {
+    struct out hot, cold;
+    struct arena *arena;
+    struct block *b;
+    struct point *points;
+    unsigned pending;  /* not-taken branches since entry that acc does not have */
+    unsigned depth;
+};
+
+static void mark(struct build *g, uint64_t pc, unsigned fix)
+{
+    g->points[g->b->points++] =
+        (struct point){(uint32_t)pc, (uint16_t)(g->hot.p - g->b->code_start), (uint8_t)fix, (uint8_t)g->pending};
+}
+
+/* Leave to the runtime with the exit's descriptor. */
+static void emit_leave(struct out *o, const struct exit *e)
+{
+    store_imm(o, AT(exit_id), (uint32_t)(uintptr_t)e);
+    jump_gs(o, AT(exit_entry));
+}
+
+static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
+{
+    struct exit *e = &g->b->exit[g->b->exits++];
+    *e = (struct exit){.pc = pc, .kind = kind};
+    return e;
+}
+
+/* A jump that can be linked; its 4 bytes must not cross a cache line, since they change while others run. */
+static void emit_exit(struct build *g, struct out *o, uint64_t pc)
+{
+    struct exit *e = new_exit(g, EXIT_DIRECT, pc);
+    while ((((uintptr_t)o->p + 1) & 63) > 60)
+        b1(o, 0x90);
+    e->jump = o->p;
+    bool in_cold = o == &g->cold;
+    e->stub = in_cold ? o->p + 5 : g->cold.p;
+    jump(o, e->stub);
+    emit_leave(in_cold ? o : &g->cold, e);
+}
+
+/* The outcomes go to the log; RCX is saved already. Then to the runtime if it asked, else back. */
+static void emit_flush(struct build *g, uint64_t pc, const uint8_t *back)
+{
+    struct out *o = &g->cold;
+    struct exit *e = new_exit(g, EXIT_SAFEPOINT, pc);
+    load(o, RCX, AT(head.p));
+    BYTES(o, ACC_TO_LOG);
+    BYTES(o, "\x48\xc7\x41\x08"); /* movq [rcx+8], imm32 */
+    b4(o, (uint32_t)COFI__FAST_WHAT(COFI__FAST_BITS));
+    BYTES(o, NEXT_RECORD);
+    store(o, RCX, AT(head.p));
+    BYTES(o, ACC_EMPTY);
+    load(o, RCX, AT(safepoint));
+    BYTES(o, "\xe3\x1e"); /* jrcxz over the next three */
+    load(o, RCX, AT(s_rcx));
+    emit_leave(o, e);
+    load(o, RCX, AT(s_rcx));
+    jump(o, back);
+}
+
+/* Room for outcomes, and the safepoint: at a place where flags are dead. */
+static void emit_check(struct build *g, uint64_t pc)
+{
+    struct out *o = &g->hot;
+    BYTES(o, "\x65\x4c\x3b\x1c\x25"); /* cmp r11, gs:[thr] */
+    b4(o, AT(thr));
+    BYTES(o, "\x0f\x87"); /* ja */
+    rel32(o, g->cold.p);
+    store(&g->cold, RCX, AT(s_rcx));
+    emit_flush(g, pc, o->p);
+}
+
+/* The same where flags are live. */
+static void emit_check_keeping_flags(struct build *g, uint64_t pc)
+{
+    struct out *o = &g->hot;
+    store(o, RCX, AT(s_rcx));
+    load(o, RCX, AT(thr_shift));
+    BYTES(o, "\xc4\xc2\xf3\xf7\xcb"); /* shrx rcx, r11, rcx */
+    BYTES(o, "\xe3\x05");             /* jrcxz over the jump */
+    jump(o, g->cold.p);
+    uint8_t *after = o->p;
+    load(o, RCX, AT(s_rcx));
+    (void)after;
+    emit_flush(g, pc, o->p);
+}
+
+static unsigned pick(const uint8_t *from, uint32_t used)
+{
+    for (unsigned i = 0; i < 4; i++)
+        if (!(used >> from[i] & 1))
+            return i;
+    return 0; /* cannot be: an instruction names three other registers at most */
+}
+
+/* In a copied instruction, put register `to` (r8..r15) for R11 wherever a field names it. */
+static void rename_r11(uint8_t *p, const struct cofi__fast *x, unsigned to)
+{
+    unsigned low = to & 7;
+    if (x->attr & COFI__FAST_OPC && x->rex & 1 && (x->opcode & 7) == 3)
+        p[x->opcode_offset] = (uint8_t)((p[x->opcode_offset] & 0xf8) | low);
+    if (x->attr & COFI__FAST_VVVV && (x->vvvv & 15) == R11) {
+        /* vvvv ends the second-last byte of VEX2, the last of VEX3, the third of EVEX; inverted. */
+        unsigned at = x->rex_offset - 1u + (p[x->rex_offset - 1] == 0xc5 ? 1 : 2);
+        p[at] = (uint8_t)((p[at] & ~0x78) | (~to & 15) << 3);
+    }
+    if (!x->modrm_offset)
+        return;
+    uint8_t *modrm = &p[x->modrm_offset];
+    if (x->attr & COFI__FAST_REG && x->rex & 4 && (x->modrm >> 3 & 7) == 3)
+        *modrm = (uint8_t)((*modrm & 0xc7) | low << 3);
+    if (x->sib_offset) {
+        uint8_t *sib = &p[x->sib_offset];
+        if (x->rex & 1 && (x->sib & 7) == 3)
+            *sib = (uint8_t)((*sib & 0xf8) | low);
+        if (!(x->attr & COFI__FAST_VSIB) && x->rex & 2 && (x->sib >> 3 & 7) == 3)
+            *sib = (uint8_t)((*sib & 0xc7) | low << 3);
+    } else if (x->rex & 1 && (x->modrm & 7) == 3 && (x->modrm < 0xc0 || x->attr & COFI__FAST_RM)) {
+        *modrm = (uint8_t)((*modrm & 0xf8) | low);
+    }
+}
+
+static bool fits32(int64_t v)
+{
+    return v == (int32_t)v;
+}
+
+/* Make a RIP-relative operand [reg + disp32 0] instead: mod 10 keeps the layout, B must be clear. */
+static void rename_rip(uint8_t *p, const struct cofi__fast *x, unsigned reg)
+{
+    p[x->modrm_offset] = (uint8_t)((p[x->modrm_offset] & 0x38) | 0x80 | reg);
+    memset(p + x->disp_offset, 0, 4);
+    if (!x->rex_offset)
+        return;
+    uint8_t *rex = &p[x->rex_offset - 1];
+    if (x->space == COFI__FAST_LEGACY)
+        *rex &= 0xfe;
+    else if (*rex != 0xc5)
+        rex[1] |= 0x20;
+}
+
+static uint64_t rip_target(const struct item *it)
+{
+    uint64_t t = it->pc + it->x.length + (uint64_t)it->x.disp;
+    return it->x.prefixes & COFI__FAST_P67 ? (uint32_t)t : t;
+}
+
+/* An instruction as it is, but for R11 and RIP. */
+static void emit_copy(struct build *g, const struct item *it)
+{
+    struct out *o = &g->hot;
+    const struct cofi__fast *x = &it->x;
+    uint32_t used = cofi__fast_registers(x);
+    bool r11 = used >> R11 & 1, rip = x->rip_relative;
+    uint64_t target = rip ? rip_target(it) : 0;
+    if (rip && !r11 && fits32((int64_t)(target - (uint64_t)o->p) + 64) &&
+        fits32((int64_t)(target - (uint64_t)o->p) - 64) && !(x->prefixes & COFI__FAST_P67)) {
+        mark(g, it->pc, 0);
+        bytes(o, (const char *)it->bytes, x->length);
+        uint32_t disp = (uint32_t)(target - (uint64_t)o->p);
+        memcpy(o->p - x->length + x->disp_offset, &disp, 4);
+        return;
+    }
+    unsigned s = r11 ? pick(stand_ins, used) : 0, sr = rip ? pick(rip_stand_ins, used) : 0;
+    mark(g, it->pc, (r11 ? FIX_R11 | s << 4 : 0) | (rip ? FIX_RIP | sr << 6 : 0));
+    if (r11) {
+        store(o, stand_ins[s], AT(s_reg));
+        load(o, stand_ins[s], AT_REG(R11));
+    }
+    if (rip) {
+        store(o, rip_stand_ins[sr], AT(s_rip));
+        move_imm(o, rip_stand_ins[sr], target);
+    }
+    uint8_t *p = o->p;
+    bytes(o, (const char *)it->bytes, x->length);
+    if (r11)
+        rename_r11(p, x, stand_ins[s]);
+    if (rip)
+        rename_rip(p, x, rip_stand_ins[sr]);
+    if (rip)
+        load(o, rip_stand_ins[sr], AT(s_rip));
+    if (r11) {
+        store(o, stand_ins[s], AT_REG(R11));
+        load(o, stand_ins[s], AT(s_reg));
+    }
+}
+
+static void emit_taken(struct build *g, const struct item *it)
+{
+    shift_acc(&g->cold, g->pending + 1, 1);
+    emit_exit(g, &g->cold, it->target);
+}
+
+/* The condition's jump to `cold`, near or by a hop for those that have 8 bits only. */
+static void emit_condition(struct out *o, const struct item *it, bool invert, const uint8_t *cold)
+{
+    const struct cofi__fast *x = &it->x;
+    if (x->map == 0 && (x->opcode & 0xfc) == 0xe0) { /* LOOPcc, LOOP, JRCXZ */
+        if (x->prefixes & COFI__FAST_P67)
+            b1(o, 0x67);
+        b1(o, x->opcode);
+        BYTES(o, "\x02\xeb\x05");
+        jump(o, cold);
+        return;
+    }
+    b1(o, 0x0f);
+    b1(o, (uint8_t)(0x80 | ((x->opcode & 15) ^ invert)));
+    rel32(o, cold);
+}
+
+static void emit_jcc(struct build *g, const struct item *it)
+{
+    mark(g, it->pc, 0);
+    emit_condition(&g->hot, it, false, g->cold.p);
+    emit_taken(g, it);
+    g->pending++;
+}
+
+/* Both ways leave. A backward branch is a loop's: its taken way stays in line. */
+static void emit_jcc_last(struct build *g, const struct item *it)
+{
+    bool hop = it->x.map == 0 && (it->x.opcode & 0xfc) == 0xe0;
+    bool backward = it->target <= it->pc && !hop;
+    uint64_t next = it->pc + it->x.length;
+    mark(g, it->pc, 0);
+    emit_condition(&g->hot, it, backward, g->cold.p);
+    shift_acc(&g->cold, g->pending + 1, !backward);
+    emit_exit(g, &g->cold, backward ? next : it->target);
+    shift_acc(&g->hot, g->pending + 1, backward);
+    emit_exit(g, &g->hot, backward ? it->target : next);
+}
+
+/* push imm64 without a register. */
+static void emit_push(struct build *g, uint64_t v)
+{
+    if (fits32((int64_t)v)) {
+        b1(&g->hot, 0x68);
+        b4(&g->hot, (uint32_t)v);
+        return;
+    }
+    g->cold.p = (uint8_t *)(((uintptr_t)g->cold.p + 7) & ~(uintptr_t)7);
+    BYTES(&g->hot, "\xff\x35");
+    rel32(&g->hot, g->cold.p);
+    b8(&g->cold, v);
+}
+
+/* The head of an indirect transfer: outcomes stored, R11 free, RCX = where the record goes. */
+static void emit_record(struct build *g)
+{
+    struct out *o = &g->hot;
+    store(o, RCX, AT(s_rcx));
+    load(o, RCX, AT(head.p));
+    shift_acc(o, g->pending, 0);
+    BYTES(o, ACC_TO_LOG);
+}
+
+/* The tail: R11 = target. */
+static void emit_dispatch(struct build *g)
+{
+    struct out *o = &g->hot;
+    BYTES(o, TARGET_TO_LOG);
+    BYTES(o, NEXT_RECORD);
+    store(o, RCX, AT(head.p));
+    BYTES(o, "\x41\x0f\xb7\xcb"); /* movzx ecx, r11w */
+    BYTES(o, "\xff\x24\xcd");     /* jmp *ibl(,rcx,8) */
+    b4(o, (uint32_t)CACHE_IBL);
+}
+
+/* mov reg, [the branch's memory operand]. */
+static void emit_target_load(struct out *o, const struct item *it, unsigned reg, unsigned r11_as)
+{
+    const struct cofi__fast *x = &it->x;
+    struct cofi__fast y = *x;
+    if (x->prefixes & COFI__FAST_FS)
+        b1(o, 0x64);
+    if (x->prefixes & COFI__FAST_P67)
+        b1(o, 0x67);
+    uint8_t *p = o->p;
+    b1(o, (uint8_t)(0x48 | (reg >> 3) << 2 | (x->rex & 3)));
+    b1(o, 0x8b);
+    b1(o, (uint8_t)((x->modrm & 0xc7) | (reg & 7) << 3));
+    unsigned tail = x->length - x->modrm_offset - 1u;
+    bytes(o, (const char *)it->bytes + x->modrm_offset + 1, tail);
+    y.rex_offset = 1;
+    y.opcode_offset = 1;
+    y.modrm_offset = 2;
+    y.sib_offset = x->sib_offset ? 3 : 0;
+    y.attr = 0;
+    rename_r11(p, &y, r11_as);
+}
+
+static bool reach_target(const struct build *g, const struct item *it)
+{
+    int64_t d = (int64_t)(rip_target(it) - (uint64_t)g->hot.p);
+    return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
+}
+
+/* Load the target into s_target before RCX and R11 are taken, where the operand needs them. */
+static void emit_early_target(struct build *g, const struct item *it, uint32_t used)
+{
+    struct out *o = &g->hot;
+    if (used >> R11 & 1) {
+        unsigned s = pick(stand_ins, used);
+        mark(g, it->pc, FIX_R11 | s << 4);
+        store(o, stand_ins[s], AT(s_reg));
+        load(o, stand_ins[s], AT_REG(R11));
+        emit_target_load(o, it, stand_ins[s], stand_ins[s]);
+        store(o, stand_ins[s], AT(s_target));
+        load(o, stand_ins[s], AT(s_reg));
+    } else {
+        mark(g, it->pc, FIX_RCX);
+        store(o, RCX, AT(s_rcx));
+        emit_target_load(o, it, RCX, R11);
+        store(o, RCX, AT(s_target));
+        load(o, RCX, AT(s_rcx));
+    }
+}
+
+/* R11 = the target, after the outcomes are stored. */
+static void emit_target(struct build *g, const struct item *it, bool early)
+{
+    struct out *o = &g->hot;
+    unsigned reg = (it->x.modrm & 7) | (it->x.rex & 1) << 3;
+    if (early) {
+        load(o, R11, AT(s_target));
+    } else if (it->x.modrm >= 0xc0) {
+        if (reg == R11)
+            load(o, R11, AT_REG(R11));
+        else if (reg == RCX)
+            load(o, R11, AT(s_rcx));
+        else
+            move(o, R11, reg);
+    } else if (it->x.rip_relative && reach_target(g, it)) {
+        uint8_t *p = o->p;
+        emit_target_load(o, it, R11, R11);
+        uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
+        memcpy(o->p - 4, &disp, 4);
+        (void)p;
+    } else if (it->x.rip_relative) {
+        move_imm(o, R11, rip_target(it));
+        if (it->x.prefixes & COFI__FAST_FS)
+            b1(o, 0x64);
+        BYTES(o, "\x4d\x8b\x1b"); /* mov r11, [r11] */
+    } else {
+        emit_target_load(o, it, R11, R11);
+    }
+}
+
+static void emit_indirect(struct build *g, const struct item *it)
+{
+    uint32_t used = it->x.modrm < 0xc0 ? cofi__fast_registers(&it->x) : 0;
+    bool early = used & (1u << RCX | 1u << R11);
+    if (early)
+        emit_early_target(g, it, used);
+    mark(g, it->pc, 0);
+    emit_record(g);
+    /* From here a fault finds the outcomes in the log, pending ones included. */
+    g->pending = 0;
+    mark(g, it->pc, FIX_RCX | FIX_STORED);
+    emit_target(g, it, early);
+    if (it->action == DO_CALL_IND)
+        emit_push(g, it->pc + it->x.length);
+    emit_dispatch(g);
+}
+
+static void emit_ret(struct build *g, const struct item *it)
+{
+    struct out *o = &g->hot;
+    mark(g, it->pc, 0);
+    emit_record(g);
+    g->pending = 0;
+    mark(g, it->pc, FIX_RCX | FIX_STORED);
+    BYTES(o, "\x41\x5b"); /* pop r11 */
+    if (it->x.imm_bytes) {
+        BYTES(o, "\x48\x8d\xa4\x24"); /* lea rsp, [rsp+disp32] */
+        b4(o, (uint32_t)it->x.imm & 0xffff);
+    }
+    emit_dispatch(g);
+}
+
+/* To the runtime for an instruction that it does itself. */
+static void emit_special(struct build *g, const struct item *it, unsigned kind)
+{
+    mark(g, it->pc, 0);
+    shift_acc(&g->hot, g->pending, 0);
+    g->pending = 0;
+    emit_leave(&g->hot, new_exit(g, kind, it->pc));
+}
+
+static void emit_item(struct build *g, const struct item *it)
+{
+    switch ((enum action)it->action) {
+    case DO_COPY: emit_copy(g, it); break;
+    case DO_JCC: emit_jcc(g, it); break;
+    case DO_JCC_LAST: emit_jcc_last(g, it); break;
+    case DO_JMP: break;
+    case DO_CALL:
+        mark(g, it->pc, 0);
+        emit_push(g, it->pc + it->x.length);
+        break;
+    case DO_JMP_IND:
+    case DO_CALL_IND: emit_indirect(g, it); break;
+    case DO_RET: emit_ret(g, it); break;
+    case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
+    case DO_STEP: emit_special(g, it, EXIT_STEP); break;
+    case DO_LEAVE:
+        shift_acc(&g->hot, g->pending, 0);
+        emit_exit(g, &g->hot, it->pc);
+        break;
+    }
+}
+
+/* Arrival from an indirect transfer: R11 = target, in the log already. */
+static void emit_arrival(struct out *o, uint64_t pc)
+{
+    move_imm(o, RCX, -pc);
+    BYTES(o, "\x4a\x8d\x0c\x19"); /* lea rcx, [rcx+r11] */
+    BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
+    jump_gs(o, AT(miss_entry));
+    load(o, RCX, AT(s_rcx));
+    BYTES(o, ACC_EMPTY);
+}
+
+void translate_indirect_entry(struct block *b)
+{
+    struct arena *a = cache_arena(b->pc);
+    struct out o = {a->cold};
+    b->indirect = o.p;
+    emit_arrival(&o, b->pc);
+    jump(&o, b->code);
+    a->cold = o.p;
+}
+
+static void check_space(const struct arena *a)
+{
+    if (a->hot + 0x10000 > a->base + ARENA_HOT || a->cold + 0x10000 > a->base + ARENA_BYTES)
+        rt_die("the cache of translated code is full near", (uint64_t)a->base);
+}
+
+/* Translate the block at pc, which lies in r. The lock is held. */
+struct block *translate(const struct region *r, uint64_t pc, bool indirect)
+{
+    static struct plan plan;
+    static struct point points[2 * PLAN_INSNS + 8];
+    plan_make(&plan, r, pc);
+    struct arena *a = cache_arena(pc);
+    check_space(a);
+    struct block *b = rt_alloc(sizeof *b);
+    *b = (struct block){.pc = pc, .low = plan.low, .high = plan.high, .code_start = a->hot};
+    b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points};
+    if (indirect) {
+        b->indirect = g.hot.p;
+        emit_arrival(&g.hot, pc);
+    }
+    b->code = g.hot.p;
+    if (plan.check < 0)
+        emit_check_keeping_flags(&g, pc);
+    for (unsigned i = 0; i < plan.count; i++) {
+        if ((int)i == plan.check) {
+            mark(&g, plan.item[i].pc, 0);
+            emit_check(&g, plan.item[i].pc);
+        }
+        emit_item(&g, &plan.item[i]);
+    }
+    b->code_bytes = (uint32_t)(g.hot.p - b->code);
+    a->hot = g.hot.p;
+    a->cold = g.cold.p;
+    rt_trim(&b->exit[b->exits]);
+    b->point = rt_alloc(sizeof(struct point) * b->points);
+    memcpy(b->point, points, sizeof(struct point) * b->points);
+    cache_add(a, b);
+    return b;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * What the collector and the runtime inside of the traced program share: one memory of slots, a slot a thread. */
+#ifndef COFI_HOST_FAST_SHARED_H
+#define COFI_HOST_FAST_SHARED_H
+
+#include <stdint.h>
+
+/* Where things lie in the traced program. Both places are free in ordinary programs and under the sanitizers. */
+#define COFI__FAST_RUNTIME_BASE 0x70000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
+#define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
+#define COFI__FAST_SHARED_BASE 0x210000000000ul
+
+/* The log: records of 16 bytes {outcomes, what}. outcomes: conditional branches since the last record below a
+ * marker bit, oldest highest; 1: none. what: the target of an indirect transfer, or one of these, followed (but
+ * for BITS) by a second record {tsc, address}. */
+#define COFI__FAST_WHAT(n) (0xffffffff80000000ul + (n))
+enum {
+    COFI__FAST_BITS,    /* outcomes only */
+    COFI__FAST_TSC,     /* time */
+    COFI__FAST_PSB,     /* synchronise: the next instruction is at address */
+    COFI__FAST_PGD,     /* tracing ends at a far transfer, no address */
+    COFI__FAST_PGE,     /* tracing starts at address */
+    COFI__FAST_EVENT,   /* an event before the instruction at address: FUP, TIP.PGD */
+    COFI__FAST_OVF,     /* records were lost; tracing goes on at address */
+    COFI__FAST_WHATS
+};
+
+struct cofi__fast_record {
+    uint64_t outcomes, what;
+};
+
+/* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
+enum cofi__fast_note {
+    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection; name */
+    COFI__FAST_NOTE_CODE,   /* a: address; bytes */
+    COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
+    COFI__FAST_NOTE_COMM,   /* name */
+    COFI__FAST_NOTE_EXIT,
+    COFI__FAST_NOTE_EXEC,   /* thread asks the collector to follow its exec */
+    COFI__FAST_NOTE_EXEC_FAILED,
+    COFI__FAST_NOTE_LOST,   /* a: from this address on the program runs untraced; name: why */
+    COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */
+};
+
+struct cofi__fast_note_head {
+    uint32_t size, kind;
+    int32_t pid, tid;
+    uint64_t tsc;
+    uint64_t a, b, c, d;
+    uint32_t bytes, reserved; /* of what follows */
+};
+
+enum { COFI__FAST_CHUNKS_MAX = 64, COFI__FAST_NOTES_BYTES = 256 << 10 };
+
+enum cofi__fast_slot_state {
+    COFI__FAST_SLOT_FREE,
+    COFI__FAST_SLOT_TAKEN,   /* being set up */
+    COFI__FAST_SLOT_LIVE,
+    COFI__FAST_SLOT_ENDED    /* thread has ended; the collector frees it */
+};
+
+/* Head of a slot: what both sides touch. The thread's own context lies behind it. */
+struct cofi__fast_slot {
+    uint32_t state;               /* enum cofi__fast_slot_state */
+    int32_t pid, tid;
+    uint32_t chunk;               /* index that the thread fills */
+    uint64_t full;                /* chunks completed by the thread, ever */
+    uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
+    uint64_t used[COFI__FAST_CHUNKS_MAX]; /* bytes in a completed chunk */
+    uint64_t p;                   /* address of the next record */
+    uint64_t notes_head, notes_tail; /* bytes ever written and read */
+    uint32_t drained_word;        /* futex: changes when drained does */
+    uint32_t answer;              /* futex: the collector's answer to EXEC */
+    uint32_t vfork;               /* shares its parent's memory until exec */
+    uint32_t reserved;
+};
+
+/* First page of the shared memory. */
+struct cofi__fast_control {
+    uint64_t slot_bytes;          /* a power of two */
+    uint32_t slots;
+    uint32_t chunks;
+    uint64_t chunk_bytes;
+    uint32_t keep_all;            /* complete recording: wait for the collector, else overwrite the oldest */
+    uint32_t follow;              /* forks and execs */
+    uint32_t bell;                /* futex: a thread wants the collector */
+    uint32_t stopped;             /* the collector is gone */
+    uint32_t trace;               /* 0: translate, record nothing (measurements) */
+    uint32_t max_branches, max_insns; /* of a superblock; 0: default */
+    uint32_t next_slot;
+    int32_t collector;
+    uint64_t psb_bytes;           /* a PSB after so many bytes of log */
+};
+
+/* Layout of a slot: head and context, notes, stacks, then chunks each with a guard page behind it. */
+enum {
+    COFI__FAST_SLOT_NOTES = 64 << 10,
+    COFI__FAST_SLOT_STACK = COFI__FAST_SLOT_NOTES + COFI__FAST_NOTES_BYTES,
+    COFI__FAST_STACK_BYTES = 128 << 10,
+    COFI__FAST_SLOT_ALT = COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES,
+    COFI__FAST_SLOT_LOG = COFI__FAST_SLOT_ALT + COFI__FAST_STACK_BYTES,
+    COFI__FAST_GUARD = 4096
+};
+
+static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *control, uint32_t index)
+{
+    return COFI__FAST_SHARED_BASE + (index + 1) * control->slot_bytes;
+}
+
+static inline uint64_t cofi__fast_chunk_offset(const struct cofi__fast_control *control, uint32_t chunk)
+{
+    return COFI__FAST_SLOT_LOG + chunk * (control->chunk_bytes + COFI__FAST_GUARD);
+}
+
+#endif
