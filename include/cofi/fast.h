@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * The fast host: run a command as translated code that writes its own trace. */
+#ifndef COFI_FAST_H
+#define COFI_FAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cofi/error.h>
+#include <cofi/time.h>
+#include <cofi/trace.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cofi_fast_options {
+    size_t size;             /* sizeof(struct cofi_fast_options) */
+    char *const *argv;       /* the command, searched in PATH */
+    const char *path;        /* the recording to write; null: none (measurements) */
+    const char *command;     /* the command line as text, or null */
+    uint64_t snapshot_bytes; /* keep the newest so many bytes of log a thread, write them at the end; 0: keep all */
+    uint64_t psb_bytes;      /* a PSB after so many bytes of log; 0: 256 KiB */
+    bool no_follow;          /* record the command's process only; others run on unrecorded */
+    bool no_trace;           /* translate, record nothing (measurements) */
+    uint32_t max_branches, max_insns; /* limits of a superblock; 0: defaults */
+    /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. */
+    const volatile int *stop;
+    volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
+};
+
+struct cofi_fast_result {
+    bool started;            /* the command was executed */
+    int exec_errno;          /* why not: errno of execvp */
+    int wait_status;         /* of the command, as waitpid gives it */
+    uint64_t log_bytes;      /* written by translated code */
+    uint64_t bytes;          /* of trace */
+    uint64_t branches;       /* conditional outcomes and indirect targets in it */
+    uint32_t tasks, processes;
+    uint32_t foreign;        /* programs that ran unrecorded: 32-bit, or not ours to follow */
+    bool damaged;            /* a thread's log had to be cut short */
+};
+
+/* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */
+int cofi_fast_probe(struct cofi_error *error);
+
+/* The clock of a fast recording: TSC ticks and how they become nanoseconds. Takes 20 ms. */
+void cofi_fast_time_info(struct cofi_time_info *time);
+
+/* Run the command, record it and what it starts, until all of it has ended. The calling thread does the
+ * recording; it becomes the parent of the command and reaps it. Errors: COFI_ERR_NOT_FOUND (no such command,
+ * see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host),
+ * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */
+int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
+                     struct cofi_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

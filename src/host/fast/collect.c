@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * Slots -> recording: notes become sideband, chunks of log become packets. */
+#include "host/fast/collect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 512 << 10 };
+
+struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
+{
+    return (struct thread *)(c->shared + (index + 1) * c->control->slot_bytes);
+}
+
+static uint64_t power_of_two(uint64_t n)
+{
+    uint64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
+{
+    const struct cofi_fast_options *o = c->options;
+    *k = (struct cofi__fast_control){.slots = SLOTS, .chunks = CHUNKS, .chunk_bytes = CHUNK_BYTES,
+                                     .keep_all = !o->snapshot_bytes, .follow = !o->no_follow, .trace = !o->no_trace,
+                                     .max_branches = o->max_branches, .max_insns = o->max_insns,
+                                     .collector = getpid()};
+    if (o->snapshot_bytes) {
+        uint64_t bytes = o->snapshot_bytes < 64 << 10 ? 64 << 10 : o->snapshot_bytes;
+        k->chunks = 4;
+        while (bytes / k->chunks > 8 << 20 && k->chunks < COFI__FAST_CHUNKS_MAX)
+            k->chunks *= 2;
+        k->chunk_bytes = (bytes / k->chunks + 4095) & ~4095ull;
+    }
+    k->slot_bytes = power_of_two(cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD);
+    k->psb_bytes = o->psb_bytes ? o->psb_bytes : 256 << 10;
+}
+
+static int open_recording(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    const struct cofi_fast_options *o = c->options;
+    if (!o->path || o->no_trace)
+        return 0;
+    /* TSCEn, BranchEn, DisRETC, User [SDM IA32_RTIT_CTL]. */
+    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = 0x2c08 | 1, .time = c->time,
+                                       .command = o->command, .snapshot = o->snapshot_bytes != 0};
+    return cofi_writer_open(&c->writer, o->path, &info, error);
+}
+
+int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    struct cofi__fast_control k;
+    fill_control(c, &k);
+    c->shared_bytes = (k.slots + 1) * k.slot_bytes;
+    c->fd = memfd_create("cofi", MFD_CLOEXEC);
+    c->seats = calloc(k.slots, sizeof *c->seats);
+    if (c->fd < 0 || !c->seats || ftruncate(c->fd, (off_t)c->shared_bytes))
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+    c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
+    if (c->shared == MAP_FAILED)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+    c->control = (struct cofi__fast_control *)c->shared;
+    *c->control = k;
+    return open_recording(c, error);
+}
+
+void cofi__fast_collector_close(struct cofi__fast_collector *c)
+{
+    if (c->control)
+        c->control->stopped = 1;
+    for (uint32_t i = 0; c->seats && i < SLOTS; i++)
+        cofi__fast_encoder_fini(&c->seats[i].encoder);
+    free(c->seats);
+    if (c->shared && c->shared != MAP_FAILED)
+        munmap(c->shared, c->shared_bytes);
+    if (c->fd >= 0)
+        close(c->fd);
+}
+
+static void keep_error(struct cofi__fast_collector *c, int status)
+{
+    if (status < 0 && !c->status)
+        c->status = status;
+}
+
+void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc)
+{
+    if (!c->writer)
+        return;
+    sb->time_ns = cofi_time_ns(&c->time.conv, tsc);
+    sb->cpu = UINT32_MAX;
+    keep_error(c, cofi_writer_sideband(c->writer, sb));
+}
+
+void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec)
+{
+    char path[64], name[64] = "?";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        name[name[n - 1] == '\n' ? n - 1 : n] = 0;
+    struct cofi_sideband sb = {.kind = COFI_SB_COMM, .pid = pid, .tid = tid, .name = name, .exec = exec};
+    cofi__fast_sideband(c, &sb, tsc);
+}
+
+/* ---- packets ---- */
+
+static void write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat)
+{
+    struct cofi__fast_encoder *e = &seat->encoder;
+    c->result->bytes += e->used;
+    if (c->writer && e->used && !seat->alien)
+        keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, e->first_tsc));
+    e->used = 0;
+}
+
+static void take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
+{
+    c->result->log_bytes += bytes;
+    /* The log is made of records, and its memory is as aligned as they are. */
+    const struct cofi__fast_record *records = (const struct cofi__fast_record *)(const void *)log;
+    const size_t piece = 16384;
+    for (size_t n = bytes / sizeof *records, i = 0; i < n;) {
+        size_t take = n - i < piece ? n - i : piece;
+        if (i + take < n && take == piece && records[i + take - 1].what >= COFI__FAST_WHAT(COFI__FAST_TSC))
+            take++; /* keep a pair together: one more does no harm */
+        keep_error(c, cofi__fast_encode(&seat->encoder, records + i, take));
+        write_out(c, seat);
+        i += take;
+    }
+}
+
+static void wake(uint32_t *word)
+{
+    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+/* Complete recordings: chunks that the thread has filled. */
+static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat)
+{
+    bool any = false;
+    while (c->control->keep_all && t->head.drained < __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE)) {
+        uint32_t chunk = (uint32_t)(t->head.drained % c->control->chunks);
+        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(c->control, chunk), t->head.used[chunk]);
+        __atomic_store_n(&t->head.drained, t->head.drained + 1, __ATOMIC_RELEASE);
+        wake(&t->head.drained_word);
+        any = true;
+    }
+    return any;
+}
+
+/* What the thread wrote since its last full chunk; in a flight recorder, the whole ring, oldest first. */
+static void take_rest(struct cofi__fast_collector *c, uint32_t index)
+{
+    struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
+    const struct cofi__fast_control *k = c->control;
+    take_chunks(c, t, seat);
+    if (!k->keep_all && t->head.full) {
+        uint64_t oldest = t->head.full >= k->chunks ? t->head.full - k->chunks + 1 : 0;
+        for (uint64_t i = oldest; i < t->head.full; i++) {
+            uint32_t chunk = (uint32_t)(i % k->chunks);
+            take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), t->head.used[chunk]);
+        }
+    }
+    uint64_t start = cofi__fast_slot_address(k, index) + cofi__fast_chunk_offset(k, t->head.chunk);
+    uint64_t p = __atomic_load_n(&t->head.p, __ATOMIC_ACQUIRE);
+    if (p >= start && p - start <= k->chunk_bytes)
+        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), p - start);
+    cofi__fast_encode_end(&seat->encoder);
+    c->result->branches += seat->encoder.branches;
+    write_out(c, seat);
+}
+
+/* ---- notes ---- */
+
+static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
+{
+    struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
+    if (seat->known || t->head.state < COFI__FAST_SLOT_LIVE)
+        return;
+    seat->known = true;
+    seat->pid = t->head.pid;
+    seat->tid = t->head.tid;
+    seat->alien = c->options->no_follow && seat->pid != c->child;
+    c->result->tasks++;
+    c->result->processes += seat->pid == seat->tid;
+}
+
+static void take_fork(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h)
+{
+    struct cofi_sideband sb = {.kind = COFI_SB_FORK, .pid = h->pid, .tid = h->tid, .ppid = (int32_t)h->a,
+                               .ptid = (int32_t)h->b};
+    cofi__fast_sideband(c, &sb, h->tsc);
+    sb = (struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .pid = h->pid, .tid = h->tid};
+    cofi__fast_sideband(c, &sb, h->tsc);
+}
+
+static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h,
+                      const uint8_t *bytes)
+{
+    char name[4097];
+    struct cofi_sideband sb = {.pid = h->pid, .tid = h->tid, .addr = h->a};
+    switch ((enum cofi__fast_note)h->kind) {
+    case COFI__FAST_NOTE_MAP:
+        memcpy(name, bytes, h->bytes);
+        name[h->bytes] = 0;
+        sb.kind = COFI_SB_MMAP;
+        sb.len = h->b - h->a;
+        sb.pgoff = h->c;
+        sb.prot = (uint32_t)h->d;
+        sb.flags = MAP_PRIVATE;
+        sb.name = name;
+        cofi__fast_sideband(c, &sb, h->tsc);
+        break;
+    case COFI__FAST_NOTE_CODE:
+        sb.kind = COFI_SB_CODE;
+        sb.bytes = bytes;
+        sb.len = h->bytes;
+        cofi__fast_sideband(c, &sb, h->tsc);
+        break;
+    case COFI__FAST_NOTE_FORK: take_fork(c, h); break;
+    case COFI__FAST_NOTE_EXIT:
+        sb.kind = COFI_SB_EXIT;
+        cofi__fast_sideband(c, &sb, h->tsc);
+        break;
+    case COFI__FAST_NOTE_COMM: cofi__fast_comm(c, h->pid, h->tid, h->tsc, false); break;
+    case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->tid); break;
+    case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(h->tid); break;
+    case COFI__FAST_NOTE_LOST:
+    case COFI__FAST_NOTE_SKIP: break;
+    }
+}
+
+static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
+{
+    const uint8_t *ring = (const uint8_t *)t + COFI__FAST_SLOT_NOTES;
+    uint8_t *out = to;
+    for (size_t i = 0; i < n; i++)
+        out[i] = ring[(at + i) % COFI__FAST_NOTES_BYTES];
+}
+
+static bool take_notes(struct cofi__fast_collector *c, struct thread *t)
+{
+    bool any = false;
+    while (t->head.notes_tail != __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE)) {
+        struct cofi__fast_note_head h;
+        uint8_t bytes[4096];
+        copy_out(&h, t, t->head.notes_tail, sizeof h);
+        if (h.bytes > sizeof bytes || h.size < sizeof h + h.bytes)
+            break; /* the program has written over it */
+        copy_out(bytes, t, t->head.notes_tail + sizeof h, h.bytes);
+        __atomic_store_n(&t->head.notes_tail, t->head.notes_tail + h.size, __ATOMIC_RELEASE);
+        take_note(c, t, &h, bytes);
+        any = true;
+    }
+    return any;
+}
+
+/* ---- slots ---- */
+
+static void free_slot(struct cofi__fast_collector *c, uint32_t index)
+{
+    struct thread *t = cofi__fast_slot(c, index);
+    take_notes(c, t);
+    begin_seat(c, index);
+    take_rest(c, index);
+    cofi__fast_encoder_fini(&c->seats[index].encoder);
+    c->seats[index] = (struct cofi__fast_seat){0};
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+bool cofi__fast_collect(struct cofi__fast_collector *c)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < c->control->slots; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        if (state == COFI__FAST_SLOT_FREE)
+            continue;
+        if (state >= COFI__FAST_SLOT_LIVE)
+            begin_seat(c, i);
+        any |= take_notes(c, t);
+        if (state == COFI__FAST_SLOT_LIVE)
+            any |= take_chunks(c, t, &c->seats[i]);
+        if (state == COFI__FAST_SLOT_ENDED)
+            free_slot(c, i);
+    }
+    return any;
+}
+
+unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
+{
+    unsigned busy = 0;
+    for (uint32_t i = 0; i < c->control->slots; i++)
+        busy += cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_FREE;
+    return busy;
+}
+
+void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
+{
+    for (uint32_t i = 0; i < c->control->slots; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        if (t->head.state >= COFI__FAST_SLOT_LIVE && t->head.pid == pid)
+            free_slot(c, i);
+    }
+}
+
+void cofi__fast_reap_lost(struct cofi__fast_collector *c)
+{
+    for (uint32_t i = 0; i < c->control->slots; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        if (t->head.state == COFI__FAST_SLOT_LIVE && t->head.tid &&
+            syscall(SYS_tgkill, t->head.pid, t->head.tid, 0) && errno == ESRCH)
+            free_slot(c, i);
+    }
+}

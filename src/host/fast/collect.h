@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The collector's state: the shared memory, an encoder a slot, the recording. */
+#ifndef COFI_HOST_FAST_COLLECT_H
+#define COFI_HOST_FAST_COLLECT_H
+
+#include <cofi/fast.h>
+
+#include "host/fast/encode.h"
+#include "host/fast/inject.h"
+#include "host/fast/shared.h"
+
+/* What the collector knows of a slot that is in use. */
+struct cofi__fast_seat {
+    struct cofi__fast_encoder encoder;
+    int32_t pid, tid;
+    bool known;        /* its begin is in the recording */
+    bool alien;        /* not to be recorded (--no-follow) */
+};
+
+struct cofi__fast_collector {
+    const struct cofi_fast_options *options;
+    struct cofi_fast_result *result;
+    struct cofi_writer *writer;
+    struct cofi_time_info time;
+    int fd;                      /* of the shared memory */
+    uint8_t *shared;
+    size_t shared_bytes;
+    struct cofi__fast_control *control;
+    struct cofi__fast_seat *seats;
+    int32_t child;               /* the command's process */
+    bool child_ended;
+    int status;                  /* first error of the writer */
+};
+
+int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error);
+void cofi__fast_collector_close(struct cofi__fast_collector *c);
+/* Take what the threads have written since the last time. Returns whether there was anything. */
+bool cofi__fast_collect(struct cofi__fast_collector *c);
+/* Take what is left of a process's slots, however it ended, and free them. */
+void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
+/* Slots in use. */
+unsigned cofi__fast_busy(const struct cofi__fast_collector *c);
+/* Free slots of processes that are gone without a word. */
+void cofi__fast_reap_lost(struct cofi__fast_collector *c);
+struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index);
+void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc);
+void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec);
+
+/* launch.c */
+void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
+void cofi__fast_exec_failed(int32_t tid);
+int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * A thread's log -> PT packets: short TNTs, last-IP compression, PSB+ where the log asks for it. */
+#ifndef COFI_HOST_FAST_ENCODE_H
+#define COFI_HOST_FAST_ENCODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/fast/shared.h"
+
+struct cofi__fast_encoder {
+    uint64_t last_ip;
+    uint64_t tnt;          /* outstanding outcomes, oldest highest */
+    unsigned tnt_count;
+    bool synced;           /* a PSB has been written */
+    bool enabled;          /* between PGE and PGD */
+    uint64_t branches;     /* outcomes and targets seen */
+    uint64_t first_tsc;
+    uint8_t *out;          /* what has been encoded; the caller empties it */
+    size_t used, size;
+};
+
+/* Encode n records. A record that needs a second one is complete or the last is ignored. Returns 0 or
+ * COFI_ERR_NOMEM. With `seek` set, records before the first PSB or PGE are skipped. */
+int cofi__fast_encode(struct cofi__fast_encoder *e, const struct cofi__fast_record *records, size_t n);
+/* Write outcomes that do not fill a packet. */
+int cofi__fast_encode_end(struct cofi__fast_encoder *e);
+void cofi__fast_encoder_fini(struct cofi__fast_encoder *e);
+
+#endif

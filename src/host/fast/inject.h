@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * The runtime into a program that stands at its first instruction. */
+#ifndef COFI_HOST_FAST_INJECT_H
+#define COFI_HOST_FAST_INJECT_H
+
+#include <sys/types.h>
+
+#include <cofi/error.h>
+
+#include "host/fast/rt/rt.h"
+
+/* The program `pid` is stopped by ptrace in or right after its exec. Map the runtime (fd: the shared memory of
+ * `bytes`, opened by the caller) and let it start in `slot` when the program goes on. COFI_ERR_UNSUPPORTED: a
+ * 32-bit program, or its memory has no room; the program is unharmed then and can go on by itself. */
+int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
+                      struct cofi_error *error);
+
+#endif

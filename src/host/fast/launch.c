@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * The command's life: start, follow its execs, see its end. */
+#include "host/fast/collect.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "base/error.h"
+
+int cofi_fast_probe(struct cofi_error *error)
+{
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_BMI2))
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the fast host needs a processor with BMI2");
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the fast host needs XSAVE");
+    return 0;
+}
+
+void cofi_fast_time_info(struct cofi_time_info *time)
+{
+    struct timespec a, b, pause = {0, 20000000};
+    clock_gettime(CLOCK_MONOTONIC_RAW, &a);
+    uint64_t from = __rdtsc();
+    nanosleep(&pause, NULL);
+    clock_gettime(CLOCK_MONOTONIC_RAW, &b);
+    uint64_t ticks = __rdtsc() - from;
+    uint64_t ns = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec;
+    *time = (struct cofi_time_info){.tsc = true};
+    time->conv.shift = 26;
+    time->conv.mult = (uint32_t)(((unsigned __int128)ns << 26) / (ticks ? ticks : 1));
+    time->nominal_ratio = (uint8_t)((ticks * 10 + ns / 2) / (ns ? ns : 1));
+}
+
+/* The child waits until it is seized, then runs the command; errno comes back over the pipe. */
+static void __attribute__((noreturn)) run_child(char *const *argv, int go, int report)
+{
+    char byte;
+    if (read(go, &byte, 1) == 1)
+        execvp(argv[0], argv);
+    int e = errno;
+    if (write(report, &e, sizeof e) != sizeof e)
+        _exit(126);
+    _exit(127);
+}
+
+static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error *error)
+{
+    int go[2], back[2];
+    if (pipe2(go, O_CLOEXEC) || pipe2(back, O_CLOEXEC))
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid < 0)
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
+    if (!pid)
+        run_child(c->options->argv, go[0], back[1]);
+    close(go[0]);
+    close(back[1]);
+    *report = back[0];
+    c->child = pid;
+    long options = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+    bool seized = !ptrace(PTRACE_SEIZE, pid, 0, options);
+    int e = errno;
+    ssize_t written = seized ? write(go[1], "", 1) : 0;
+    close(go[1]);
+    if (!seized || written != 1)
+        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "ptrace: %s", strerror(e));
+    return 0;
+}
+
+static struct thread *take_slot(struct cofi__fast_collector *c, uint32_t *index)
+{
+    for (uint32_t i = 0; i < c->control->slots; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        uint32_t free = COFI__FAST_SLOT_FREE;
+        if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            *index = i;
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* A program stands at its first instruction: put the runtime into it. */
+int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error)
+{
+    uint32_t index = 0;
+    struct thread *t = take_slot(c, &index);
+    if (!t)
+        return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+    t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
+    t->head.chunk = 0;
+    t->head.p = 0;
+    t->head.pid = t->head.tid = pid;
+    uint64_t tsc = __rdtsc();
+    int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(c->control, index), error);
+    if (status < 0) {
+        __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+        return status;
+    }
+    cofi__fast_comm(c, pid, pid, tsc, true);
+    struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
+    cofi__fast_sideband(c, &sb, tsc);
+    return 0;
+}
+
+/* The thread is about to call execve: attach, so that the new program stops at its start. */
+void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
+{
+    (void)c;
+    bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
+    __atomic_store_n(&t->head.answer, seized ? 1 : 2, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* … but it failed: let go of it again. */
+void cofi__fast_exec_failed(int32_t tid)
+{
+    int status;
+    if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+        return;
+    if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status)) {
+        int signal = status >> 16 ? 0 : WSTOPSIG(status);
+        ptrace(PTRACE_DETACH, tid, 0, (void *)(long)signal);
+    }
+}
+
+/* A stop of a thread that we hold. */
+static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struct cofi_error *error)
+{
+    int event = status >> 16;
+    if (event != PTRACE_EVENT_EXEC) {
+        int signal = event ? 0 : WSTOPSIG(status);
+        ptrace(PTRACE_CONT, pid, 0, (void *)(long)signal);
+        return;
+    }
+    cofi__fast_end_process(c, pid);
+    c->result->started = true;
+    bool wanted = pid == c->child || c->control->follow;
+    int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
+    if (result < 0)
+        c->result->foreign++;
+    if (result < 0 && pid == c->child && !c->result->tasks && !c->result->processes)
+        c->status = result;
+    ptrace(PTRACE_DETACH, pid, 0, 0);
+}
+
+/* Take what the kernel has to say of children and of threads that we hold. */
+static void reap(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
+        if (WIFSTOPPED(status)) {
+            on_stop(c, pid, status, error);
+        } else if (pid == c->child) {
+            c->child_ended = true;
+            c->result->wait_status = status;
+            cofi__fast_collect(c);
+            cofi__fast_end_process(c, pid);
+            if (c->options->started)
+                *c->options->started = 0;
+        }
+    }
+}
+
+static void wait_for_bell(struct cofi__fast_collector *c, uint32_t seen)
+{
+    struct timespec timeout = {0, 2000000};
+    syscall(SYS_futex, &c->control->bell, FUTEX_WAIT, seen, &timeout, NULL, 0);
+}
+
+static void run(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    unsigned rounds = 0;
+    while (!c->child_ended || cofi__fast_busy(c)) {
+        uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);
+        reap(c, error);
+        bool any = cofi__fast_collect(c);
+        if (!any)
+            wait_for_bell(c, seen);
+        if (++rounds % 32 == 0)
+            cofi__fast_reap_lost(c);
+        if (c->options->stop && *c->options->stop >= 2 && !c->child_ended)
+            kill(c->child, SIGKILL);
+    }
+}
+
+static int exec_error(struct cofi__fast_collector *c, int report, struct cofi_error *error)
+{
+    int e = 0;
+    if (!c->result->started && read(report, &e, sizeof e) == sizeof e) {
+        c->result->exec_errno = e;
+        return cofi__fail(error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "%s: %s", c->options->argv[0], strerror(e));
+    }
+    return 0;
+}
+
+int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
+                     struct cofi_error *error)
+{
+    *result = (struct cofi_fast_result){0};
+    COFI_TRY(cofi_fast_probe(error));
+    struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1};
+    cofi_fast_time_info(&c.time);
+    int report = -1;
+    int status = cofi__fast_collector_open(&c, error);
+    if (status >= 0)
+        status = spawn(&c, &report, error);
+    if (status >= 0) {
+        if (options->started)
+            *options->started = c.child;
+        run(&c, error);
+        status = exec_error(&c, report, error);
+    }
+    if (report >= 0)
+        close(report);
+    if (c.writer) {
+        int closed = cofi_writer_close(c.writer, status < 0 ? NULL : error);
+        status = status < 0 ? status : closed;
+    }
+    if (status >= 0)
+        status = c.status;
+    cofi__fast_collector_close(&c);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-n] [-b BRANCHES] [-i INSNS] COMMAND… */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cofi/fast.h>
+
+int main(int argc, char **argv)
+{
+    struct cofi_fast_options o = {.size = sizeof o};
+    struct cofi_fast_result r;
+    struct cofi_error e = {0};
+    bool verbose = false;
+    for (int c; (c = getopt(argc, argv, "+o:s:nb:i:v")) != -1;)
+        switch (c) {
+        case 'o': o.path = optarg; break;
+        case 's': o.snapshot_bytes = strtoull(optarg, NULL, 0); break;
+        case 'n': o.no_trace = true; break;
+        case 'b': o.max_branches = (uint32_t)atoi(optarg); break;
+        case 'i': o.max_insns = (uint32_t)atoi(optarg); break;
+        case 'v': verbose = true; break;
+        default: return 2;
+        }
+    o.argv = argv + optind;
+    if (optind == argc)
+        return 2;
+    int status = cofi_fast_record(&o, &r, &e);
+    if (status < 0)
+        fprintf(stderr, "fast-record: %s: %s\n", cofi_error_text(status), e.text);
+    if (verbose)
+        fprintf(stderr, "fast-record: %u tasks, %u processes, %u foreign, %llu log bytes, %llu bytes, %llu branches\n", r.tasks,
+                r.processes, r.foreign, (unsigned long long)r.log_bytes, (unsigned long long)r.bytes,
+                (unsigned long long)r.branches);
+    if (status < 0)
+        return 125;
+    return WIFEXITED(r.wait_status) ? WEXITSTATUS(r.wait_status) : 128 + WTERMSIG(r.wait_status);
+}
