@@ -31,6 +31,8 @@ struct job {
     const char *truth_path;
     struct cofi_truth *truth;
     struct cofi_step_options step;
+    struct cofi_fast_options fast;
+    enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
     char command[4096];
 };
@@ -47,7 +49,9 @@ static const char usage[] =
     "  --also=UNIT:FILE[:NAME=VALUE,...]\n"
     "                       one more recording of the same run; may be repeated\n"
     "  --truth=FILE         list every instruction that ran\n"
-    "  --host=step          who runs the program: ptrace, one instruction at a time\n"
+    "  --host=fast|step     who runs the program: a translator, near its own speed (default), or ptrace, one\n"
+    "                       instruction at a time: for RTIT, --config, --truth, --limit, -p and 32-bit programs\n"
+    "  --snapshot=SIZE      keep each thread's newest bytes of log only, e.g. 4M; written at the end\n"
     "  --clock=virtual|real\n"
     "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            let the program go after N instructions\n"
@@ -99,6 +103,19 @@ static bool parse_number(const char *text, uint64_t *value)
     return *text >= '0' && *text <= '9' && !*end && !errno;
 }
 
+/* A number with K, M or G behind it, perhaps. */
+static bool parse_size(const char *text, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 0);
+    unsigned shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : *end == 'G' ? 30 : 0;
+    if (*text < '0' || *text > '9' || errno || end[shift != 0] || *value > UINT64_MAX >> shift)
+        return false;
+    *value <<= shift;
+    return *value != 0;
+}
+
 /* "UNIT:FILE[:FIELDS]"; cut up in place. */
 static bool parse_also(struct job *job, char *text)
 {
@@ -116,7 +133,7 @@ static bool parse_also(struct job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_HELP };
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_SNAPSHOT, OPT_HELP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -128,6 +145,7 @@ static const struct option long_options[] = {
     {"host", required_argument, NULL, OPT_HOST},
     {"clock", required_argument, NULL, OPT_CLOCK},
     {"limit", required_argument, NULL, OPT_LIMIT},
+    {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
@@ -147,7 +165,10 @@ static bool take_option(struct job *job, int option, char *value)
     case OPT_RAW: first->raw = value; return *value;
     case OPT_ALSO: return parse_also(job, value);
     case OPT_TRUTH: job->truth_path = value; return *value;
-    case OPT_HOST: return !strcmp(value, "step");
+    case OPT_HOST:
+        job->host = !strcmp(value, "step") ? HOST_STEP : HOST_FAST;
+        return !strcmp(value, "step") || !strcmp(value, "fast");
+    case OPT_SNAPSHOT: return parse_size(value, &job->fast.snapshot_bytes);
     case OPT_CLOCK:
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
@@ -280,12 +301,79 @@ static int conclude(struct job *job, int status, struct cofi_step_result *result
     return good ? own_status(job, result->wait_status) : EXIT_OURS;
 }
 
+/* ---- the fast host ---- */
+
+/* What only stepping can do, in words; null: nothing was asked for that. */
+static const char *needs_step(const struct job *job)
+{
+    const struct output *first = &job->outputs[0];
+    if (job->step.pid)
+        return "-p";
+    if (first->gen == COFI_RTIT)
+        return "--unit=rtit";
+    if (first->fields)
+        return "--config";
+    if (first->raw)
+        return "--raw";
+    if (job->outputs_n > 1)
+        return "--also";
+    if (job->truth_path)
+        return "--truth";
+    if (job->step.limit)
+        return "--limit";
+    return job->step.verify_all ? "--verify" : job->step.clock != COFI_CLOCK_VIRTUAL ? "--clock" : NULL;
+}
+
+/* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
+static int record_fast(struct job *job)
+{
+    struct cofi_fast_result result;
+    struct cofi_error error = {0};
+    job->fast.size = sizeof job->fast;
+    job->fast.argv = job->step.argv;
+    job->fast.path = job->outputs[0].path;
+    job->fast.command = job->command;
+    job->fast.no_follow = job->step.no_follow;
+    job->fast.stop = &stop;
+    job->fast.started = &forward_to;
+    int status = cofi_fast_record(&job->fast, &result, &error);
+    if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !job->fast.snapshot_bytes && !result.tasks) {
+        complain("record: %s; stepping instead", error.text);
+        return -1;
+    }
+    if (status < 0) {
+        complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
+        if (!result.started)
+            return !result.exec_errno ? EXIT_OURS : result.exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
+        return EXIT_OURS;
+    }
+    if (!job->quiet)
+        fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
+                (unsigned long long)result.branches, result.tasks, result.tasks == 1 ? "" : "s",
+                (unsigned long long)result.bytes, job->outputs[0].path);
+    if (result.foreign)
+        complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result.foreign,
+                 result.foreign == 1 ? "" : "s");
+    return own_status(job, result.wait_status);
+}
+
 int cmd_record(int argc, char **argv)
 {
     struct job job = {.outputs = {{.gen = COFI_PT, .path = "cofi.data"}}, .outputs_n = 1};
     int status = parse(&job, argc, argv);
     if (status >= 0)
         return status;
+    const char *step_only = needs_step(&job);
+    if (step_only && (job.host == HOST_FAST || job.fast.snapshot_bytes)) {
+        complain("record: %s needs --host=step", step_only);
+        return EXIT_OURS;
+    }
+    if (!step_only && job.host != HOST_STEP) {
+        catch_signals();
+        status = record_fast(&job);
+        if (status >= 0)
+            return status;
+    }
     const struct cofi_observer *observers[OUTPUTS_MAX + 1];
     struct cofi_step_result result = {0};
     struct cofi_error error = {0};

@@ -8,6 +8,7 @@
 #include <cofi/analyze.h>
 #include <cofi/error.h>
 #include <cofi/event.h>
+#include <cofi/fast.h>
 #include <cofi/flow.h>
 #include <cofi/host.h>
 #include <cofi/image.h>

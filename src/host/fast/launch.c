@@ -151,8 +151,10 @@ static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
     int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
     if (result < 0)
         c->result->foreign++;
-    if (result < 0 && pid == c->child && !c->result->tasks && !c->result->processes)
-        c->status = result;
+    if (result < 0 && pid == c->child && !c->result->tasks) {
+        c->status = result; /* not one instruction has run: another host may start over */
+        kill(pid, SIGKILL);
+    }
     ptrace(PTRACE_DETACH, pid, 0, 0);
 }
 

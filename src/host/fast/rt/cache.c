@@ -47,7 +47,7 @@ static bool map_arena(struct arena *a, uint64_t pc)
                                     0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
     for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
-        if (want < 0x100000 || want > 0x7ff000000000)
+        if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
             continue;
         long got = sys(SYS_mmap, want, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);

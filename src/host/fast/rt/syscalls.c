@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435, PENDING = 1 << 20 };
+enum { NR_clone3 = 435, PENDING = 1 << 20 };
 
 /* Through to the kernel; PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -144,7 +144,6 @@ static long call(struct thread *t)
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
     case SYS_arch_prctl: return do_arch_prctl(t);
-    case NR_rseq: return -38;
     case SYS_clone:
     case SYS_fork:
     case SYS_vfork:

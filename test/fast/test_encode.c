@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Log records -> packets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include <cofi/packet.h>
+
+#include "host/fast/encode.h"
+
+#define WHAT(n) COFI__FAST_WHAT(COFI__FAST_##n)
+
+static void expect(const struct cofi__fast_record *records, size_t n, const char *const *lines)
+{
+    struct cofi__fast_encoder e = {0};
+    struct cofi_packet_context context = {.gen = COFI_PT};
+    assert_int_equal(cofi__fast_encode(&e, records, n), 0);
+    assert_int_equal(cofi__fast_encode_end(&e), 0);
+    size_t at = 0;
+    for (; *lines; lines++) {
+        struct cofi_packet p;
+        char text[128];
+        int size = cofi_packet_decode(&context, e.out + at, e.used - at, &p);
+        assert_true(size > 0);
+        cofi_packet_print(&p, text, sizeof text);
+        for (char *c = text; *c; c++) /* columns are the printer's affair */
+            if (*c == ' ')
+                while (c[1] == ' ')
+                    memmove(c, c + 1, strlen(c));
+        assert_string_equal(text, *lines);
+        at += (size_t)size;
+    }
+    assert_int_equal(at, e.used);
+    cofi__fast_encoder_fini(&e);
+}
+
+static void the_first_pge_follows_a_psb_without_fup(void **state)
+{
+    (void)state;
+    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {0x1234, 0x401000}};
+    const char *const lines[] = {"psb", "tsc 1234", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", NULL};
+    expect(r, 2, (const char *const *)lines);
+}
+
+static void outcomes_fill_short_tnts_across_records(void **state)
+{
+    (void)state;
+    /* 4 outcomes, then 4: six of them fill a packet, two wait for the target. */
+    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {0x1a, WHAT(BITS)}, {0x15, 0x401020}};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000",
+                                 "tnt.8 !.!..!", "tnt.8 .!", "tip 1: ????????????1020", NULL};
+    expect(r, 4, (const char *const *)lines);
+}
+
+static void records_before_the_first_synchronisation_are_dropped(void **state)
+{
+    (void)state;
+    const struct cofi__fast_record r[] = {{3, 0x401000}, {1, WHAT(TSC)}, {7, 0}, {2, WHAT(PSB)}, {9, 0x401010}, {3, WHAT(BITS)}};
+    const char *const lines[] = {"psb", "tsc 9", "mode.exec cs.l", "fup 2: ????????00401010", "psbend", "tnt.8 !", NULL};
+    expect(r, 6, (const char *const *)lines);
+}
+
+static void an_event_is_a_fup_and_a_pgd(void **state)
+{
+    (void)state;
+    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {2, WHAT(EVENT)}, {5, 0x401010}, {1, WHAT(PGE)}, {6, 0x402000}};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 .",
+                                 "fup 1: ????????????1010", "tip.pgd 0: ????????????????", "tsc 6", "mode.exec cs.l",
+                                 "tip.pge 1: ????????????2000", NULL};
+    expect(r, 6, (const char *const *)lines);
+}
+
+static void forty_seven_outcomes_come_out_in_order(void **state)
+{
+    (void)state;
+    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {UINT64_C(1) << 47 | 1, WHAT(BITS)}};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 ......",
+                                 "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......",
+                                 "tnt.8 ......", "tnt.8 ....!", NULL};
+    expect(r, 3, (const char *const *)lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_pge_follows_a_psb_without_fup),
+        cmocka_unit_test(outcomes_fill_short_tnts_across_records),
+        cmocka_unit_test(records_before_the_first_synchronisation_are_dropped),
+        cmocka_unit_test(an_event_is_a_fup_and_a_pgd),
+        cmocka_unit_test(forty_seven_outcomes_come_out_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
