@@ -40,6 +40,27 @@ int cofi_reorder_write(struct cofi_reorder *reorder, uint32_t offset, const uint
 /* Bytes that wait for older ones; 0 after a drain, if none was lost. */
 uint32_t cofi_reorder_waiting(const struct cofi_reorder *reorder);
 
+/* Reading back what a PT unit wrote, from its registers and memory, oldest byte first. Both write to `to` in
+ * pieces and return 0, or COFI_ERR_RANGE: the registers or a table are not what a unit could have left (*error
+ * says which check failed), the memory refused, or what `to` returned. Not for a unit that still writes. */
+struct cofi_error;
+
+/* Single-range output [SDM Single Range Output]: base and mask_ptrs as read from IA32_RTIT_OUTPUT_BASE and
+ * _MASK_PTRS. wrapped: the circle has been filled at least once, so what lies behind the offset is the oldest. */
+int cofi_output_read_range(const struct cofi_memory *memory, uint64_t base, uint64_t mask_ptrs, int wrapped,
+                           const struct cofi_sink *to, struct cofi_error *error);
+
+/* ToPA output [SDM Table of Physical Addresses (ToPA)]. Cost: one table walk. */
+struct cofi_topa_place {
+    uint64_t table;      /* first table: OUTPUT_BASE as programmed */
+    uint64_t base;       /* OUTPUT_BASE as it is now: the current table */
+    uint64_t mask_ptrs;  /* OUTPUT_MASK_PTRS as it is now: current entry and offset */
+    unsigned maxphyaddr;
+    int wrapped;         /* the tables form a circle that was filled at least once */
+};
+int cofi_output_read_topa(const struct cofi_memory *memory, const struct cofi_topa_place *place,
+                          const struct cofi_sink *to, struct cofi_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -94,6 +94,30 @@ int cofi_unit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
  * the stream byte for byte. COFI_ERR_GP as for a write; COFI_ERR_UNSUPPORTED where a generation has no
  * such thing. */
 int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
+/* PT: the XSAVES image of the registers, state component 8 [SDM Trace Configuration Context Switch Using
+ * XSAVES/XRSTORS]: CTL, OUTPUT_BASE, OUTPUT_MASK_PTRS, STATUS, CR3_MATCH, ADDR0_A/B, ADDR1_A/B, 8 bytes each,
+ * little-endian, and reserved bytes (0). save is XSAVES: CTL as it is, then TraceEn is cleared (as by a WRMSR at
+ * the last boundary), then the rest. restore is XRSTORS, with an image or (null) to the initial configuration;
+ * COFI_ERR_GP and no effect while TraceEn is 1, and for values that a WRMSR would not take. RTIT:
+ * COFI_ERR_UNSUPPORTED. */
+enum { COFI_XSAVE_BYTES = 128 };
+int cofi_unit_xsaves(struct cofi_unit *unit, uint8_t image[COFI_XSAVE_BYTES]);
+int cofi_unit_xrstors(struct cofi_unit *unit, const uint8_t *image);
+
+/* A PT capability preset of cofi_unit_config.model: the i-th, or null past the last; text says which
+ * processors it stands for, cpu (may be null) is family << 16 | model, 0: none in particular. */
+const char *cofi_unit_model(unsigned i, const char **text, uint32_t *cpu);
+/* The i-th PT capability's name ("MTC", …) and whether the unit has it (-1 past the last). */
+int cofi_unit_capability(const struct cofi_unit *unit, unsigned i, const char **name);
+/* The i-th field of the unit's registers: name, MSR, lowest bit and width; -1 past the last, else whether
+ * the unit has it. PT only. */
+struct cofi_unit_field {
+    const char *name;
+    uint32_t msr;
+    uint8_t lsb, width;
+};
+int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
+
 /* The unit's CPUID leaves (PT: 7, 14H, 15H). Returns 0, or COFI_ERR_RANGE for another leaf. */
 int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 

@@ -66,3 +66,23 @@ int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_un
 {
     return unit->ops->register_at ? unit->ops->register_at(unit, i, reg) : COFI_ERR_NOT_FOUND;
 }
+
+int cofi_unit_xsaves(struct cofi_unit *unit, uint8_t image[COFI_XSAVE_BYTES])
+{
+    return unit->ops->xsaves ? unit->ops->xsaves(unit, image) : COFI_ERR_UNSUPPORTED;
+}
+
+int cofi_unit_xrstors(struct cofi_unit *unit, const uint8_t *image)
+{
+    return unit->ops->xrstors ? unit->ops->xrstors(unit, image) : COFI_ERR_UNSUPPORTED;
+}
+
+int cofi_unit_capability(const struct cofi_unit *unit, unsigned i, const char **name)
+{
+    return unit->ops->capability ? unit->ops->capability(unit, i, name) : -1;
+}
+
+int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field)
+{
+    return unit->ops->field ? unit->ops->field(unit, i, field) : -1;
+}

@@ -23,6 +23,10 @@ struct cofi__unit_ops {
     int (*get_field)(const struct cofi_unit *unit, const char *field, uint64_t *value); /* null: none */
     int (*register_at)(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg);
     unsigned (*wants)(const struct cofi_unit *unit);                   /* null: nothing */
+    int (*xsaves)(struct cofi_unit *unit, uint8_t *image);             /* null: not supported */
+    int (*xrstors)(struct cofi_unit *unit, const uint8_t *image);
+    int (*capability)(const struct cofi_unit *unit, unsigned i, const char **name); /* null: none */
+    int (*field)(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
 };
 
 /* First member of every unit. */

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 
 static const struct cofi__pt_caps models[] = {
@@ -18,12 +17,13 @@ static const struct cofi__pt_caps models[] = {
 struct need_row {
     bool ecx;
     uint8_t bit;
+    const char *text;
 };
 
 enum { EBX = 0, ECX = 1 };
 
 static const struct need_row needs[] = {
-#define NEED(NAME, reg, bit_, text) [PT_NEED_##NAME] = {.ecx = reg, .bit = bit_},
+#define NEED(NAME, reg, bit_, text_) [PT_NEED_##NAME] = {.ecx = reg, .bit = bit_, .text = text_},
 #include "unit/pt/needs.def"
 };
 
@@ -38,6 +38,14 @@ const struct cofi__pt_caps *cofi__pt_caps_find(const char *name)
         if (!strcmp(models[i].name, name ? name : "all"))
             return &models[i];
     return NULL;
+}
+
+int cofi__pt_caps_name(const struct cofi__pt_caps *caps, unsigned i, const char **name)
+{
+    if (i + 1 >= ARRAY_LEN(needs))
+        return -1;
+    *name = needs[i + 1].text;
+    return cofi__pt_caps_has(caps, (enum cofi__pt_need)(i + 1));
 }
 
 /* [PTREF 1.3]: ranges exist only with IP filtering. */

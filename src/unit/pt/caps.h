@@ -35,6 +35,8 @@ const struct cofi__pt_caps *cofi__pt_caps_find(const char *name);
 /* The i-th preset, or null past the last. */
 const struct cofi__pt_caps *cofi__pt_caps_at(unsigned i);
 bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need);
+/* The i-th capability's text, and whether the part has it; -1 past the last. */
+int cofi__pt_caps_name(const struct cofi__pt_caps *caps, unsigned i, const char **name);
 unsigned cofi__pt_caps_ranges(const struct cofi__pt_caps *caps);
 /* Leaves 7, 14H, 15H; COFI_ERR_RANGE for another. */
 int cofi__pt_caps_cpuid(const struct cofi__pt_caps *caps, uint32_t leaf, uint32_t subleaf,

@@ -176,21 +176,26 @@ int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t address, uint64_t *value)
     return 0;
 }
 
+static int find_field(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++)
+        if (!strcmp(fields[i].name, name))
+            return (int)i;
+    return -1;
+}
+
 int cofi__pt_set_field(struct cofi_unit *unit, const char *name, uint64_t value)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
-    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
-        const struct field_row *row = &fields[i];
-        uint64_t old;
-        if (strcmp(row->name, name))
-            continue;
-        if (row->width < 64 && value >> row->width)
-            return COFI_ERR_RANGE;
-        COFI_TRY(cofi__pt_rdmsr(unit, msrs[row->msr].address, &old));
-        return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb, pt->ip,
-                                 pt->ip);
-    }
-    return COFI_ERR_NOT_FOUND;
+    int i = find_field(name);
+    uint64_t old;
+    if (i < 0)
+        return COFI_ERR_NOT_FOUND;
+    const struct field_row *row = &fields[i];
+    if (row->width < 64 && value >> row->width)
+        return COFI_ERR_RANGE;
+    COFI_TRY(cofi__pt_rdmsr(unit, msrs[row->msr].address, &old));
+    return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb, pt->ip, pt->ip);
 }
 
 /* Cold reset [PTREF 2]: all clear, but the low bits of MASK_PTRS, which read as ones. */
@@ -198,4 +203,57 @@ void cofi__pt_registers_clear(struct cofi__pt *pt)
 {
     memset(pt->msr, 0, sizeof pt->msr);
     pt->msr[PT_MSR_OUTPUT_MASK_PTRS] = 0x7f;
+}
+
+int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field)
+{
+    const struct cofi__pt *pt = (const struct cofi__pt *)unit;
+    if (i >= ARRAY_LEN(fields))
+        return -1;
+    *field = (struct cofi_unit_field){.name = fields[i].name, .msr = msrs[fields[i].msr].address,
+                                      .lsb = fields[i].lsb, .width = fields[i].width};
+    return cofi__pt_caps_has(pt->caps, fields[i].need) && cofi__pt_caps_has(pt->caps, msrs[fields[i].msr].need);
+}
+
+/* The order of state component 8 [PTREF 2.7]. */
+static const uint8_t image_order[] = {
+    PT_MSR_CTL, PT_MSR_OUTPUT_BASE, PT_MSR_OUTPUT_MASK_PTRS, PT_MSR_STATUS, PT_MSR_CR3_MATCH,
+    PT_MSR_ADDR0_A, PT_MSR_ADDR0_B, PT_MSR_ADDR1_A, PT_MSR_ADDR1_B,
+};
+
+/* CTL first, then TraceEn is cleared, then the rest. */
+int cofi__pt_xsaves(struct cofi_unit *unit, uint8_t *image)
+{
+    struct cofi__pt *pt = cofi__pt_of(unit);
+    memset(image, 0, COFI_XSAVE_BYTES);
+    put_le(image, cofi__pt_ctl(pt), 8);
+    if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+        cofi__pt_disable(pt, pt->ip, true);
+    for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
+        put_le(image + 8 * i, image_order[i] == PT_MSR_STATUS ? status(pt) : pt->msr[image_order[i]], 8);
+    return 0;
+}
+
+/* All is checked before anything changes; CTL comes last, for it may enable. Registers that the part does
+ * not have must be 0. */
+int cofi__pt_xrstors(struct cofi_unit *unit, const uint8_t *image)
+{
+    struct cofi__pt *pt = cofi__pt_of(unit);
+    uint64_t values[ARRAY_LEN(image_order)] = {0};
+    if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+        return COFI_ERR_GP;
+    for (size_t i = 0; i < ARRAY_LEN(image_order); i++) {
+        uint64_t value = image ? le64(image + 8 * i) : 0;
+        if (cofi__pt_caps_has(pt->caps, msrs[image_order[i]].need)) {
+            COFI_TRY(check(pt, image_order[i], value, &values[i]));
+        } else if (value) {
+            return COFI_ERR_GP;
+        }
+    }
+    if (values[0] & PT_BIT(CTL_TRACE_EN) && !may_enable(pt, values[0]))
+        return COFI_ERR_GP;
+    for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
+        pt->msr[image_order[i]] = values[i];
+    cofi__pt_ctl_load(pt, values[0], pt->ip);
+    return 0;
 }

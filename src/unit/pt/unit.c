@@ -350,6 +350,23 @@ static uint64_t bytes(const struct cofi_unit *unit)
     return ((const struct cofi__pt *)unit)->bytes;
 }
 
+static int capability(const struct cofi_unit *unit, unsigned i, const char **name)
+{
+    return cofi__pt_caps_name(((const struct cofi__pt *)unit)->caps, i, name);
+}
+
+const char *cofi_unit_model(unsigned i, const char **text, uint32_t *cpu)
+{
+    const struct cofi__pt_caps *caps = cofi__pt_caps_at(i);
+    if (!caps)
+        return NULL;
+    if (text)
+        *text = caps->text;
+    if (cpu)
+        *cpu = (uint32_t)caps->family << 16 | caps->model;
+    return caps->name;
+}
+
 const struct cofi__unit_ops cofi__pt_ops = {
     .open = open,
     .close = close,
@@ -364,4 +381,8 @@ const struct cofi__unit_ops cofi__pt_ops = {
     .tip = tip,
     .drain = drain,
     .bytes = bytes,
+    .xsaves = cofi__pt_xsaves,
+    .xrstors = cofi__pt_xrstors,
+    .capability = capability,
+    .field = cofi__pt_field,
 };
