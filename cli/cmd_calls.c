@@ -67,8 +67,10 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
     struct cofi_symbol symbol;
     cofi_view_symbol(feeder->view, address, false, &symbol);
     function->module = symbol.module;
-    if (!symbol.name)
+    if (!symbol.name) {
+        function->offset = symbol.offset;
         return;
+    }
     function->name = symbol.name;
     function->start = address - symbol.offset;
 }
@@ -170,12 +172,10 @@ static void print_node(struct writer *out, const struct calls_options *options, 
                        const struct cofi_calls_node *node, uint64_t whole)
 {
     double percent = whole ? 100.0 * (double)node->total / (double)whole : 0;
-    const char *name = node->function.name;
-    char address[24];
-    if (!name) {
-        snprintf(address, sizeof address, "0x%" PRIx64, node->function.start);
-        name = address;
-    }
+    char name[256];
+    cofi_symbol_print(&(struct cofi_symbol){.name = node->function.name, .module = node->function.module,
+                                            .offset = node->function.name ? 0 : node->function.offset},
+                      node->function.start, name, sizeof name);
     if (options->session.json)
         write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":\"%s\",\"address\":\"0x%" PRIx64
                      "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64 ",\"total\":%"

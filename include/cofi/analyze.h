@@ -15,12 +15,14 @@ extern "C" {
 
 struct cofi_calls;
 
-/* The function an address belongs to: its start (any number that stands for it) and its name, which the
- * tree keeps a pointer to. Called once per address until cofi_calls_forget. */
+/* The function an address belongs to: its start (any number that stands for it), its name and its module,
+ * which the tree keeps pointers to. Without a name the start is the address itself; the tree then goes by
+ * where calls went. Called once per address until cofi_calls_forget. */
 struct cofi_function {
     uint64_t start;
     const char *name; /* null: none known, the address is printed */
     const char *module;
+    uint64_t offset;  /* of start in the module, for those without a name */
 };
 typedef void cofi_function_at(void *opaque, uint64_t address, struct cofi_function *function);
 

@@ -3,6 +3,7 @@
 #include <cofi/analyze.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/map.h"
@@ -24,6 +25,7 @@ struct cofi_calls {
     size_t function_count, function_room;
     struct cofi__map by_address; /* (address, 0) -> function */
     struct cofi__map by_path;    /* (parent node, function start) -> node */
+    struct cofi__map called;     /* (address, 0): a CALL went there, so a function starts there */
 };
 
 enum {
@@ -151,6 +153,7 @@ void cofi_calls_close(struct cofi_calls *calls)
     free(calls->functions);
     cofi__map_free(&calls->by_address);
     cofi__map_free(&calls->by_path);
+    cofi__map_free(&calls->called);
     free(calls);
 }
 
@@ -164,7 +167,24 @@ int cofi_calls_insns(struct cofi_calls *calls, uint64_t ip, uint64_t n)
 
 int cofi_calls_call(struct cofi_calls *calls, uint64_t next, uint64_t to)
 {
-    return to == next ? 0 : push(calls, next, to); /* call +0 only reads the instruction pointer */
+    if (to == next) /* call +0 only reads the instruction pointer */
+        return 0;
+    COFI_TRY(cofi__map_put(&calls->called, to, 0, 1));
+    return push(calls, next, to);
+}
+
+/* Whether a jump from the current function to `to` leaves it. Without symbols nobody knows where a function
+ * ends: then what was called is a start, and a jump elsewhere in the module stays in the function. */
+static bool leaves(const struct cofi_calls *calls, const struct cofi_function *function, uint64_t to)
+{
+    const struct cofi_function *here = &calls->nodes[current(calls)].function;
+    if (here->start == function->start && calls->depth)
+        return false;
+    if (function->name || here->name || !calls->depth)
+        return true;
+    bool same_module = here->module == function->module ||
+                       (here->module && function->module && !strcmp(here->module, function->module));
+    return !same_module || cofi__map_get(&calls->called, to, 0);
 }
 
 int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
@@ -176,10 +196,9 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
 {
     struct cofi_function function;
     COFI_TRY(function_at(calls, to, &function));
-    uint32_t node = current(calls);
-    if (node && calls->nodes[node].function.start == function.start)
+    if (!leaves(calls, &function, to))
         return 0;
-    if (to != function.start && unwind_to_function(calls, &function))
+    if ((to != function.start || !function.name) && unwind_to_function(calls, &function))
         return 0;
     return push(calls, calls->depth ? calls->stack[calls->depth - 1].ret : 0, to);
 }

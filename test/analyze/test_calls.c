@@ -17,6 +17,10 @@ static const char *const names[] = {"?", "main", "f", "g", "h"};
 static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
 {
     (void)opaque;
+    if (address >= 0x1000) { /* code without symbols */
+        function->module = "stripped";
+        return;
+    }
     function->start = address & ~UINT64_C(0xff);
     function->name = names[address >> 8];
 }
@@ -177,6 +181,28 @@ static void a_signal_handler_is_a_child_of_what_it_interrupted(void **state)
     assert_int_equal(at(calls, "main")->self, 2);
 }
 
+static void without_symbols_calls_tell_where_functions_start(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    cofi_calls_call(calls, MAIN + 5, 0x1000);
+    cofi_calls_jump(calls, 0x1010); /* a loop in it */
+    cofi_calls_jump(calls, 0x1000);
+    cofi_calls_call(calls, 0x1015, 0x2000);
+    cofi_calls_jump(calls, 0x2040);
+    cofi_calls_ret(calls, 0x1015);
+    cofi_calls_jump(calls, 0x2000); /* a tail call: 0x2000 was called before */
+    cofi_calls_insns(calls, 0x2000, 5);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_insns(calls, MAIN + 5, 1);
+    cofi_calls_finish(calls);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 4); /* root, main, 0x1000, 0x2000 below it */
+    assert_int_equal(nodes[3].self, 5);
+    assert_int_equal(nodes[3].calls, 2);
+    assert_int_equal(nodes[1].self, 2);
+}
+
 static void every_instruction_is_in_one_node(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -217,6 +243,7 @@ int main(void)
         TEST(a_return_to_a_frame_further_up_drops_those_between),
         TEST(a_call_of_displacement_zero_is_no_call),
         TEST(a_signal_handler_is_a_child_of_what_it_interrupted),
+        TEST(without_symbols_calls_tell_where_functions_start),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
