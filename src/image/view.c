@@ -143,6 +143,7 @@ void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, str
     if (!segment)
         return;
     symbol->module = segment->source->path;
+    symbol->offset = addr - base_of(segment, addr);
     if (cofi__source_open(segment->source) < 0)
         return;
     cofi__symbols_find(segment->source, addr - base_of(segment, addr), want_line, symbol);

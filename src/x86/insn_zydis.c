@@ -134,6 +134,18 @@ int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, 
     return zy.length;
 }
 
+/* Numbers as debuggers write them: 0x7f12, no padding. */
+static void init_formatter(ZydisFormatter *formatter)
+{
+    static const ZydisFormatterProperty paddings[] = {
+        ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE, ZYDIS_FORMATTER_PROP_ADDR_PADDING_RELATIVE,
+        ZYDIS_FORMATTER_PROP_DISP_PADDING, ZYDIS_FORMATTER_PROP_IMM_PADDING};
+    ZydisFormatterInit(formatter, ZYDIS_FORMATTER_STYLE_INTEL);
+    for (size_t i = 0; i < ARRAY_LEN(paddings); i++)
+        ZydisFormatterSetProperty(formatter, paddings[i], ZYDIS_PADDING_DISABLED);
+    ZydisFormatterSetProperty(formatter, ZYDIS_FORMATTER_PROP_HEX_UPPERCASE, ZYAN_FALSE);
+}
+
 int cofi_insn_print(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, char *out, size_t size)
 {
     ZydisDecoder decoder;
@@ -143,7 +155,7 @@ int cofi_insn_print(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, 
     COFI_TRY(init_decoder(&decoder, mode));
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands)))
         return COFI_ERR_BAD_INSN;
-    ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
+    init_formatter(&formatter);
     if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zy, operands,
                                                       zy.operand_count_visible, out, size, ip, NULL)))
         return COFI_ERR_BAD_INSN;
