@@ -246,11 +246,33 @@ void session_stream(struct session *session, size_t i, struct session_stream *st
     stream->comm = comm ? comm : "?";
 }
 
+enum cofi_gen session_gen(const struct session *session) { return session->info.gen; }
+
+const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n)
+{
+    const struct session *session = stream->session;
+    if (session->recording)
+        return cofi_recording_bytes(session->recording, stream->index, offset, n);
+    *n = offset < session->raw.n ? session->raw.n - (size_t)offset : 0;
+    return session->raw.bytes + (session->raw.n - *n);
+}
+
+bool session_cyc(const struct session_stream *stream)
+{
+    const struct session *session = stream->session;
+    size_t n;
+    if (session->info.gen != COFI_RTIT)
+        return false;
+    if (session->recording)
+        return session->info.time.cyc;
+    const uint8_t *bytes = session_bytes(stream, 0, &n);
+    return cofi_stream_guess_cyc(bytes, n, NULL);
+}
+
 static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct session_stream *stream = opaque;
-    const uint8_t *bytes = cofi_recording_bytes(stream->session->recording, stream->index,
-                                                stream->position, n);
+    const uint8_t *bytes = session_bytes(stream, stream->position, n);
     stream->position += *n;
     return bytes;
 }

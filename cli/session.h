@@ -63,6 +63,11 @@ struct session_stream {
 size_t session_streams(const struct session *session);
 void session_stream(struct session *session, size_t i, struct session_stream *stream);
 const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
+enum cofi_gen session_gen(const struct session *session);
+/* RTIT: whether cycle counts follow the packets, by the recorded configuration or found out. */
+bool session_cyc(const struct session_stream *stream);
+/* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. */
+const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);

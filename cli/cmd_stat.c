@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT
+ * cofi stat: a recording -> sizes, packet counts, bits an instruction, time span, gaps. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/cofi.h>
+
+#include "cli.h"
+#include "session.h"
+#include "walk.h"
+
+struct stat_options {
+    struct session_options session;
+    bool no_flow;
+};
+
+struct kind_count {
+    uint64_t packets, bytes;
+};
+
+struct stream_stat {
+    uint64_t bytes, skipped; /* of the stream; that are no packet */
+    struct kind_count kinds[COFI_PKT_KINDS];
+    struct cofi_flow_stats flow;
+    uint64_t first_ns, last_ns;
+    bool timed;
+};
+
+static const char usage[] =
+    "usage: cofi stat [options] [FILE]\n\n"
+    "Print what a recording holds: for each thread sizes, packets of each kind, bits an instruction, time, gaps.\n\n"
+    "      --no-flow           packets only; do not decode the instructions\n" SESSION_HELP;
+
+static const struct option long_options[] = {
+    SESSION_LONG_OPTIONS,
+    {"no-flow", no_argument, 0, 'n'},
+    {0},
+};
+
+static int parse(struct stat_options *options, int argc, char **argv)
+{
+    session_options_init(&options->session, "stat");
+    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
+        int taken = session_option(&options->session, letter, optarg);
+        if (taken < 0 || letter == '?')
+            return EXIT_USAGE;
+        if (letter == 'h') {
+            fputs(usage, stdout);
+            return -1;
+        }
+        options->no_flow |= letter == 'n';
+    }
+    return session_operands(&options->session, argc, argv, optind);
+}
+
+/* ---- counting ---- */
+
+static void count_items(struct cofi_stream *reader, struct stream_stat *stat)
+{
+    struct cofi_stream_item item;
+    while (cofi_stream_next(reader, &item)) {
+        if (item.status < 0) {
+            stat->skipped += item.size;
+            continue;
+        }
+        stat->kinds[item.packet.kind].packets++;
+        stat->kinds[item.packet.kind].bytes += item.size;
+    }
+}
+
+static void count_packets(struct session_stream *stream, struct stream_stat *stat)
+{
+    struct cofi_stream reader;
+    cofi_stream_init(&reader, session_gen(stream->session), 0, false);
+    reader.context.cyc = session_cyc(stream);
+    const uint8_t *bytes;
+    size_t n;
+    for (uint64_t at = 0; (bytes = session_bytes(stream, at, &n)) && n; at += n) {
+        cofi_stream_feed(&reader, bytes, n);
+        count_items(&reader, stat);
+    }
+    cofi_stream_finish(&reader);
+    count_items(&reader, stat);
+}
+
+static int count_flow(struct session_stream *stream, struct stream_stat *stat)
+{
+    static struct walk walk;
+    struct cofi_flow *flow;
+    const struct cofi_flow_block *block;
+    const struct cofi_flow_event *event;
+    int status = session_flow(stream, false, &flow);
+    if (status < 0)
+        return status;
+    walk_begin(&walk, flow);
+    while ((status = walk_next(&walk, &block, &event)) > 0)
+        if (event && event->time.known) {
+            if (!stat->timed)
+                stat->first_ns = event->time.ns;
+            stat->last_ns = event->time.ns;
+            stat->timed = true;
+        }
+    cofi_flow_stats(flow, &stat->flow);
+    walk_end(&walk);
+    return status < 0 ? status : 0;
+}
+
+static void add(struct stream_stat *sum, const struct stream_stat *more)
+{
+    sum->bytes += more->bytes;
+    sum->skipped += more->skipped;
+    for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
+        sum->kinds[i].packets += more->kinds[i].packets;
+        sum->kinds[i].bytes += more->kinds[i].bytes;
+    }
+    sum->flow.insns += more->flow.insns;
+    sum->flow.blocks += more->flow.blocks;
+    sum->flow.gaps += more->flow.gaps;
+    sum->flow.overflows += more->flow.overflows;
+    sum->flow.tnt_bits += more->flow.tnt_bits;
+    sum->flow.tips += more->flow.tips;
+    sum->flow.lost_bytes += more->flow.lost_bytes;
+}
+
+/* ---- printing ---- */
+
+static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b : 0; }
+
+static void print_summary(const struct stat_options *options, const char *what, const struct stream_stat *stat)
+{
+    printf("%s: %" PRIu64 " bytes", what, stat->bytes);
+    if (!options->no_flow) {
+        uint64_t decisions = stat->flow.tnt_bits + stat->flow.tips;
+        printf(", %" PRIu64 " instructions in %" PRIu64 " blocks, %.3f bits an instruction, %.2f bits a "
+               "branch decision, %" PRIu64 " gaps, %" PRIu64 " overflows", stat->flow.insns, stat->flow.blocks,
+               8 * ratio(stat->bytes, stat->flow.insns), 8 * ratio(stat->bytes, decisions), stat->flow.gaps,
+               stat->flow.overflows);
+    }
+    if (stat->timed)
+        printf(", %.9f to %.9f s", (double)stat->first_ns / 1e9, (double)stat->last_ns / 1e9);
+    if (stat->skipped)
+        printf(", %" PRIu64 " bytes are no packets", stat->skipped);
+    putchar('\n');
+}
+
+static void print_kinds(const struct stream_stat *stat)
+{
+    printf("  %-10s %12s %12s %7s\n", "packet", "count", "bytes", "share");
+    for (size_t i = 0; i < COFI_PKT_KINDS; i++)
+        if (stat->kinds[i].packets)
+            printf("  %-10s %12" PRIu64 " %12" PRIu64 " %6.1f%%\n", cofi_packet_name((enum cofi_packet_kind)i),
+                   stat->kinds[i].packets, stat->kinds[i].bytes, 100 * ratio(stat->kinds[i].bytes, stat->bytes));
+}
+
+static void print_json(const struct session_stream *stream, const struct stream_stat *stat)
+{
+    printf("{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"instructions\":%" PRIu64
+           ",\"blocks\":%" PRIu64 ",\"tnt_bits\":%" PRIu64 ",\"tips\":%" PRIu64 ",\"gaps\":%" PRIu64
+           ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
+           ",\"packets\":{", stream->tid, stream->pid, stat->bytes, stat->skipped, stat->flow.insns,
+           stat->flow.blocks, stat->flow.tnt_bits, stat->flow.tips, stat->flow.gaps, stat->flow.overflows,
+           stat->flow.lost_bytes, stat->first_ns, stat->last_ns);
+    const char *comma = "";
+    for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
+        if (!stat->kinds[i].packets)
+            continue;
+        printf("%s\"%s\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", comma,
+               cofi_packet_name((enum cofi_packet_kind)i), stat->kinds[i].packets, stat->kinds[i].bytes);
+        comma = ",";
+    }
+    puts("}}");
+}
+
+static void print_recording(const struct session *session)
+{
+    const struct cofi_recording *recording = session_recording(session);
+    if (!recording)
+        return;
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    printf("%s, %s register %#" PRIx64, info->gen == COFI_PT ? "Intel PT" : "RTIT",
+           info->gen == COFI_PT ? "IA32_RTIT_CTL" : "RTIT_CTL", info->config);
+    if (info->family)
+        printf(", processor %u/%u/%u", info->family, info->model, info->stepping);
+    if (info->command)
+        printf(", recorded: %s", info->command);
+    if (info->snapshot)
+        printf(", snapshot: only the newest bytes were kept");
+    putchar('\n');
+}
+
+static int stat_streams(struct session *session, const struct stat_options *options, struct stream_stat *all)
+{
+    static struct stream_stat stat;
+    for (size_t i = 0; i < session_streams(session); i++) {
+        struct session_stream stream;
+        char what[128];
+        session_stream(session, i, &stream);
+        stat = (struct stream_stat){.bytes = stream.bytes};
+        count_packets(&stream, &stat);
+        int status = options->no_flow ? 0 : count_flow(&stream, &stat);
+        if (status < 0)
+            return status;
+        add(all, &stat);
+        if (options->session.json) {
+            print_json(&stream, &stat);
+            continue;
+        }
+        snprintf(what, sizeof what, stream.cpu >= 0 ? "processor %d%s%s" : "thread %d (%s)",
+                 stream.cpu >= 0 ? stream.cpu : stream.tid, stream.cpu >= 0 ? "" : stream.comm, "");
+        print_summary(options, what, &stat);
+        print_kinds(&stat);
+    }
+    return 0;
+}
+
+int cmd_stat(int argc, char **argv)
+{
+    static struct stream_stat all;
+    struct stat_options options = {0};
+    struct session *session;
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_DONE)
+        return status < 0 ? EXIT_DONE : status;
+    status = session_open(&session, &options.session);
+    if (status != EXIT_DONE)
+        return status;
+    if (!options.session.json)
+        print_recording(session);
+    status = stat_streams(session, &options, &all);
+    if (status < 0)
+        complain("stat: %s", cofi_error_text(status));
+    else if (!options.session.json && session_streams(session) > 1)
+        print_summary(&options, "all", &all);
+    session_close(session);
+    return status < 0 ? EXIT_ENVIRONMENT : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
+}
