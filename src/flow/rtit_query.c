@@ -214,8 +214,10 @@ int cofi__rtit_act(struct cofi_flow *flow)
     flow->has_packet = false;
     if (flow->just_overflowed && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS) {
         flow->just_overflowed = false; /* [ERR E5]: a TIP that repeats the address */
-        if (kind == COFI_RTIT_TIP && flow->packet_ip == flow->ip)
+        if (kind == COFI_RTIT_TIP && flow->enabled) {
+            flow->has_packet = flow->packet_ip != flow->ip; /* else it is a branch's, like any */
             return 0;
+        }
     }
     if (flow->pgd_held && kind != COFI_RTIT_TIP && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS)
         COFI_TRY(cofi__rtit_release(flow));

@@ -38,6 +38,7 @@ static void explain(struct rtit *u, const struct cofi_packet *packet, uint64_t o
 
 void cofi__rtit_explain_none(struct rtit *u, struct rtit_rule rule)
 {
+    u->told = true;
     if (u->config.explain)
         explain(u, NULL, cofi__buffer_pushed(&u->buffer), rule);
 }
@@ -158,8 +159,11 @@ static bool send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, s
     if (with_cycles && u->codec.cyc)
         add_cycles(u, packet);
     int n = cofi_packet_encode(&u->codec, packet, bytes, sizeof bytes);
-    if (n < 0 || !put(u, bytes, (size_t)n))
+    if (n < 0 || !put(u, bytes, (size_t)n)) {
+        cofi__rtit_explain_none(u, (struct rtit_rule){"the internal buffer has no room: Buffer_Overflow is set now",
+                                                      "[RTIT 4.2.5]"});
         return false;
+    }
     packet->size = (uint8_t)n;
     if (packet->ccp_size > 0)
         u->reg[RTIT_CNTP] = 0; /* [RTIT 3.3.4] */

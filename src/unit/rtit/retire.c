@@ -211,6 +211,9 @@ int cofi__rtit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
     return cofi__buffer_status(&u->buffer);
 }
 
+/* Does it retire as an instruction? */
+static bool is_instruction(const struct cofi_event *event) { return event->kind < COFI_EV_EVENT; }
+
 static const char *kind_without_packet(const struct cofi_event *event)
 {
     if (event->kind == COFI_EV_JCC || event->kind == COFI_EV_RET)
@@ -224,7 +227,10 @@ static const char *kind_without_packet(const struct cofi_event *event)
 
 static void explain_silence(struct rtit *u, const struct cofi_event *event, bool before)
 {
-    if (before || event->kind >= COFI_EV_CLOCK)
+    if (u->overflow && is_instruction(event))
+        cofi__rtit_explain_none(u, (struct rtit_rule){"Buffer_Overflow is set: what it would add is lost",
+                                                      "[RTIT 4.2.5]"});
+    else if (before || event->kind >= COFI_EV_CLOCK)
         cofi__rtit_explain_none(u, (struct rtit_rule){kind_without_packet(event), "[RTIT 2.2]"});
     else
         cofi__rtit_explain_none(u, (struct rtit_rule){cofi__rtit_why_disabled(u), "[RTIT 2.1]"});
@@ -276,6 +282,10 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     case COFI_EV_OVERFLOW_HINT:
         cofi__rtit_overflow(u);
         break;
+    case COFI_EV_BLOCK: /* PT's alone */
+    case COFI_EV_BLOCK_ITEM:
+    case COFI_EV_BLOCK_END:
+    case COFI_EV_TRIGGER:
     case COFI_EV_BOUNDARY:
     case COFI_EVENT_KINDS:
         break;
@@ -283,17 +293,15 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     return COFI_OK;
 }
 
-/* Does it retire as an instruction? */
-static bool is_instruction(const struct cofi_event *event) { return event->kind < COFI_EV_EVENT; }
-
 static int process(struct rtit *u, const struct cofi_event *event)
 {
     bool before = u->packet_en;
     u->made = 0;
+    u->told = false;
     if (u->attention && is_instruction(event))
         cofi__rtit_start_instruction(u, event->ip, event->next);
     int status = dispatch(u, event);
-    if (u->made == 0 && u->config.explain)
+    if (u->made == 0 && !u->told && u->config.explain)
         explain_silence(u, event, before);
     return status < 0 ? status : cofi__buffer_status(&u->buffer);
 }

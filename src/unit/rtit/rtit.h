@@ -67,6 +67,7 @@ struct rtit {
     uint8_t e8_held_size, e8_held[16]; /* the packet that [ERR E8] delays */
     bool e8_armed;
     uint32_t made;             /* packets that this event made, for explain */
+    bool told;                 /* or why it made none */
     struct cofi_packet_context codec;
     struct cofi__buffer buffer;
     struct cofi__lines lines;

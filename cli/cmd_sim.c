@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * cofi sim: a scenario -> the packets a trace unit makes of it, why, and whether they are as expected. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "file.h"
+#include "sim.h"
+
+struct options {
+    bool check, explain, json, no_registers;
+    const char *raw;
+};
+
+static void usage(FILE *out)
+{
+    fputs("usage: cofi sim [options] FILE...\n"
+          "Run scenarios: configuration, code and events in a text file, through a trace unit (RTIT or PT).\n"
+          "Prints the packets with their offsets and the registers afterwards.\n\n"
+          "  --explain       each event, and for each packet the rule and its section; for an event that made\n"
+          "                  no packet, why: which enable was off\n"
+          "  --check         compare with what the scenario expects (packets, flow, registers); exit 1 if it differs\n"
+          "  --no-registers  packets only\n"
+          "  --raw FILE      write the trace's bytes there\n"
+          "  --json          one object a line\n\n"
+          "man cofi-sim describes the format; examples are in the package's examples/scenarios.\n", out);
+}
+
+static int write_raw(const char *path, const struct sim *sim)
+{
+    FILE *out = fopen(path, "wb");
+    bool ok = out && fwrite(sim->bytes, 1, sim->n, out) == sim->n;
+    if (out && fclose(out) != 0)
+        ok = false;
+    if (ok)
+        return 0;
+    complain("sim: %s: cannot be written", path);
+    return EXIT_ENVIRONMENT;
+}
+
+static int show(struct sim *sim, const struct options *o)
+{
+    if (o->check) {
+        int bad = sim_check(sim);
+        printf("%s: %s\n", sim->scenario->path, bad ? "DIFFERS" : "as expected");
+        return bad ? EXIT_DATA : 0;
+    }
+    for (size_t i = 0; i < sim->made_n && !o->explain; i++)
+        if (sim->made[i].packet.kind != COFI_PKT_NONE)
+            sim_print_made(stdout, &sim->made[i], false, o->json);
+    if (!o->no_registers) {
+        if (!o->json)
+            putchar('\n');
+        sim_print_registers(stdout, sim, o->json);
+    }
+    return 0;
+}
+
+static int run_text(const char *path, char *text, const struct options *o)
+{
+    struct scenario scenario;
+    struct sim sim = {.events = o->explain ? stdout : NULL, .json = o->json};
+    int status = sim_parse(&scenario, path, text, true);
+    if (status == 0) {
+        status = sim_run(&sim, &scenario);
+        if (status == 0)
+            status = show(&sim, o);
+        if (status == 0 && o->raw)
+            status = write_raw(o->raw, &sim);
+        sim_close(&sim);
+    }
+    sim_free(&scenario);
+    return status;
+}
+
+static int run_file(const char *path, const struct options *o)
+{
+    struct file file;
+    int status = file_open(&file, "sim", path);
+    if (status)
+        return status;
+    char *text = malloc(file.n + 1);
+    if (!text) {
+        complain("sim: out of memory");
+        file_close(&file);
+        return EXIT_ENVIRONMENT;
+    }
+    memcpy(text, file.bytes, file.n);
+    text[file.n] = 0;
+    file_close(&file);
+    status = run_text(path, text, o);
+    free(text);
+    return status;
+}
+
+static int parse_options(int argc, char **argv, struct options *o)
+{
+    static const struct option longs[] = {{"check", 0, 0, 'c'}, {"explain", 0, 0, 'e'}, {"json", 0, 0, 'j'},
+                                          {"no-registers", 0, 0, 'n'}, {"raw", 1, 0, 'r'}, {"help", 0, 0, 'h'}, {0}};
+    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'c': o->check = true; break;
+        case 'e': o->explain = true; break;
+        case 'j': o->json = true; break;
+        case 'n': o->no_registers = true; break;
+        case 'r': o->raw = optarg; break;
+        case 'h': usage(stdout); return -1;
+        default: usage(stderr); return EXIT_USAGE;
+        }
+    }
+    if (optind < argc)
+        return 0;
+    complain("sim: a scenario file is needed");
+    usage(stderr);
+    return EXIT_USAGE;
+}
+
+int cmd_sim(int argc, char **argv)
+{
+    struct options o = {0};
+    int worst = parse_options(argc, argv, &o);
+    if (worst)
+        return worst < 0 ? EXIT_DONE : worst;
+    for (int i = optind; i < argc; i++) {
+        int status = run_file(argv[i], &o);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}

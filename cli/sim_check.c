@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * What a scenario's run gave -> text, and its differences from what the scenario expects. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <cofi/error.h>
+#include <cofi/flow.h>
+
+#include "cli.h"
+#include "sim.h"
+
+/* ---- printing ---- */
+
+static void packet_text(const struct sim_made *m, char *out, size_t n)
+{
+    int used = cofi_packet_print(&m->packet, out, n);
+    if (m->has_ip && used >= 0 && (size_t)used < n)
+        snprintf(out + used, n - (size_t)used, "%*sip %" PRIx64, used < 34 ? 34 - used : 1, "", m->ip);
+}
+
+static void print_json(FILE *out, const struct sim_made *m)
+{
+    char text[128] = "";
+    fprintf(out, "{\"v\":1,\"line\":%u,\"offset\":%" PRIu64, m->line, m->offset);
+    if (m->packet.kind != COFI_PKT_NONE) {
+        cofi_packet_print(&m->packet, text, sizeof text);
+        fprintf(out, ",\"packet\":\"%s\",\"size\":%u", text, m->packet.size);
+    }
+    if (m->has_ip)
+        fprintf(out, ",\"ip\":\"%" PRIx64 "\"", m->ip);
+    fprintf(out, ",\"rule\":\"%s\",\"tag\":\"%s\"}\n", m->rule ? m->rule : "", m->tag ? m->tag : "");
+}
+
+void sim_print_made(FILE *out, const struct sim_made *m, bool rule, bool json)
+{
+    char text[160] = "-";
+    if (json) {
+        print_json(out, m);
+        return;
+    }
+    if (m->packet.kind != COFI_PKT_NONE)
+        packet_text(m, text, sizeof text);
+    if (!rule)
+        fprintf(out, "%016" PRIx64 "  %s\n", m->offset, text);
+    else if (m->packet.kind != COFI_PKT_NONE)
+        fprintf(out, "  %08" PRIx64 "  %-54s %s %s\n", m->offset, text, m->rule ? m->rule : "", m->tag ? m->tag : "");
+    else
+        fprintf(out, "  nothing: %s %s\n", m->rule ? m->rule : "", m->tag ? m->tag : "");
+}
+
+void sim_print_registers(FILE *out, const struct sim *sim, bool json)
+{
+    struct cofi_unit_register reg;
+    for (size_t i = 0; cofi_unit_register_at(sim->unit, i, &reg) == 0; i++) {
+        if (json)
+            fprintf(out, "{\"v\":1,\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr,
+                    reg.value);
+        else
+            fprintf(out, "%-20s %4" PRIx32 "  %016" PRIx64 "\n", reg.name, reg.msr, reg.value);
+    }
+}
+
+/* ---- packets ---- */
+
+/* The i-th packet proper, null past the last. */
+static const struct sim_made *next_packet(const struct sim *sim, size_t *i)
+{
+    while (*i < sim->made_n && sim->made[*i].packet.kind == COFI_PKT_NONE)
+        ++*i;
+    return *i < sim->made_n ? &sim->made[(*i)++] : NULL;
+}
+
+/* An expected line is "NAME ADDRESS", with the address as a person writes it, or a packet's full text. */
+static bool matches(const struct sim *sim, const char *expected, const struct sim_made *m)
+{
+    char name[32], text[128], canonical[128];
+    uint64_t ip;
+    int end = 0;
+    struct cofi_packet packet;
+    if (m->has_ip && sscanf(expected, "%31s %" SCNx64 "%n", name, &ip, &end) == 2 && expected[end] == 0)
+        return !strcasecmp(name, cofi_packet_name((enum cofi_packet_kind)m->packet.kind)) && ip == m->ip;
+    if (!strcasecmp(expected, cofi_packet_name((enum cofi_packet_kind)m->packet.kind)))
+        return true; /* the name alone says: whatever it carries */
+    cofi_packet_print(&m->packet, text, sizeof text);
+    if (cofi_packet_parse(sim->config.gen, expected, &packet, NULL) != 0)
+        return false;
+    cofi_packet_print(&packet, canonical, sizeof canonical);
+    return !strcmp(text, canonical);
+}
+
+static int check_packets(struct sim *sim)
+{
+    const struct scenario *s = sim->scenario;
+    size_t i = 0, at = 0;
+    int bad = 0;
+    for (const struct sim_made *m = next_packet(sim, &at); m || i < s->n[SIM_PACKETS]; m = next_packet(sim, &at), i++) {
+        char text[160];
+        const struct sim_line *line = i < s->n[SIM_PACKETS] ? &s->lines[SIM_PACKETS][i] : NULL;
+        if (m)
+            packet_text(m, text, sizeof text);
+        if (m && line && matches(sim, line->text, m))
+            continue;
+        if (line)
+            printf("%s:%u: expected packet: %s\n", s->path, line->number, line->text);
+        if (m)
+            printf("%s:%u: made packet: %s (%s %s)\n", s->path, m->line, text, m->rule, m->tag);
+        bad++;
+        if (!m || !line)
+            break; /* the rest follows from it */
+    }
+    return bad;
+}
+
+/* ---- registers ---- */
+
+static int check_registers(struct sim *sim)
+{
+    const struct scenario *s = sim->scenario;
+    int bad = 0;
+    for (size_t i = 0; i < s->n[SIM_REGISTERS]; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s", s->lines[SIM_REGISTERS][i].text);
+        for (char *word = strtok(text, " \t"); word; word = strtok(NULL, " \t")) {
+            char *equals = strchr(word, '=');
+            uint64_t value = 0, expected = equals ? strtoull(equals + 1, NULL, 0) : 0;
+            if (equals)
+                *equals = 0;
+            bool known = equals && cofi_unit_get_field(sim->unit, word, &value) == 0;
+            if (known && value == expected)
+                continue;
+            if (known)
+                printf("%s:%u: expected %s 0x%" PRIx64 ", it is 0x%" PRIx64 "\n", s->path, s->lines[SIM_REGISTERS][i].number, word,
+                       expected, value);
+            else
+                printf("%s:%u: no field '%s'\n", s->path, s->lines[SIM_REGISTERS][i].number, word);
+            bad++;
+        }
+    }
+    return bad;
+}
+
+/* ---- flow ---- */
+
+struct expected_flow {
+    const struct scenario *scenario;
+    size_t i; /* lines matched */
+    int bad;
+};
+
+/* One decoded item against the next expected line: an address, or the name of a flow event. */
+static void compare(struct expected_flow *e, const char *text)
+{
+    const struct scenario *s = e->scenario;
+    const struct sim_line *line = e->i < s->n[SIM_FLOW] ? &s->lines[SIM_FLOW][e->i] : NULL;
+    if (e->bad)
+        return;
+    if (line && !strcasecmp(line->text, text)) {
+        e->i++;
+    } else {
+        printf("%s:%u: decoded flow has %s, expected %s\n", s->path, line ? line->number : 0, text, line ? line->text : "its end");
+        e->bad++;
+    }
+}
+
+static void compare_event(struct expected_flow *e, const struct cofi_flow_event *event)
+{
+    if (event->kind == COFI_FLOW_GAP)
+        compare(e, "gap");
+    else if (event->kind == COFI_FLOW_OVERFLOW)
+        compare(e, "overflow");
+}
+
+static int walk(struct cofi_flow *flow, struct expected_flow *e)
+{
+    const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 64};
+    int status;
+    while ((status = cofi_flow_next(flow, &batch)) > 0) {
+        size_t at = 0;
+        for (size_t b = 0; b <= batch.blocks_n; b++) {
+            for (; at < batch.events_n && events[at].at == b; at++)
+                compare_event(e, &events[at]);
+            for (uint32_t i = 0; b < batch.blocks_n && i < blocks[b]->n; i++) {
+                char text[32];
+                snprintf(text, sizeof text, "%" PRIx64, blocks[b]->insns[i].ip);
+                compare(e, text);
+            }
+        }
+    }
+    return status;
+}
+
+/* The registers that a decoder is told. */
+static void tell_registers(const struct sim *sim, struct cofi_flow_config *config)
+{
+    static const char *const base[] = {"lip0", "lip1"}, *const limit[] = {"lip2", "lip3"};
+    struct cofi_unit_register reg;
+    for (size_t i = 0; cofi_unit_register_at(sim->unit, i, &reg) == 0; i++) {
+        if (!strcmp(reg.name, "RTIT_CTL") || !strcmp(reg.name, "IA32_RTIT_CTL")) {
+            config->ctl = reg.value;
+            config->ctl_known = true;
+        } else if (!strcmp(reg.name, "RTIT_EVENTS")) {
+            config->events = (uint32_t)reg.value;
+            config->ranges_known = true;
+        }
+    }
+    for (int i = 0; i < 2 && config->ranges_known; i++) {
+        cofi_unit_get_field(sim->unit, base[i], &config->range_base[i]);
+        cofi_unit_get_field(sim->unit, limit[i], &config->range_limit[i]);
+    }
+}
+
+static int check_flow(struct sim *sim)
+{
+    const struct scenario *s = sim->scenario;
+    struct cofi_flow_config config;
+    struct cofi_image *image;
+    struct cofi_flow *flow;
+    struct expected_flow e = {.scenario = s};
+    if (!s->has[SIM_FLOW] || cofi_image_open(&image) < 0)
+        return 0;
+    for (size_t i = 0; i < s->code_n; i++)
+        cofi_image_map_bytes(image, 0, s->code[i].address, s->code[i].bytes, s->code[i].n, "scenario");
+    cofi_flow_config_init(&config, sim->config.gen);
+    tell_registers(sim, &config);
+    config.bytes = sim->bytes;
+    config.n = sim->n;
+    config.image = image;
+    config.mode = sim->context.mode;
+    int status = cofi_flow_open(&flow, &config);
+    if (status == 0) {
+        status = walk(flow, &e);
+        cofi_flow_close(flow);
+    }
+    if (status < 0) {
+        printf("%s: the flow cannot be decoded: %s\n", s->path, cofi_error_text(status));
+        e.bad++;
+    } else if (!e.bad && e.i < s->n[SIM_FLOW]) {
+        printf("%s:%u: decoded flow ends, expected %s\n", s->path, s->lines[SIM_FLOW][e.i].number, s->lines[SIM_FLOW][e.i].text);
+        e.bad++;
+    }
+    cofi_image_close(image);
+    return e.bad;
+}
+
+int sim_check(struct sim *sim)
+{
+    int bad = sim->scenario->has[SIM_PACKETS] ? check_packets(sim) : 0;
+    return bad + check_registers(sim) + check_flow(sim);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Scenario text -> its sections' lines and its code. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "sim.h"
+
+int sim_fail(const struct scenario *scenario, unsigned line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "cofi sim: %s:%u: ", scenario->path, line);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return EXIT_DATA;
+}
+
+bool sim_grow(void **array, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return true;
+    size_t more = *room ? 2 * *room : 64;
+    void *p = realloc(*array, more * size);
+    if (!p)
+        return false;
+    *array = p;
+    *room = more;
+    return true;
+}
+
+int sim_add_code(struct scenario *scenario, uint64_t address, uint8_t *bytes, size_t n)
+{
+    void *p = realloc(scenario->code, (scenario->code_n + 1) * sizeof *scenario->code);
+    if (!p) {
+        free(bytes);
+        return EXIT_ENVIRONMENT;
+    }
+    scenario->code = p;
+    scenario->code[scenario->code_n++] = (struct sim_code){address, bytes, n};
+    return 0;
+}
+
+/* The reader's place. */
+struct reader {
+    struct scenario *scenario;
+    char *next; /* the rest of the text, null at the end */
+    unsigned line;
+    bool run_assembler;
+};
+
+/* The next line without comment and trailing blanks; null at the end. */
+static char *read_line(struct reader *r, bool *indented)
+{
+    char *line = r->next;
+    if (!line)
+        return NULL;
+    r->line++;
+    char *end = strchr(line, '\n');
+    r->next = end ? end + 1 : NULL;
+    if (end)
+        *end = 0;
+    line[strcspn(line, "#\r")] = 0;
+    *indented = *line == ' ' || *line == '\t';
+    for (size_t n = strlen(line); n > 0 && isspace((unsigned char)line[n - 1]); n--)
+        line[n - 1] = 0;
+    return line + strspn(line, " \t");
+}
+
+static int add_line(struct reader *r, enum sim_section section, char *text)
+{
+    struct scenario *s = r->scenario;
+    if ((s->n[section] & (s->n[section] - 1)) == 0) { /* at each power of two, double */
+        size_t room = s->n[section] ? 2 * s->n[section] : 1;
+        void *p = realloc(s->lines[section], room * sizeof(struct sim_line));
+        if (!p)
+            return EXIT_ENVIRONMENT;
+        s->lines[section] = p;
+    }
+    char *copy = strdup(text);
+    if (!copy)
+        return EXIT_ENVIRONMENT;
+    s->lines[section][s->n[section]++] = (struct sim_line){r->line, copy};
+    return 0;
+}
+
+static bool is_indented(const char *next) { return next && (*next == ' ' || *next == '\t' || *next == '\n' || *next == '#'); }
+
+/* "code ADDRESS", then indented lines of hexadecimal bytes. */
+static int parse_code(struct reader *r, uint64_t address)
+{
+    unsigned start = r->line;
+    uint8_t *bytes = NULL;
+    size_t n = 0, room = 0;
+    while (is_indented(r->next)) {
+        bool indented;
+        char *text = read_line(r, &indented);
+        for (char *word = strtok(text, " \t"); word; word = strtok(NULL, " \t")) {
+            char *end;
+            unsigned long value = strtoul(word, &end, 16);
+            if (*end || end - word > 2 || value > 255) {
+                free(bytes);
+                return sim_fail(r->scenario, r->line, "'%s' is no byte: two hexadecimal digits are needed", word);
+            }
+            if (!sim_grow((void **)&bytes, n, &room, 1)) {
+                free(bytes);
+                return EXIT_ENVIRONMENT;
+            }
+            bytes[n++] = (uint8_t)value;
+        }
+    }
+    if (n == 0) {
+        free(bytes);
+        return sim_fail(r->scenario, start, "code without bytes: give them on indented lines");
+    }
+    return sim_add_code(r->scenario, address, bytes, n);
+}
+
+/* "asm ADDRESS [16|32|64]", then indented lines of assembler. */
+static int parse_asm(struct reader *r, uint64_t address, unsigned mode)
+{
+    unsigned start = r->line;
+    size_t n = 0, room = 0;
+    char *text = NULL;
+    while (is_indented(r->next)) {
+        bool indented;
+        for (const char *p = read_line(r, &indented);; p++) {
+            if (!sim_grow((void **)&text, n + 1, &room, 1)) {
+                free(text);
+                return EXIT_ENVIRONMENT;
+            }
+            text[n++] = *p ? *p : '\n';
+            if (!*p)
+                break;
+        }
+    }
+    int status;
+    if (n == 0) {
+        status = sim_fail(r->scenario, start, "asm without text: give it on indented lines");
+    } else if (!r->run_assembler) {
+        status = sim_fail(r->scenario, start, "asm is not possible here: give code as bytes");
+    } else {
+        text[n] = 0;
+        status = sim_assemble(r->scenario, start, address, mode, text);
+    }
+    free(text);
+    return status;
+}
+
+static int parse_address(struct reader *r, const char *word, uint64_t *address)
+{
+    char *end;
+    errno = 0;
+    if (!word || !isxdigit((unsigned char)*word))
+        return sim_fail(r->scenario, r->line, "a hexadecimal address is needed");
+    *address = strtoull(word, &end, 16);
+    if (*end || errno)
+        return sim_fail(r->scenario, r->line, "'%s' is no hexadecimal address", word);
+    return 0;
+}
+
+static int parse_code_head(struct reader *r, char *line)
+{
+    bool assembler = *line == 'a';
+    uint64_t address = 0;
+    strtok(line, " \t");
+    int status = parse_address(r, strtok(NULL, " \t"), &address);
+    if (status)
+        return status;
+    const char *mode = strtok(NULL, " \t");
+    if (!assembler)
+        return parse_code(r, address);
+    if (mode && strcmp(mode, "16") && strcmp(mode, "32") && strcmp(mode, "64"))
+        return sim_fail(r->scenario, r->line, "'%s' is no mode: 16, 32 or 64", mode);
+    return parse_asm(r, address, mode ? (unsigned)strtoul(mode, NULL, 10) : 64);
+}
+
+/* The section that a line at the margin opens; -1 if it opens none. */
+static int find_section(const char *line)
+{
+    static const char *const names[SIM_SECTIONS] = {NULL, "events", "packets", "flow", "registers"};
+    for (int i = 1; i < SIM_SECTIONS; i++)
+        if (!strcmp(line, names[i]))
+            return i;
+    return -1;
+}
+
+static bool starts(const char *line, const char *word)
+{
+    size_t n = strlen(word);
+    return !strncmp(line, word, n) && (line[n] == ' ' || line[n] == '\t' || line[n] == 0);
+}
+
+int sim_parse(struct scenario *scenario, const char *path, char *text, bool run_assembler)
+{
+    struct reader r = {.scenario = scenario, .next = text, .run_assembler = run_assembler};
+    enum sim_section section = SIM_SETUP;
+    bool indented;
+    *scenario = (struct scenario){.path = path};
+    for (char *line = read_line(&r, &indented); line; line = read_line(&r, &indented)) {
+        int found = indented ? -1 : find_section(line), status = 0;
+        if (!*line)
+            continue;
+        if (found >= 0) {
+            section = (enum sim_section)found;
+            scenario->has[section] = true;
+        } else if (!indented && (starts(line, "code") || starts(line, "asm"))) {
+            status = parse_code_head(&r, line);
+        } else {
+            if (!indented)
+                section = SIM_SETUP;
+            status = add_line(&r, section, line);
+        }
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+void sim_free(struct scenario *scenario)
+{
+    for (int i = 0; i < SIM_SECTIONS; i++) {
+        for (size_t k = 0; k < scenario->n[i]; k++)
+            free(scenario->lines[i][k].text);
+        free(scenario->lines[i]);
+    }
+    for (size_t i = 0; i < scenario->code_n; i++)
+        free(scenario->code[i].bytes);
+    free(scenario->code);
+}

@@ -1,0 +1,17 @@
+try() { printf '%b' "$1" >s; "$COFI" sim s; echo "status $?"; }
+try 'unit mips\n'
+try 'set trace_en\n'
+try 'set no_such_field=1\n'
+try 'wrmsr 768 ffffffff\n'
+try 'code 100\n    zz\n'
+try 'code xyz\n    90\n'
+try 'code 100\nevents\n'
+try 'events\n    jump ip=1\n'
+try 'events\n    taken\n'
+try 'code 100\n    e8\nstate ip=100\nevents\n    step\n'
+try 'code 100\n    eb fe\nstate ip=100\nevents\n    taken\n'
+try 'buffer x\n'
+try 'errata e9\n'
+"$COFI" sim nowhere
+echo "status $?"
+"$COFI" sim
