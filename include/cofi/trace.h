@@ -67,14 +67,19 @@ struct cofi_recording_info {
 
 struct cofi_writer;
 
-/* Create a recording at path ("-" is not possible: the file is seeked). Errors: COFI_ERR_IO,
- * COFI_ERR_PERMISSION, COFI_ERR_NOMEM, with *error saying which path and what to do. */
+/* Create a recording at path ("-" is not possible: the file is seeked). A regular file of that name is
+ * replaced, not overwritten: who reads the old one keeps it. Strings of *info are copied. Errors:
+ * COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, with *error saying which path and what to do. */
 int cofi_writer_open(struct cofi_writer **writer, const char *path,
                      const struct cofi_recording_info *info, struct cofi_error *error);
 /* Append one sideband record, or trace bytes of the thread's stream (buffered; order between calls for
- * the same stream is kept; reference_tsc is a TSC value at or before the first byte). A CODE record is
- * written so that perf finds the bytes too. Thread safe. Errors: COFI_ERR_IO (disk full: what was
- * written before stays readable). */
+ * the same stream is kept; reference_tsc is a TSC value at or before the first byte). Each call's bytes
+ * are whole packets: pieces are cut between calls only, because perf cannot join a packet that is cut.
+ * A CODE record is written so that perf finds the bytes too (64-bit code: perf takes what is no ELF for
+ * that); longer than 60 KiB it comes back as several. An MMAP without a build id gets its file's. AUX
+ * records are added for the trace pieces. A FORK of a thread number that had a stream begins a new one.
+ * Thread safe. Errors: COFI_ERR_IO (disk full: what was written before stays readable), COFI_ERR_NOMEM,
+ * COFI_ERR_RANGE (a name of 4 KiB or more). Cost: a copy; a write of the file each 256 KiB a thread. */
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);
 int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes,
                       size_t n, uint64_t reference_tsc);
@@ -88,16 +93,21 @@ int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error);
 
 struct cofi_recording;
 
-/* Open a recording: perf.data of perf or of cofi (truncated files too: what is there is read, and
- * cofi_recording_warning tells). Sideband is read at once, trace bytes stay in the file. Errors:
- * COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (not a perf.data, or no trace in it). */
+/* Open a recording: perf.data of perf (seekable, from a pipe, or a directory) or of cofi; "-" is standard
+ * input (a pipe is copied to an unnamed file first). Truncated and damaged files too: what is there is
+ * read, and cofi_recording_warning tells. Sideband is read at once, trace bytes stay in the file (up to
+ * 16 MiB in memory, larger ones mapped: who truncates such a file while it is open stops its reader).
+ * Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, COFI_ERR_BAD_FORMAT (not a perf.data, or no
+ * trace in it). A recording may be read by several threads once open. */
 int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error);
 void cofi_recording_close(struct cofi_recording *recording);
 const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording);
 /* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */
 const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i);
 
-/* One stream: the bytes of one thread (or processor), in pieces that follow each other. */
+/* One stream: the bytes of one thread (or processor), in pieces that follow each other. What does not
+ * follow (snapshots of a circular buffer, a thread number used again, pieces lost) is another stream, so
+ * several may have one tid; bytes that two snapshots share are in the earlier one. */
 struct cofi_recording_stream {
     int32_t pid, tid;      /* tid -1: per processor */
     int32_t cpu;           /* -1: per thread */

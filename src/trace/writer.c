@@ -158,7 +158,7 @@ static void put_aux(struct cofi_writer *writer, const struct cofi__out_stream *s
     cofi__writer_record(writer, &aux);
 }
 
-/* Write parts[0..2] (a multiple of 8 bytes, `padding` of them zeros at the end) as the stream's next
+/* Write two runs of bytes (a multiple of 8 in all, `padding` of them zeros at the end) as the stream's next
  * piece. The stream is locked. */
 static int put_piece(struct cofi_writer *writer, struct cofi__out_stream *stream, struct iovec first,
                      struct iovec second, unsigned padding)
@@ -190,64 +190,54 @@ static int put_piece(struct cofi_writer *writer, struct cofi__out_stream *stream
     return status;
 }
 
-/* Write what a stream has buffered, but for a rest below 8 bytes: a piece is a multiple of 8, and padding
- * inside a stream would fall into a packet. With `last` the rest is padded and written too. */
-static int drain_stream(struct cofi_writer *writer, struct cofi__out_stream *stream, bool last)
+/* Write parts as a piece, padded to 8 bytes with zeros: PAD packets, because pieces begin and end between
+ * packets. */
+static int put_padded(struct cofi_writer *writer, struct cofi__out_stream *stream, const void *bytes, size_t n)
 {
     static const uint8_t zeros[8];
-    size_t whole = stream->n & ~(size_t)7, rest = stream->n - whole;
-    unsigned padding = last && rest ? (unsigned)(8 - rest) : 0;
-    struct iovec pad = {(void *)zeros, padding};
-    if (last)
-        whole = stream->n;
-    if (!whole)
+    unsigned padding = -(unsigned)n & 7;
+    return put_piece(writer, stream, (struct iovec){(void *)bytes, n}, (struct iovec){(void *)zeros, padding}, padding);
+}
+
+static int drain_stream(struct cofi_writer *writer, struct cofi__out_stream *stream)
+{
+    if (!stream->n)
         return 0;
-    int status = put_piece(writer, stream, (struct iovec){stream->bytes, whole}, pad, padding);
-    memmove(stream->bytes, stream->bytes + whole, stream->n - whole);
-    stream->n -= whole;
+    int status = put_padded(writer, stream, stream->bytes, stream->n);
+    stream->n = 0;
     return status;
 }
 
-/* Make room for n more bytes of trace, by growing the buffer or by writing it. */
-static int make_room(struct cofi_writer *writer, struct cofi__out_stream *stream, size_t n)
+/* Let the buffer have room for n bytes in all, if that is within bounds. */
+static int grow(struct cofi_writer *writer, struct cofi__out_stream *stream, size_t n)
 {
-    while (stream->room - stream->n < n) {
-        size_t room = stream->room ? stream->room * 2 : FIRST_ROOM;
-        bool full = stream->room >= PIECE || atomic_load(&writer->buffered) > BUFFERED_MAX;
-        if (full && stream->room >= FIRST_ROOM)
-            return drain_stream(writer, stream, false);
-        uint8_t *bytes = realloc(stream->bytes, room);
-        if (!bytes)
-            return COFI_ERR_NOMEM;
-        atomic_fetch_add(&writer->buffered, room - stream->room);
-        stream->bytes = bytes;
-        stream->room = room;
-    }
+    size_t room = stream->room < FIRST_ROOM ? FIRST_ROOM : stream->room;
+    while (room < n)
+        room *= 2;
+    if (stream->room >= n)
+        return 0;
+    uint8_t *bytes = realloc(stream->bytes, room);
+    if (!bytes)
+        return COFI_ERR_NOMEM;
+    atomic_fetch_add(&writer->buffered, room - stream->room);
+    stream->bytes = bytes;
+    stream->room = room;
     return 0;
 }
 
 static int append(struct cofi_writer *writer, struct cofi__out_stream *stream, const uint8_t *bytes, size_t n,
                   uint64_t reference_tsc)
 {
+    size_t most = atomic_load(&writer->buffered) > BUFFERED_MAX ? stream->room : PIECE;
+    if (stream->n + n > most)
+        COFI_TRY(drain_stream(writer, stream));
     if (!stream->n)
         stream->reference = reference_tsc;
-    if (n >= PIECE) { /* as it is, without a copy */
-        size_t whole = (stream->n + n) & ~(size_t)7, direct = whole - stream->n;
-        struct iovec first = {stream->bytes, stream->n}, second = {(void *)bytes, direct};
-        COFI_TRY(put_piece(writer, stream, first, second, 0));
-        stream->n = 0;
-        stream->reference = reference_tsc;
-        bytes += direct;
-        n -= direct;
-    }
-    while (n) {
-        COFI_TRY(make_room(writer, stream, n < 4096 ? n : 4096));
-        size_t some = stream->room - stream->n < n ? stream->room - stream->n : n;
-        memcpy(stream->bytes + stream->n, bytes, some);
-        stream->n += some;
-        bytes += some;
-        n -= some;
-    }
+    if (n >= PIECE) /* as it is, without a copy */
+        return put_padded(writer, stream, bytes, n);
+    COFI_TRY(grow(writer, stream, stream->n + n));
+    memcpy(stream->bytes + stream->n, bytes, n);
+    stream->n += n;
     return 0;
 }
 
@@ -272,15 +262,11 @@ int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, cons
 static int shrink(struct cofi_writer *writer, struct cofi__out_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    int status = drain_stream(writer, stream, false);
-    if (stream->n < 8 && stream->room > 8) {
-        uint8_t *bytes = realloc(stream->bytes, 8);
-        if (bytes) {
-            atomic_fetch_sub(&writer->buffered, stream->room - 8);
-            stream->bytes = bytes;
-            stream->room = 8;
-        }
-    }
+    int status = drain_stream(writer, stream);
+    atomic_fetch_sub(&writer->buffered, stream->room);
+    free(stream->bytes);
+    stream->bytes = NULL;
+    stream->room = 0;
     pthread_mutex_unlock(&stream->lock);
     return status;
 }
@@ -289,7 +275,7 @@ static int shrink(struct cofi_writer *writer, struct cofi__out_stream *stream)
 static int retire(struct cofi_writer *writer, struct cofi__out_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
-    int status = drain_stream(writer, stream, true);
+    int status = drain_stream(writer, stream);
     pthread_mutex_lock(&writer->lock);
     struct cofi__out_stream **link = bucket_of(writer, stream->tid);
     while (*link && *link != stream)
@@ -335,12 +321,12 @@ static void put_round(struct cofi_writer *writer)
     writer->round_ns = writer->last_ns;
 }
 
-static int flush(struct cofi_writer *writer, bool last)
+int cofi_writer_flush(struct cofi_writer *writer)
 {
     struct cofi__out_stream *stream = atomic_load(&writer->streams);
     for (; stream; stream = stream->next) {
         pthread_mutex_lock(&stream->lock);
-        drain_stream(writer, stream, last);
+        drain_stream(writer, stream);
         pthread_mutex_unlock(&stream->lock);
     }
     pthread_mutex_lock(&writer->lock);
@@ -366,16 +352,12 @@ static int flush(struct cofi_writer *writer, bool last)
     return status;
 }
 
-int cofi_writer_flush(struct cofi_writer *writer)
-{
-    return flush(writer, false);
-}
 
 int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error)
 {
     if (!writer)
         return 0;
-    int status = flush(writer, true);
+    int status = cofi_writer_flush(writer);
     if (error)
         *error = writer->error;
     release(writer);

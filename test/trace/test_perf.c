@@ -44,6 +44,31 @@ static void perf_decodes_the_code_inside_the_recording(void **state)
     }
 }
 
+/* Each packet a piece of its own, in the file at once. */
+static void perf_decodes_a_stream_of_many_pieces(void **state)
+{
+    (void)state;
+    if (!have_perf())
+        skip();
+    static const size_t ends[] = {16, 24, 28, 30, 32, 40, 41, 42, 45, 46};
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("u.data");
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){SAMPLE_SB(COMM, 0x1001), .name = "sample", .exec = true});
+    put(writer, (struct cofi_sideband){SAMPLE_SB(CODE, 0x1003), .addr = 0x401000, .bytes = sample_code,
+                                       .len = sizeof sample_code});
+    put(writer, (struct cofi_sideband){SAMPLE_SB(ITRACE_START, 0x1004)});
+    for (size_t i = 0, at = 0; i < ARRAY_LEN(ends); at = ends[i++]) {
+        assert_int_equal(cofi_writer_trace(writer, 100, 100, sample_trace + at, ends[i] - at, 0x1fff), 0);
+        assert_int_equal(cofi_writer_flush(writer), 0);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    assert_string_equal(run(SCRIPT "--itrace=be -F ip,addr 2>&1 | sed 's/^ *//; s/ *=> */ /; s/ *$//'", path),
+                        "0 401000\n401005 401018\n401019 40100a\n40100c 401005\n401005 401018\n"
+                        "401019 40100a\n401015 40101a\n401021 0\n");
+}
+
 static void perf_dumps_every_record_and_packet(void **state)
 {
     (void)state;
@@ -56,7 +81,7 @@ static void perf_dumps_every_record_and_packet(void **state)
         "PERF_RECORD_AUXTRACE_INFO type: 1", "PERF_RECORD_ID_INDEX nr: 2", "PERF_RECORD_FORK(100:100):(1:1)",
         "PERF_RECORD_COMM exec: sample:100/100", "]: r-xp /bin/sh", "]: r-xp [vdso]", "PERF_RECORD_TEXT_POKE",
         "PERF_RECORD_ITRACE_START pid: 100 tid: 100", "PERF_RECORD_SWITCH IN", "PERF_RECORD_AUX offset: 0",
-        "PERF_RECORD_EXIT(100:100):(1:1)", "PERF_RECORD_AUXTRACE size: 0x28  offset: 0  ref: 0x1fff  idx: 0  tid: 100",
+        "PERF_RECORD_EXIT(100:100):(1:1)", "PERF_RECORD_AUXTRACE size: 0x30  offset: 0  ref: 0x1fff  idx: 0  tid: 100",
         "PERF_RECORD_FINISHED_ROUND", "PSB", "TSC 0x2000", "TNT TTT (3)", "TIP 0x101a", "TIP.PGD no ip"};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         if (!strstr(out, lines[i]))
@@ -202,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(perf_decodes_the_code_inside_the_recording),
+        cmocka_unit_test(perf_decodes_a_stream_of_many_pieces),
         cmocka_unit_test(perf_dumps_every_record_and_packet),
         cmocka_unit_test(perf_decodes_code_longer_than_a_record),
         cmocka_unit_test(perf_follows_code_that_is_rewritten),
