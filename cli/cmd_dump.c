@@ -43,7 +43,7 @@ static enum cofi_gen find_gen(const struct dump_options *o, const struct file *f
 static bool dump_raw(const struct dump_options *o, const struct file *file)
 {
     struct dump_source source = {.bytes = file->bytes, .n = file->n, .tid = -1};
-    return dump_stream(o, &source, find_gen(o, file), -1);
+    return dump_stream(o, &source, find_gen(o, file), -1, stdout);
 }
 
 /* All streams, or that of --tid. */
@@ -66,7 +66,7 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
             printf("# stream %zu: pid %d, tid %d%s%s\n", i, s->pid, s->tid, comm ? ", " : "", comm ? comm : "");
         else if (!o->json && !o->quiet)
             printf("# stream %zu: cpu %d\n", i, s->cpu);
-        good &= dump_stream(o, &source, gen, info->config & RTIT_CTL_CYCLE_ACC ? 1 : info->config ? 0 : -1);
+        good &= dump_stream(o, &source, gen, info->config & RTIT_CTL_CYCLE_ACC ? 1 : info->config ? 0 : -1, stdout);
     }
     if (!any && o->tid >= 0)
         fprintf(stderr, "cofi dump: %s: no stream of thread %ld\n", o->path, o->tid);
@@ -170,7 +170,7 @@ static bool set_option(struct dump_options *o, int option, char *value)
 
 int cmd_dump(int argc, char **argv)
 {
-    struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX};
+    struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX, .talk = stderr};
     static char out[1 << 16];
     for (int option; (option = getopt_long(argc, argv, "", long_options, 0)) != -1;) {
         if (option == OPT_HELP) {

@@ -10,8 +10,10 @@
 #include <cofi/stream.h>
 #include <cofi/trace.h>
 
+#include "line.h"
+
 /* Name and payload; what is tracked stands behind. */
-enum { COLUMN_TRACKED = 37, COLUMN_TRACKED_RTIT = 45 };
+enum { COLUMN_TRACKED = 37, COLUMN_TRACKED_RTIT = 45, COLUMN_BYTES = 66 };
 
 /* What dumping a stream carries along. */
 struct dump {
@@ -19,6 +21,7 @@ struct dump {
     const struct dump_source *source;
     uint64_t last_ip, next_offset, end;
     bool bad;
+    struct line line;
 };
 
 /* ---- one packet ---- */
@@ -33,29 +36,39 @@ static const char *event_word(const struct cofi_packet *packet)
     return packet->evd.type < sizeof evd / sizeof *evd ? evd[packet->evd.type] : 0;
 }
 
-/* LastIP, and the column that a packet's address (or other state) has behind its payload. */
-static bool track(struct dump *d, const struct cofi_packet *packet, char *out, size_t n)
+/* LastIP; whether the packet has an address. */
+static bool track(struct dump *d, const struct cofi_packet *packet)
 {
     enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
-    uint64_t ip;
-    *out = 0;
     if (kind == COFI_PT_PSB || kind == COFI_RTIT_PSB || kind == COFI_PT_OVF || kind == COFI_RTIT_BUFFOVF)
         d->last_ip = 0;
-    if (cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP) {
-        bool has = cofi_ip_expand(packet, d->last_ip, &ip);
-        if (has)
-            d->last_ip = ip;
-        if (d->options->lastip)
-            snprintf(out, n, has ? "ip   %016" PRIx64 : "ip   <suppressed>", ip);
-        return has;
-    }
-    if (kind == COFI_PT_PIP || kind == COFI_RTIT_PIP)
-        snprintf(out, n, "cr3  %016" PRIx64, packet->pip.cr3);
+    return cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP && cofi_ip_expand(packet, d->last_ip, &d->last_ip);
+}
+
+/* The column that a packet's address or other state has behind its payload. */
+static void print_tracked(struct dump *d, const struct cofi_packet *packet, size_t column, bool has_ip)
+{
+    enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
+    const char *name = 0;
+    uint64_t value = 0;
+    if (cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP && d->options->lastip)
+        name = "ip   ", value = d->last_ip;
+    else if (kind == COFI_PT_PIP || kind == COFI_RTIT_PIP)
+        name = "cr3  ", value = packet->pip.cr3;
     else if (kind == COFI_PT_VMCS)
-        snprintf(out, n, "vmcs %016" PRIx64, packet->vmcs.base);
+        name = "vmcs ", value = packet->vmcs.base;
     else if ((kind == COFI_PT_CFE || kind == COFI_PT_EVD) && event_word(packet))
-        snprintf(out, n, "type %s", event_word(packet));
-    return false;
+        name = "type ";
+    if (!name)
+        return;
+    line_column(&d->line, column);
+    line_str(&d->line, name);
+    if (*name == 't')
+        line_str(&d->line, event_word(packet));
+    else if (*name == 'i' && !has_ip)
+        line_str(&d->line, "<suppressed>");
+    else
+        line_hex(&d->line, value, 16);
 }
 
 static bool hidden(const struct dump_options *o, const struct cofi_packet *packet)
@@ -66,43 +79,42 @@ static bool hidden(const struct dump_options *o, const struct cofi_packet *packe
            (o->no_cyc && packet->kind == COFI_PT_CYC);
 }
 
-static void print_hex(const uint8_t *bytes, size_t n, const char *between)
+static void print_offset(struct dump *d, uint64_t offset)
 {
-    for (size_t i = 0; i < n; i++)
-        printf("%s%02x", i ? between : "", bytes[i]);
+    if (d->options->no_offset)
+        return;
+    line_hex(&d->line, offset, 16);
+    line_put(&d->line, "  ", 2);
 }
 
-static void print_offset(const struct dump *d, uint64_t offset)
+static void print_text(struct dump *d, const struct cofi_stream_item *item, bool has_ip)
 {
-    if (!d->options->no_offset)
-        printf("%016" PRIx64 "  ", offset);
-}
-
-static void print_text(struct dump *d, const struct cofi_stream_item *item, const char *tracked)
-{
-    char text[COFI_PACKET_TEXT_MAX];
-    int n = cofi_packet_print(&item->packet, text, sizeof text);
+    bool rtit = cofi_packet_gen((enum cofi_packet_kind)item->packet.kind) == COFI_RTIT;
     print_offset(d, item->offset);
-    fputs(text, stdout);
-    if (*tracked) {
-        bool rtit = cofi_packet_gen((enum cofi_packet_kind)item->packet.kind) == COFI_RTIT;
-        int column = rtit ? COLUMN_TRACKED_RTIT : COLUMN_TRACKED, gap = n < column - 2 ? column - n : 2;
-        printf("%*s%s", gap, "", tracked);
-        n += gap + (int)strlen(tracked);
-    }
+    size_t begin = d->line.n;
+    int n = cofi_packet_print(&item->packet, d->line.text + begin, COFI_PACKET_TEXT_MAX);
+    d->line.n += (size_t)n;
+    print_tracked(d, &item->packet, begin + (rtit ? COLUMN_TRACKED_RTIT : COLUMN_TRACKED), has_ip);
     if (d->options->bytes) {
-        printf("%*s; ", n < 64 ? 66 - n : 2, "");
-        print_hex(item->bytes, (size_t)item->size, " ");
+        line_column(&d->line, begin + COLUMN_BYTES);
+        line_put(&d->line, "; ", 2);
+        line_bytes(&d->line, item->bytes, (size_t)item->size, " ");
     }
-    putchar('\n');
+    line_end(&d->line);
 }
 
-static void print_json_head(const struct dump *d, const struct cofi_stream_item *item)
+static void print_json_head(struct dump *d, const struct cofi_stream_item *item)
 {
-    printf("{\"v\":1,");
-    if (d->source->tid >= 0)
-        printf("\"tid\":%ld,", d->source->tid);
-    printf("\"offset\":%" PRIu64 ",\"size\":%" PRIu64 ",", item->offset, item->size);
+    line_str(&d->line, "{\"v\":1,");
+    if (d->source->tid >= 0) {
+        line_str(&d->line, "\"tid\":");
+        line_dec(&d->line, (uint64_t)d->source->tid);
+        line_str(&d->line, ",");
+    }
+    line_str(&d->line, "\"offset\":");
+    line_dec(&d->line, item->offset);
+    line_str(&d->line, ",\"size\":");
+    line_dec(&d->line, item->size);
 }
 
 static void print_json(struct dump *d, const struct cofi_stream_item *item, bool has_ip)
@@ -110,12 +122,17 @@ static void print_json(struct dump *d, const struct cofi_stream_item *item, bool
     char fields[512];
     cofi_packet_print_json(&item->packet, fields, sizeof fields);
     print_json_head(d, item);
-    printf("\"bytes\":\"");
-    print_hex(item->bytes, (size_t)item->size, "");
-    printf("\",\"packet\":%s", fields);
-    if (has_ip)
-        printf(",\"ip\":\"%016" PRIx64 "\"", d->last_ip);
-    puts("}");
+    line_str(&d->line, ",\"bytes\":\"");
+    line_bytes(&d->line, item->bytes, (size_t)item->size, "");
+    line_str(&d->line, "\",\"packet\":");
+    line_str(&d->line, fields);
+    if (has_ip) {
+        line_str(&d->line, ",\"ip\":\"");
+        line_hex(&d->line, d->last_ip, 16);
+        line_str(&d->line, "\"");
+    }
+    line_str(&d->line, "}");
+    line_end(&d->line);
 }
 
 /* ---- what is no packet ---- */
@@ -140,9 +157,9 @@ static void print_skipped(struct dump *d, const struct cofi_stream_item *item)
             break;
         n = n < left ? n : left;
         print_offset(d, item->offset + i);
-        printf(".bytes     ");
-        print_hex(bytes, n, " ");
-        putchar('\n');
+        line_str(&d->line, ".bytes     ");
+        line_bytes(&d->line, bytes, n, " ");
+        line_end(&d->line);
         i += n;
     }
 }
@@ -157,25 +174,30 @@ static uint64_t file_offset(const struct dump *d, uint64_t offset)
 static void complain_skipped(struct dump *d, const struct cofi_stream_item *item)
 {
     bool cut = item->status == COFI_ERR_NO_SYNC && item->offset + item->size < d->end;
-    fprintf(stderr, "cofi dump: %s+0x%" PRIx64 ": ", d->options->path, file_offset(d, item->offset));
-    if (cut) {
-        fprintf(stderr, "%" PRIu64 " bytes before the first PSB skipped\n", item->size);
+    const char *what = item->why ? item->why : cofi_error_text(item->status);
+    FILE *talk = d->options->talk;
+    d->bad |= !cut;
+    if (!talk)
         return;
-    }
-    d->bad = true;
-    fputs(item->why ? item->why : cofi_error_text(item->status), stderr);
-    if (item->size)
-        fprintf(stderr, "; %" PRIu64 " bytes skipped", item->size);
-    fputc('\n', stderr);
+    fprintf(talk, "cofi dump: %s+0x%" PRIx64 ": ", d->options->path, file_offset(d, item->offset));
+    if (cut)
+        fprintf(talk, "%" PRIu64 " bytes before the first PSB skipped\n", item->size);
+    else if (item->size)
+        fprintf(talk, "%s; %" PRIu64 " bytes skipped\n", what, item->size);
+    else
+        fprintf(talk, "%s\n", what);
 }
 
 static void skipped(struct dump *d, const struct cofi_stream_item *item)
 {
-    fflush(stdout);
+    fflush(d->line.out);
     complain_skipped(d, item);
     if (d->options->json && !d->options->quiet) {
         print_json_head(d, item);
-        printf("\"error\":\"%s\"}\n", item->why ? item->why : cofi_error_text(item->status));
+        line_str(&d->line, ",\"error\":\"");
+        line_str(&d->line, item->why ? item->why : cofi_error_text(item->status));
+        line_str(&d->line, "\"}");
+        line_end(&d->line);
     } else if (!d->options->quiet) {
         print_skipped(d, item);
     }
@@ -183,17 +205,18 @@ static void skipped(struct dump *d, const struct cofi_stream_item *item)
 
 static void one_item(struct dump *d, const struct cofi_stream_item *item)
 {
-    char tracked[48];
     if (item->status) {
         skipped(d, item);
         d->next_offset = item->offset + item->size;
         return;
     }
-    bool has_ip = track(d, &item->packet, tracked, sizeof tracked);
+    bool has_ip = track(d, &item->packet);
     if (item->offset < d->next_offset && !d->options->json && !d->options->quiet) {
         /* The packet before swallowed the beginning of this PSB. */
         print_offset(d, item->offset);
-        printf(".back      %" PRIu64 "\n", d->next_offset - item->offset);
+        line_str(&d->line, ".back      ");
+        line_dec(&d->line, d->next_offset - item->offset);
+        line_end(&d->line);
     }
     d->next_offset = item->offset + item->size;
     if (hidden(d->options, &item->packet))
@@ -201,7 +224,7 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
     if (d->options->json)
         print_json(d, item, has_ip);
     else
-        print_text(d, item, tracked);
+        print_text(d, item, has_ip);
 }
 
 /* ---- a stream ---- */
@@ -215,21 +238,23 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
         return o->cyc >= 0 ? o->cyc : cyc;
     const uint8_t *bytes = bytes_at(source, from, &n);
     bool found = cofi_stream_guess_cyc(bytes, n, bad);
-    fprintf(stderr, "cofi dump: %s: read %s cycle counts (bad packets without: %" PRIu64 ", with: %" PRIu64
-            "); --cyc=0 or --cyc=1 decides otherwise\n", o->path, found ? "with" : "without", bad[0], bad[1]);
+    if (o->talk)
+        fprintf(o->talk, "cofi dump: %s: read %s cycle counts (bad packets without: %" PRIu64 ", with: %" PRIu64
+                "); --cyc=0 or --cyc=1 decides otherwise\n", o->path, found ? "with" : "without", bad[0], bad[1]);
     return found;
 }
 
-bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen, int cyc)
+bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen, int cyc,
+                 FILE *out)
 {
     struct cofi_stream stream;
     struct cofi_stream_item item;
     uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to, fed = from;
-    struct dump d = {.options = o, .source = source, .next_offset = from, .end = to};
+    struct dump d = {.options = o, .source = source, .next_offset = from, .end = to, .line.out = out};
     cofi_stream_init(&stream, gen, from, o->no_sync);
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
     if (!o->json && !o->quiet && gen == COFI_RTIT)
-        puts(".gen       rtit");
+        fputs(".gen       rtit\n", out);
     for (;;) {
         while (cofi_stream_next(&stream, &item))
             one_item(&d, &item);

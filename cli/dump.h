@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cofi/packet.h>
 
@@ -17,6 +18,7 @@ struct dump_options {
     int gen, cyc; /* 0 and -1: find out */
     long tid;     /* -1: all */
     uint64_t from, to;
+    FILE *talk;   /* where complaints go; null: nowhere */
 };
 
 /* Where a stream's bytes are: in memory, or in a recording. */
@@ -28,7 +30,8 @@ struct dump_source {
     long tid;                        /* -1: none */
 };
 
-/* Print a stream. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were packets. */
-bool dump_stream(const struct dump_options *options, const struct dump_source *source, enum cofi_gen gen, int cyc);
+/* Print a stream to out. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were packets. */
+bool dump_stream(const struct dump_options *options, const struct dump_source *source, enum cofi_gen gen, int cyc,
+                 FILE *out);
 
 #endif

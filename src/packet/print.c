@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * One packet -> a line of text, in ptdump's words. */
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -13,19 +11,42 @@ struct line {
     size_t n, payload; /* payload: where it begins */
 };
 
-static __attribute__((format(printf, 2, 3))) void add(struct line *line, const char *format, ...)
+/* The longest line has room: every packet's is tested. */
+static void add_n(struct line *line, const char *text, size_t n)
 {
-    va_list args;
-    va_start(args, format);
-    int n = vsnprintf(line->text + line->n, sizeof line->text - line->n, format, args);
-    va_end(args);
-    if (n > 0)
-        line->n = line->n + (size_t)n < sizeof line->text ? line->n + (size_t)n : sizeof line->text - 1;
+    if (n > sizeof line->text - 1 - line->n)
+        n = sizeof line->text - 1 - line->n;
+    memcpy(line->text + line->n, text, n);
+    line->n += n;
+}
+
+static void add(struct line *line, const char *text) { add_n(line, text, strlen(text)); }
+
+static void add_char(struct line *line, char c) { add_n(line, &c, 1); }
+
+/* In hex with at least `digits` digits. */
+static void add_hex(struct line *line, uint64_t value, unsigned digits)
+{
+    char text[16];
+    unsigned least = value ? (67 - (unsigned)__builtin_clzll(value)) / 4 : 1;
+    digits = digits > least ? digits : least;
+    for (unsigned i = digits; i-- > 0; value >>= 4)
+        text[i] = "0123456789abcdef"[value & 15];
+    add_n(line, text, digits);
+}
+
+static void add_small(struct line *line, unsigned value)
+{
+    if (value > 9)
+        add_char(line, (char)('0' + value / 10 % 10));
+    add_char(line, (char)('0' + value % 10));
 }
 
 static void add_flag(struct line *line, const char *word, size_t n)
 {
-    add(line, "%s%.*s", line->n > line->payload ? ", " : "", (int)n, word);
+    if (line->n > line->payload)
+        add(line, ", ");
+    add_n(line, word, n);
 }
 
 static void add_wake(struct line *line, unsigned wake)
@@ -34,7 +55,8 @@ static void add_wake(struct line *line, unsigned wake)
     const char *joint = "";
     for (unsigned i = 0; i < 4; i++)
         if (wake >> i & 1) {
-            add(line, "%s%s", joint, words[i]);
+            add(line, joint);
+            add(line, words[i]);
             joint = "+";
         }
     if (!*joint)
@@ -64,18 +86,20 @@ static void print_template(struct line *line, const struct row *row, const struc
         } else if (*t == '%') {
             uint64_t value = cofi__field_get(packet, next_field(row, &field));
             switch (*++t) {
-            case 'x': add(line, "%llx", (unsigned long long)value); break;
-            case '8': add(line, "%08llx", (unsigned long long)value); t++; break;
-            case 'c': add(line, "%u", (unsigned)(value + 1) & 15); break;
+            case 'x': add_hex(line, value, 0); break;
+            case '8': add_hex(line, value, 8); t++; break;
+            case 'c': add_small(line, (unsigned)(value + 1) & 15); break;
             case 'v':
-                if (value || cfe_has_vector(packet->cfe.type))
-                    add(line, ": %llx", (unsigned long long)value);
+                if (value || cfe_has_vector(packet->cfe.type)) {
+                    add(line, ": ");
+                    add_hex(line, value, 0);
+                }
                 break;
             case 'w': add_wake(line, (unsigned)value); break;
             }
             t++;
         } else {
-            add(line, "%c", *t++);
+            add_char(line, *t++);
         }
     }
 }
@@ -85,9 +109,9 @@ static void print_tnt(struct line *line, const struct cofi_packet *packet, bool 
     for (unsigned i = packet->tnt.count; i-- > 0;) {
         bool taken = packet->tnt.bits >> i & 1;
         if (words)
-            add(line, "%s%s", taken ? "T" : "NT", i ? " " : "");
+            add(line, taken ? i ? "T " : "T" : i ? "NT " : "NT");
         else
-            add(line, "%c", taken ? '!' : '.');
+            add_char(line, taken ? '!' : '.');
     }
 }
 
@@ -101,9 +125,11 @@ static void print_ip(struct line *line, const struct cofi_packet *packet)
         n = 8;
     }
     n = n < 0 ? 8 : n;
-    add(line, "%x: %.*s", packet->ip.code, 16 - 2 * n, "????????????????");
+    add_hex(line, packet->ip.code, 0);
+    add(line, ": ");
+    add_n(line, "????????????????", 16 - 2 * (size_t)n);
     if (n)
-        add(line, "%0*llx", 2 * n, (unsigned long long)ip);
+        add_hex(line, ip, 2 * (unsigned)n);
 }
 
 /* The same with 12 digits; z: zeros above. */
@@ -112,19 +138,23 @@ static void print_rtit_ip(struct line *line, const struct cofi_packet *packet)
     int n = cofi__ip_bytes(COFI_RTIT, packet->ip.code);
     n = n < 0 ? 6 : n;
     bool zext = packet->ip.code & 4;
-    add(line, "%x%s: %.*s%0*llx", packet->ip.code & 3, zext ? "z" : "", 12 - 2 * n,
-        zext ? "000000000000" : "????????????", 2 * n, (unsigned long long)packet->ip.payload);
+    add_hex(line, packet->ip.code & 3, 0);
+    add(line, zext ? "z: " : ": ");
+    add_n(line, zext ? "000000000000" : "????????????", 12 - 2 * (size_t)n);
+    add_hex(line, packet->ip.payload, 2 * (unsigned)n);
 }
 
 static void print_trig(struct line *line, const struct cofi_packet *packet)
 {
-    add(line, "%x", packet->trig.trbv);
+    add_hex(line, packet->trig.trbv, 0);
     if (packet->trig.ip)
         add_flag(line, "ip", 2);
     if (packet->trig.mult)
         add_flag(line, "mult", 4);
-    if (packet->trig.icntv)
-        add(line, ", icnt: %x", packet->trig.icnt);
+    if (packet->trig.icntv) {
+        add(line, ", icnt: ");
+        add_hex(line, packet->trig.icnt, 0);
+    }
 }
 
 static void print_payload(struct line *line, const struct row *row, const struct cofi_packet *packet)
@@ -139,18 +169,23 @@ static void print_payload(struct line *line, const struct row *row, const struct
     case SHAPE_IP: print_ip(line, packet); break;
     case SHAPE_RTIT_IP: print_rtit_ip(line, packet); break;
     case SHAPE_CYC:
-        add(line, "%llx", (unsigned long long)packet->cyc.count);
-        if (packet->cyc.bytes > cyc_least_bytes(packet->cyc.count))
-            add(line, "/%u", packet->cyc.bytes);
+        add_hex(line, packet->cyc.count, 0);
+        if (packet->cyc.bytes > cyc_least_bytes(packet->cyc.count)) {
+            add_char(line, '/');
+            add_small(line, packet->cyc.bytes);
+        }
         break;
     case SHAPE_PTW:
-        add(line, "%x: %llx", packet->ptw.wide, (unsigned long long)packet->ptw.payload);
+        add_hex(line, packet->ptw.wide, 0);
+        add(line, ": ");
+        add_hex(line, packet->ptw.payload, 0);
         if (packet->ptw.ip)
             add_flag(line, "ip", 2);
         break;
     case SHAPE_BIP:
-        add(line, "%x: %0*llx", packet->bip.id, packet->bip.wide ? 16 : 8,
-            (unsigned long long)packet->bip.payload);
+        add_hex(line, packet->bip.id, 0);
+        add(line, ": ");
+        add_hex(line, packet->bip.payload, packet->bip.wide ? 16 : 8);
         break;
     case SHAPE_TRIG: print_trig(line, packet); break;
     }
@@ -161,20 +196,30 @@ int cofi_packet_print(const struct cofi_packet *packet, char *out, size_t n)
     unsigned kind = packet->kind < COFI_PKT_KINDS ? packet->kind : COFI_PKT_NONE;
     const struct row *row = &cofi__packet_rows[kind];
     bool rtit = row->gen == COFI_RTIT;
-    struct line line = {.n = 0};
-    add(&line, "%-*s", rtit ? NAME_WIDTH_RTIT : NAME_WIDTH_PT, row->name);
-    if (rtit)
-        for (size_t i = 0; i < line.n; i++)
-            line.text[i] = (char)toupper((unsigned char)line.text[i]);
+    struct line line;
+    line.n = 0;
+    add(&line, row->name);
+    size_t name = line.n;
+    for (size_t i = 0; rtit && i < name; i++)
+        line.text[i] = (char)toupper((unsigned char)line.text[i]);
+    add_n(&line, "             ", (rtit ? NAME_WIDTH_RTIT : NAME_WIDTH_PT) - name);
     line.payload = line.n;
     if (kind != COFI_PKT_NONE)
         print_payload(&line, row, packet);
     if (packet->ccp_size) {
-        add(&line, ", CCP %x", packet->ccp);
-        if (packet->ccp_size > ccp_least_bytes(packet->ccp))
-            add(&line, "/%u", packet->ccp_size);
+        add(&line, ", CCP ");
+        add_hex(&line, packet->ccp, 0);
+        if (packet->ccp_size > ccp_least_bytes(packet->ccp)) {
+            add_char(&line, '/');
+            add_small(&line, packet->ccp_size);
+        }
     }
-    while (line.n && line.text[line.n - 1] == ' ')
-        line.text[--line.n] = 0;
-    return snprintf(out, n, "%s", line.text);
+    while (line.text[line.n - 1] == ' ')
+        line.n--;
+    if (n) {
+        size_t kept = line.n < n ? line.n : n - 1;
+        memcpy(out, line.text, kept);
+        out[kept] = 0;
+    }
+    return (int)line.n;
 }
