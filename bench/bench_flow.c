@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT
+ * Our views and libipt's decoders over the same traces, interleaved: medians, spreads, ratios. */
+#include <assert.h>
+#include <fcntl.h>
+#include <intel-pt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cofi/flow.h>
+#include <cofi/insn.h>
+#include <cofi/trace.h>
+
+#include "../test/flow/prog.h"
+
+enum { ROUNDS = 11, SECTIONS = 4096 };
+
+/* One trace and its code: sections of files, as libipt wants them to be fast. */
+struct section {
+    char path[512];
+    uint64_t offset, addr, len;
+};
+
+struct job {
+    const char *name;
+    uint8_t *trace;
+    size_t n;
+    const struct cofi_image *image;
+    struct cofi_flow_config config;
+    struct section *sections;
+    size_t sections_n;
+    uint64_t insns, blocks, units; /* units: TNT bits and TIPs */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- ours ---- */
+
+static const struct cofi_flow_block *blocks[4096];
+static struct cofi_flow_event events[256];
+static struct cofi_flow_insn insns[4096];
+
+static uint64_t our_blocks(struct cofi_flow *flow)
+{
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 4096, .events = events, .events_max = 256};
+    uint64_t n = 0;
+    while (cofi_flow_next(flow, &batch) > 0)
+        n += batch.blocks_n;
+    return n;
+}
+
+static uint64_t our_insns(struct cofi_flow *flow)
+{
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 4096, .events = events, .events_max = 256};
+    uint64_t n = 0;
+    while (cofi_flow_next(flow, &batch) > 0) {
+        struct cofi_flow_cursor cursor = {0};
+        size_t got;
+        while ((got = cofi_flow_insns(&batch, &cursor, batch.blocks_n, insns, 4096)) > 0)
+            n += got;
+    }
+    return n;
+}
+
+static uint8_t map[1 << 16];
+static uint64_t our_cover(struct cofi_flow *flow)
+{
+    struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map};
+    cofi_flow_cover(flow, &coverage);
+    return coverage.insns;
+}
+
+typedef uint64_t (*our_view)(struct cofi_flow *);
+
+static double ours_warm(struct cofi_flow *flow, our_view view)
+{
+    cofi_flow_seek(flow, 0);
+    double t = now();
+    view(flow);
+    return now() - t;
+}
+
+static double ours_cold(const struct job *job, our_view view)
+{
+    struct cofi_flow *flow;
+    double t = now();
+    if (cofi_flow_open(&flow, &job->config) < 0)
+        exit(3);
+    view(flow);
+    t = now() - t;
+    cofi_flow_close(flow);
+    return t;
+}
+
+/* ---- libipt ---- */
+
+static struct pt_image *ipt_image(const struct job *job, struct pt_image_section_cache *cache)
+{
+    struct pt_image *image = pt_image_alloc(NULL);
+    for (size_t i = 0; i < job->sections_n; i++) {
+        const struct section *s = &job->sections[i];
+        int id = pt_iscache_add_file(cache, s->path, s->offset, s->len, s->addr);
+        if (id > 0)
+            pt_image_add_cached(image, cache, id, NULL);
+    }
+    return image;
+}
+
+static uint64_t ipt_blocks_pass(struct pt_block_decoder *decoder)
+{
+    uint64_t n = 0;
+    int status = pt_blk_sync_forward(decoder);
+    while (status >= 0) {
+        while (status >= 0 && status & pts_event_pending) {
+            struct pt_event event;
+            status = pt_blk_event(decoder, &event, sizeof event);
+        }
+        if (status < 0 || status & pts_eos)
+            break;
+        struct pt_block block = {0};
+        status = pt_blk_next(decoder, &block, sizeof block);
+        n += block.ninsn;
+        if (status < 0 && status != -pte_eos)
+            status = pt_blk_sync_forward(decoder);
+    }
+    return n;
+}
+
+static uint64_t ipt_insns_pass(struct pt_insn_decoder *decoder)
+{
+    uint64_t n = 0;
+    int status = pt_insn_sync_forward(decoder);
+    while (status >= 0) {
+        while (status >= 0 && status & pts_event_pending) {
+            struct pt_event event;
+            status = pt_insn_event(decoder, &event, sizeof event);
+        }
+        if (status < 0 || status & pts_eos)
+            break;
+        struct pt_insn insn;
+        status = pt_insn_next(decoder, &insn, sizeof insn);
+        n += status >= 0;
+        if (status < 0 && status != -pte_eos)
+            status = pt_insn_sync_forward(decoder);
+    }
+    return n;
+}
+
+static struct pt_config ipt_config(const struct job *job)
+{
+    struct pt_config config;
+    pt_config_init(&config);
+    config.begin = job->trace;
+    config.end = job->trace + job->n;
+    return config;
+}
+
+struct ipt {
+    struct pt_image_section_cache *cache;
+    struct pt_image *image;
+    struct pt_block_decoder *blk;
+    struct pt_insn_decoder *insn;
+};
+
+static void ipt_open(struct ipt *ipt, const struct job *job)
+{
+    struct pt_config config = ipt_config(job);
+    ipt->cache = pt_iscache_alloc(NULL);
+    ipt->image = ipt_image(job, ipt->cache);
+    ipt->blk = pt_blk_alloc_decoder(&config);
+    ipt->insn = pt_insn_alloc_decoder(&config);
+    pt_blk_set_image(ipt->blk, ipt->image);
+    pt_insn_set_image(ipt->insn, ipt->image);
+}
+
+static void ipt_close(struct ipt *ipt)
+{
+    pt_blk_free_decoder(ipt->blk);
+    pt_insn_free_decoder(ipt->insn);
+    pt_image_free(ipt->image);
+    pt_iscache_free(ipt->cache);
+}
+
+/* Back to the beginning, code cache kept: a new decoder over the same image. */
+static double ipt_blocks_warm(struct ipt *ipt, const struct job *job, uint64_t *count)
+{
+    struct pt_config config = ipt_config(job);
+    struct pt_block_decoder *decoder = pt_blk_alloc_decoder(&config);
+    pt_blk_set_image(decoder, ipt->image);
+    double t = now();
+    *count = ipt_blocks_pass(decoder);
+    t = now() - t;
+    pt_blk_free_decoder(decoder);
+    return t;
+}
+
+static double ipt_insns_warm(struct ipt *ipt, const struct job *job, uint64_t *count)
+{
+    struct pt_config config = ipt_config(job);
+    struct pt_insn_decoder *decoder = pt_insn_alloc_decoder(&config);
+    pt_insn_set_image(decoder, ipt->image);
+    double t = now();
+    *count = ipt_insns_pass(decoder);
+    t = now() - t;
+    pt_insn_free_decoder(decoder);
+    return t;
+}
+
+static double ipt_blocks_cold(const struct job *job)
+{
+    struct ipt ipt;
+    double t = now();
+    ipt_open(&ipt, job);
+    ipt_blocks_pass(ipt.blk);
+    t = now() - t;
+    ipt_close(&ipt);
+    return t;
+}
+
+/* ---- measuring ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *t)
+{
+    qsort(t, ROUNDS, sizeof *t, by_value);
+    return t[ROUNDS / 2];
+}
+
+static void line(const struct job *job, const char *view, double *ours, double *theirs, const char *target)
+{
+    double o = median(ours), t = theirs ? median(theirs) : 0;
+    printf("%-18s %-22s %8.3f ms  %6.2f ns/unit %8.1f M insns/s  +-%2.0f%%", job->name, view, o * 1e3,
+           o * 1e9 / (double)job->units, (double)job->insns / o * 1e-6, (ours[ROUNDS - 2] - ours[1]) / o * 50);
+    if (theirs)
+        printf("  libipt %9.3f ms  %6.2f ns/unit  ratio %6.2f", t * 1e3, t * 1e9 / (double)job->units, t / o);
+    printf("  %s\n", target);
+}
+
+static void measure(struct job *job)
+{
+    double blk[ROUNDS], blk_ipt[ROUNDS], insn[ROUNDS], insn_ipt[ROUNDS], cover[ROUNDS], cold[ROUNDS], cold_ipt[ROUNDS];
+    struct cofi_flow *flow;
+    struct ipt ipt;
+    struct cofi_flow_stats stats;
+    uint64_t count = 0, count_insn = 0;
+    if (cofi_flow_open(&flow, &job->config) < 0)
+        exit(3);
+    job->blocks = our_blocks(flow);
+    cofi_flow_stats(flow, &stats);
+    job->insns = stats.insns;
+    job->units = stats.tnt_bits + stats.tips;
+    bool pt = job->config.gen == COFI_PT && job->sections_n;
+    if (pt)
+        ipt_open(&ipt, job);
+    for (int i = 0; i < ROUNDS; i++) {
+        blk[i] = ours_warm(flow, our_blocks);
+        blk_ipt[i] = pt ? ipt_blocks_warm(&ipt, job, &count) : 0;
+        insn[i] = ours_warm(flow, our_insns);
+        insn_ipt[i] = pt ? ipt_insns_warm(&ipt, job, &count_insn) : 0;
+        cover[i] = ours_warm(flow, our_cover);
+        cold[i] = ours_cold(job, our_blocks);
+        cold_ipt[i] = pt ? ipt_blocks_cold(job) : 0;
+    }
+    cofi_flow_stats(flow, &stats);
+    printf("%-18s %zu bytes, %lu insns (libipt: %lu by block, %lu), %lu blocks, %lu units, %lu gaps, %lu KiB, "
+           "%lu runs, %lu blocks decoded, %lu misses\n", job->name, job->n, job->insns, count, count_insn,
+           job->blocks, job->units, stats.gaps, stats.cache_bytes >> 10, stats.runs, stats.blocks_decoded, stats.run_misses);
+    line(job, "blocks, warm", blk, pt ? blk_ipt : NULL, "(target 10 x, 3 ns)");
+    line(job, "instructions, warm", insn, pt ? insn_ipt : NULL, "(target 20 x, 1 G/s)");
+    line(job, "coverage, warm", cover, NULL, "(target 1 ns)");
+    line(job, "blocks, cold", cold, pt ? cold_ipt : NULL, "(target 3 x)");
+    cofi_flow_close(flow);
+    if (pt)
+        ipt_close(&ipt);
+}
+
+/* ---- traces ---- */
+
+static struct prog prog;
+
+static void section_of_bytes(struct job *job, uint64_t addr, const uint8_t *bytes, size_t n)
+{
+    struct section *s = &job->sections[job->sections_n++];
+    snprintf(s->path, sizeof s->path, "/tmp/cofi-bench-XXXXXX");
+    int fd = mkstemp(s->path);
+    if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
+        exit(3);
+    close(fd);
+    s->addr = addr;
+    s->offset = 0;
+    s->len = n;
+}
+
+static void forget_sections(struct job *job)
+{
+    for (size_t i = 0; i < job->sections_n; i++)
+        if (!strncmp(job->sections[i].path, "/tmp/cofi-bench-", 16))
+            unlink(job->sections[i].path);
+    free(job->sections);
+}
+
+static void synthetic(const char *name, unsigned functions, uint64_t ctl, bool clock, unsigned interrupt)
+{
+    struct prog_run run = {.gen = COFI_PT, .ctl = ctl, .insns = 3000000, .interrupt = interrupt, .seed = 3, .clock = clock};
+    struct cofi_image *image;
+    struct job job = {.name = name};
+    prog_make(&prog, 3, functions);
+    prog_go(&prog, &run);
+    cofi_image_open(&image);
+    cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog");
+    job.trace = run.trace;
+    job.n = run.n;
+    job.image = image;
+    cofi_flow_config_init(&job.config, COFI_PT);
+    job.config.bytes = run.trace;
+    job.config.n = run.n;
+    job.config.image = image;
+    job.sections = calloc(2, sizeof *job.sections);
+    section_of_bytes(&job, PROG_BASE, prog.code, prog.size);
+    measure(&job);
+    forget_sections(&job);
+    cofi_image_close(image);
+    prog_free(&run);
+}
+
+/* The executable mappings of a process, as files. */
+static void sections_of(struct job *job, struct cofi_recording *recording, int32_t pid)
+{
+    const struct cofi_sideband *sb;
+    job->sections = calloc(SECTIONS, sizeof *job->sections);
+    for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)) && job->sections_n < SECTIONS; i++) {
+        if (sb->kind == COFI_SB_MMAP && sb->pid == pid && sb->prot & 4 && sb->name[0] == '/') {
+            struct section *s = &job->sections[job->sections_n++];
+            snprintf(s->path, sizeof s->path, "%s", sb->name);
+            s->addr = sb->addr;
+            s->offset = sb->pgoff;
+            s->len = sb->len;
+        } else if (sb->kind == COFI_SB_CODE && sb->pid == pid) {
+            section_of_bytes(job, sb->addr, sb->bytes, sb->len);
+        }
+    }
+}
+
+static void recorded(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error;
+    if (cofi_recording_open(&recording, path, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(3);
+    }
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    size_t biggest = 0;
+    for (size_t i = 0; i < cofi_recording_streams(recording); i++)
+        if (cofi_recording_stream(recording, i)->bytes > cofi_recording_stream(recording, biggest)->bytes)
+            biggest = i;
+    const struct cofi_recording_stream *stream = cofi_recording_stream(recording, biggest);
+    const char *slash = strrchr(path, '/');
+    struct job job = {.name = slash ? slash + 1 : path, .n = stream->bytes};
+    job.trace = malloc(job.n);
+    for (uint64_t at = 0; at < stream->bytes;) {
+        size_t n;
+        const uint8_t *bytes = cofi_recording_bytes(recording, biggest, at, &n);
+        if (!n)
+            break;
+        memcpy(job.trace + at, bytes, n);
+        at += n;
+    }
+    cofi_flow_config_init(&job.config, info->gen);
+    job.config.bytes = job.trace;
+    job.config.n = job.n;
+    job.config.image = cofi_recording_image(recording, stream->pid);
+    job.config.time = info->time;
+    job.config.reference_tsc = stream->reference_tsc;
+    job.config.ctl_known = true;
+    job.config.ctl = info->config;
+    sections_of(&job, recording, stream->pid);
+    measure(&job);
+    forget_sections(&job);
+    free(job.trace);
+    cofi_recording_close(recording);
+}
+
+int main(int argc, char **argv)
+{
+    enum { CYC = 2, USER = 8, MTC = 1 << 9, TSC = 1 << 10, DISRETC = 1 << 11, BRANCH = 1 << 13 };
+    for (int i = 1; i < argc; i++)
+        recorded(argv[i]);
+    if (argc > 1)
+        return 0;
+    synthetic("random", 40, USER | BRANCH, false, 0);
+    synthetic("random-noretc", 40, USER | BRANCH | DISRETC, false, 0);
+    synthetic("random-cyc-mtc", 40, USER | BRANCH | TSC | CYC | MTC | 3 << 14, true, 0);
+    synthetic("hot", 1, USER | BRANCH, false, 0);
+    return 0;
+}
