@@ -8,7 +8,7 @@
 #include "base/error.h"
 
 struct chunk {
-    struct chunk *next;
+    _Alignas(64) struct chunk *next;
 };
 enum { CHUNK_BYTES = 1 << 18 };
 
@@ -16,8 +16,8 @@ void *cofi__arena_take(struct arena *arena, size_t n)
 {
     n = (n + 7) & ~(size_t)7;
     if ((size_t)(arena->end - arena->at) < n) {
-        size_t size = n + sizeof(struct chunk) > CHUNK_BYTES ? n + sizeof(struct chunk) : CHUNK_BYTES;
-        struct chunk *chunk = malloc(size);
+        size_t size = n + sizeof(struct chunk) > CHUNK_BYTES ? (n + sizeof(struct chunk) + 63) & ~(size_t)63 : CHUNK_BYTES;
+        struct chunk *chunk = aligned_alloc(64, size);
         if (!chunk)
             return NULL;
         chunk->next = arena->chunks;
@@ -110,7 +110,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     *b = *what;
     b->pub.id = (uint32_t)flow->all_n;
     b->space = flow->space;
-    b->hash = cofi__block_hash(b->pub.ip) | 1;
+    b->hash = edge_hash(b->pub.ip);
     flow->all[flow->all_n++] = b;
     size_t s = slot_of(flow, b->pub.ip, b->cut);
     while (flow->table[s])
@@ -283,11 +283,12 @@ void cofi__cache_flush(struct cofi_flow *flow)
 {
     if (flow->counting)
         cofi__run_count_all(flow);
+    ret_drop_sites(flow);
+    if (flow->cur)
+        flow->ip = flow->cur->pub.ip;
     cofi__cache_free(flow);
     flow->cur = NULL;
     flow->last_run = NULL;
-    for (unsigned i = 0; i < RET_DEPTH; i++)
-        flow->ret[i].site = NULL;
     flow->youngest = NULL;
     flow->idle_mark = NULL;
     flow->generation++;
@@ -319,6 +320,7 @@ bool cofi__space_set(struct cofi_flow *flow)
         flow->spaces++;
     }
     if (flow->space != i) {
+        ret_drop_sites(flow);
         flow->space = i;
         flow->view = flow->views[i];
         flow->cur = NULL;

@@ -13,7 +13,7 @@ uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks)
 }
 
 /* Add to a counter of the map. */
-void cofi__edge(struct cofi_flow *flow, uint64_t index, uint64_t count)
+void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count)
 {
     struct cofi_flow_coverage *coverage = flow->coverage;
     coverage->edges += count;

@@ -60,7 +60,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config
         flow->config.cache_bytes = (size_t)48 << 20;
     flow->errata = cofi__flow_errata(config->gen, config->family, config->model);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
-    flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + 2) * sizeof(struct block *));
+    flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
     int status = flow->build ? cofi_view_open(&flow->view, config->image) : COFI_ERR_NOMEM;
     if (status < 0) {
         free(flow->build);
@@ -230,6 +230,7 @@ static int act(struct cofi_flow *flow)
 static int step(struct cofi_flow *flow)
 {
     enum pump_result got = flow->has_packet ? PUMP_PACKET : pump(flow);
+    flow->full = got == PUMP_FULL;
     if (flow->tip_due && got != PUMP_END)
         return cofi__run_due_tip(flow);
     if (flow->n && flow->lost)
@@ -247,7 +248,7 @@ static int step(struct cofi_flow *flow)
 static bool batch_done(const struct cofi_flow *flow)
 {
     const struct cofi_flow_batch *b = flow->batch;
-    return flow->spill_n || b->blocks_n + RUN_BLOCKS > b->blocks_max || b->events_n + 8 > b->events_max;
+    return flow->spill_n || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
 }
 
 static int prepare(struct cofi_flow *flow)

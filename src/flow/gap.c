@@ -18,7 +18,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->lost_any = any_tip;
     flow->gap_cause = (int16_t)cause;
     flow->gap_text = text;
-    flow->gap_ip = flow->ip;
+    flow->gap_ip = position(flow);
     flow->gap_offset = flow->has_packet ? flow->packet_offset : source_offset(&flow->s);
     flow->gap_ticks = cofi__clock_ticks(&flow->clock);
     ret_clear(flow);

@@ -18,12 +18,6 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
-static void drop_sites(struct cofi_flow *flow)
-{
-    for (unsigned i = 0; i < RET_DEPTH; i++)
-        flow->ret[i].site = NULL;
-}
-
 static int show_mode(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
@@ -35,7 +29,7 @@ static int show_mode(struct cofi_flow *flow, uint64_t ip)
     if (flow->mode != pend->mode_bits) {
         flow->mode = pend->mode_bits;
         flow->cur = NULL;
-        drop_sites(flow);
+        ret_drop_sites(flow);
     }
     event.ip = ip;
     event.a = pend->mode_bits;

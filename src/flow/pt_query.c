@@ -14,7 +14,7 @@ int cofi__settle(struct cofi_flow *flow)
         return 0;
     flow->tentative = false;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->psb_offset);
-    event.target = flow->ip;
+    event.target = position(flow);
     return cofi__emit_event(flow, &event);
 }
 
@@ -39,7 +39,7 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
     struct goal goal = {.by_ip = true, .ip = ip};
     struct place place;
-    if (flow->ip == ip)
+    if (position(flow) == ip)
         return 0;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_INSN)
@@ -283,7 +283,7 @@ static int act_ovf(struct cofi_flow *flow)
 static int act_tracestop(struct cofi_flow *flow)
 {
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
-    event.ip = flow->enabled ? flow->ip : flow->disabled_ip;
+    event.ip = flow->enabled ? position(flow) : flow->disabled_ip;
     flow->enabled = false;
     return cofi__emit_event(flow, &event);
 }

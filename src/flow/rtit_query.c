@@ -59,7 +59,7 @@ static bool left_by_branch(const struct cofi_flow *flow)
 {
     if (!flow->last_end || flow->last_end != flow->packet_ip)
         return false;
-    return !flow->config.ranges_known || !cofi__in_ranges(flow, flow->ip);
+    return !flow->config.ranges_known || !cofi__in_ranges(flow, position(flow));
 }
 
 static int act_pgd(struct cofi_flow *flow)
@@ -215,7 +215,7 @@ int cofi__rtit_act(struct cofi_flow *flow)
     if (flow->just_overflowed && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS) {
         flow->just_overflowed = false; /* [ERR E5]: a TIP that repeats the address */
         if (kind == COFI_RTIT_TIP && flow->enabled) {
-            flow->has_packet = flow->packet_ip != flow->ip; /* else it is a branch's, like any */
+            flow->has_packet = flow->packet_ip != position(flow); /* else it is a branch's, like any */
             return 0;
         }
     }

@@ -13,6 +13,8 @@ struct making {
     struct block *b;             /* the block that comes next */
     struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
     unsigned calls;
+    struct block *guard[RUN_POPS];  /* those that lay there before */
+    unsigned guards;
     unsigned k;                  /* outcomes it may use */
     struct block *mark;          /* one gone through since the last outcome, and how many were */
     unsigned idle;
@@ -75,8 +77,26 @@ static void push_local(struct cofi_flow *flow, struct making *m)
     if (flow->config.gen == COFI_RTIT)
         m->calls = 0;
     m->local[m->calls++] = m->b;
-    if (m->calls > m->run->peak)
-        m->run->peak = (uint8_t)m->calls;
+    if (m->calls > m->guards + m->run->peak)
+        m->run->peak = (uint8_t)(m->calls - m->guards);
+}
+
+/* The CALL that the next RET returns to: the run's own, or one that was on the stack before, which then
+ * becomes a condition of the run. Null: only execution can tell. */
+static struct block *return_site(struct cofi_flow *flow, struct making *m)
+{
+    bool pt = flow->config.gen == COFI_PT;
+    if (m->calls)
+        return m->local[pt ? --m->calls : 0];
+    unsigned below = pt ? m->guards : 0;
+    if (!pt && m->guards)
+        return m->guard[0];
+    if (m->guards == RUN_POPS || below >= flow->ret_n)
+        return NULL;
+    struct block *site = flow->ret[(flow->ret_top - below) % RET_DEPTH].site;
+    if (!site || site->dead)
+        return NULL;
+    return m->guard[m->guards++] = site;
 }
 
 static bool on_jcc(struct cofi_flow *flow, struct making *m)
@@ -136,14 +156,11 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
         return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM Indirect Transfer Compression for Returns (RET)]");
     append(m);
     next_bit(m);
-    if (!m->calls) {
-        m->run->pops = true;
+    struct block *site = return_site(flow, m);
+    if (!site) {
         m->run->kind = RUN_RET;
         return false;
     }
-    struct block *site = m->local[m->calls - 1];
-    if (flow->config.gen == COFI_PT)
-        m->calls--;
     return go(flow, m, block_fall(flow, site), site->pub.end);
 }
 
@@ -170,11 +187,18 @@ static void make(struct cofi_flow *flow, struct making *m, struct block *entry, 
     *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits, .tip = tip};
     while (one_block(flow, m)) {
     }
-    run->bits = run->n ? bits >> (k - run->n) : 0;
+    run->bits = run->n ? (uint32_t)(bits >> (k - run->n)) : 0;
     run->calls = (uint8_t)m->calls;
+    run->guards = (uint8_t)m->guards;
     for (unsigned i = 0; i < m->calls; i++)
         run->list[run->blocks + i] = m->local[i];
+    for (unsigned i = 0; i < m->guards; i++)
+        run->list[run->blocks + m->calls + i] = m->guard[i];
     run->beyond = run->blocks > m->sure;
+    const struct block *last = run->blocks ? run->list[run->blocks - 1] : NULL;
+    run->ends_in_branch = last && last->pub.cls != COFI_CLASS_OTHER;
+    run->first_hash = last ? run->list[0]->hash : 0;
+    run->last_hash = last ? last->hash : 0;
 }
 
 static uint64_t key_of(const struct block *entry, uint64_t bits, unsigned k, bool tip)
@@ -205,24 +229,45 @@ static bool runs_grow(struct cofi_flow *flow)
     return true;
 }
 
-/* Keep a copy of flow->build under the key; null: no memory (not kept). */
-static struct run *keep(struct cofi_flow *flow, uint64_t key)
+static uint64_t key_with(uint64_t key, const struct block *site)
+{
+    key ^= ((uint64_t)(uintptr_t)site >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    key ^= key >> 29;
+    return key * UINT64_C(0xff51afd7ed558ccd) | 1;
+}
+
+/* Put a run under a key, in the place of one that was there. */
+static bool insert(struct cofi_flow *flow, uint64_t key, const struct run *run)
 {
     if (flow->runs_n * 2 >= flow->runs_size && !runs_grow(flow))
-        return NULL;
+        return false;
+    size_t s = (key >> 20) & (flow->runs_size - 1);
+    while (flow->runs[s].key && flow->runs[s].key != key)
+        s = (s + 1) & (flow->runs_size - 1);
+    flow->runs_n += !flow->runs[s].key;
+    flow->runs[s] = (struct run_slot){key, (struct run *)run};
+    return true;
+}
+
+static const struct run stub = {.kind = RUN_STUB};
+
+/* Keep a copy of flow->build under the key and its guards; null: no memory (not kept). */
+static struct run *keep(struct cofi_flow *flow, uint64_t key)
+{
     const struct run *made = flow->build;
-    size_t size = sizeof *made + (made->blocks + made->calls) * sizeof made->list[0];
-    struct run *run = cofi__arena_take(&flow->runs_arena, size);
+    size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
+    struct run *run = cofi__arena_take(&flow->runs_arena, (size + RUN_COPY * sizeof made->list[0] + 63) & ~(size_t)63);
     if (!run)
         return NULL;
     memcpy(run, made, size);
     run->older = flow->youngest;
     flow->youngest = run;
-    size_t s = (key >> 20) & (flow->runs_size - 1);
-    while (flow->runs[s].key && flow->runs[s].key != key)
-        s = (s + 1) & (flow->runs_size - 1);
-    flow->runs_n += !flow->runs[s].key;
-    flow->runs[s] = (struct run_slot){key, run};
+    for (unsigned i = 0; i < made->guards; i++) {
+        if (!insert(flow, key, &stub))
+            return run;
+        key = key_with(key, made->list[made->blocks + made->calls + i]);
+    }
+    insert(flow, key, run);
     return run;
 }
 
@@ -241,25 +286,54 @@ static bool is_whole(struct cofi_flow *flow, struct run *run)
     return true;
 }
 
+static inline struct block *site_at(const struct cofi_flow *flow, unsigned below)
+{
+    return below < flow->ret_n ? flow->ret[(flow->ret_top - below) % RET_DEPTH].site : NULL;
+}
+
+static inline bool guards_hold(const struct cofi_flow *flow, const struct run *run)
+{
+    struct block *const *guard = run->list + run->blocks + run->calls;
+    for (unsigned i = 0; i < run->guards; i++)
+        if (site_at(flow, i) != guard[i])
+            return false;
+    return true;
+}
+
 static inline bool fits(struct cofi_flow *flow, struct run *run, const struct block *entry, bool tip)
 {
     if (run->entry != entry || run->n > flow->n)
         return false;
-    if (run->n && ((flow->bits >> (flow->n - run->n)) ^ run->bits) << (64 - run->n))
+    if (run->n && (flow->bits >> (flow->n - run->n) ^ run->bits) & ((UINT64_C(1) << run->n) - 1))
         return false;
     if (run->n == flow->n ? run->beyond && !tip : run->by_ret)
         return false;
+    if (run->guards && !guards_hold(flow, run))
+        return false;
     return run->epoch == flow->epoch || is_whole(flow, run);
+}
+
+static struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
+{
+    for (size_t s = (key >> 20) & (flow->runs_size - 1); flow->runs[s].key; s = (s + 1) & (flow->runs_size - 1))
+        if (flow->runs[s].key == key)
+            return flow->runs[s].run;
+    return NULL;
 }
 
 static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct block *entry, bool tip)
 {
     if (!flow->runs_size)
         return NULL;
-    for (size_t s = (key >> 20) & (flow->runs_size - 1); flow->runs[s].key; s = (s + 1) & (flow->runs_size - 1))
-        if (flow->runs[s].key == key && fits(flow, flow->runs[s].run, entry, tip))
-            return flow->runs[s].run;
-    return NULL;
+    struct run *run = slot_find(flow, key);
+    for (unsigned i = 0; run && run->kind == RUN_STUB; i++) {
+        struct block *site = site_at(flow, i);
+        if (!site)
+            return NULL;
+        key = key_with(key, site);
+        run = slot_find(flow, key);
+    }
+    return run && fits(flow, run, entry, tip) ? run : NULL;
 }
 
 /* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
@@ -274,7 +348,7 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
     if (!run) {
         flow->stats.run_misses++;
         make(flow, m, cur, bits, k, tip);
-        run = m->status ? NULL : keep(flow, key);
+        run = m->status || flow->build->kind == RUN_RET ? NULL : keep(flow, key);
     }
     if (flow->last_run)
         flow->last_run->next = run;
@@ -291,11 +365,11 @@ static void emit(struct cofi_flow *flow, struct run *run)
     if (flow->counting) {
         run->count++;
         if (flow->prev_hash)
-            cofi__edge(flow, edge_index(flow->prev_hash, run->list[0]->hash), 1);
-        flow->prev_hash = run->list[run->blocks - 1]->hash;
+            cofi__edge(flow, edge_index(flow->prev_hash, run->first_hash), 1);
+        flow->prev_hash = run->last_hash;
         return;
     }
-    if (flow->spill_n || batch->blocks_n + run->blocks > batch->blocks_max) {
+    if (flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max) {
         flow->stats.insns -= run->insns;
         flow->stats.blocks -= run->blocks;
         for (unsigned i = 0; i < run->blocks; i++)
@@ -303,8 +377,8 @@ static void emit(struct cofi_flow *flow, struct run *run)
         return;
     }
     const struct cofi_flow_block **out = batch->blocks + batch->blocks_n;
-    for (unsigned i = 0; i < run->blocks; i++)
-        out[i] = &run->list[i]->pub;
+    for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
+        memcpy(out + i, run->list + i, RUN_COPY * sizeof *out);
     if (batch->times) {
         uint64_t ticks = cofi__clock_ticks(&flow->clock);
         for (unsigned i = 0; i < run->blocks; i++)
@@ -317,6 +391,8 @@ static void stack(struct cofi_flow *flow, const struct run *run)
 {
     if (flow->config.gen == COFI_PT && flow->ret_n + run->peak > RET_DEPTH)
         flow->ret_n = RET_DEPTH - run->peak;
+    for (unsigned i = 0; i < run->guards; i++)
+        ret_pop(flow);
     for (unsigned i = 0; i < run->calls; i++)
         ret_push(flow, run->list[run->blocks + i]);
 }
@@ -328,12 +404,9 @@ static int return_to(struct cofi_flow *flow)
         return cofi__lose(flow, COFI_ERR_BAD_RETC, false,
                           "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
-    struct ret_entry *entry = &flow->ret[flow->ret_top];
-    flow->ip = entry->ip;
-    if (!entry->site || entry->site->dead)
-        flow->cur = NULL;
-    else
-        flow->cur = block_fall(flow, entry->site);
+    struct block *site = flow->ret[flow->ret_top].site;
+    flow->ip = site ? site->pub.end : flow->ret[flow->ret_top].ip;
+    flow->cur = site && !site->dead ? block_fall(flow, site) : NULL;
     ret_pop(flow);
     return 0;
 }
@@ -387,12 +460,9 @@ static int execute(struct cofi_flow *flow, struct run *run)
         emit(flow, run);
     flow->n -= run->n;
     stack(flow, run);
-    if (run->blocks) {
-        const struct block *last = run->list[run->blocks - 1];
-        flow->last_end = last->pub.cls == COFI_CLASS_OTHER ? 0 : last->pub.end;
-    }
+    if (flow->config.gen == COFI_RTIT)
+        flow->last_end = run->ends_in_branch ? run->list[run->blocks - 1]->pub.end : 0;
     if (run->kind == RUN_AT) {
-        flow->ip = run->exit->pub.ip;
         flow->cur = run->exit;
         return 0;
     }
@@ -432,7 +502,9 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
 {
     struct making m;
     while (flow->n || want_tip) {
-        if (flow->batch && flow->batch->blocks_n + RUN_BLOCKS > flow->batch->blocks_max)
+        if (flow->full && flow->n <= 64 - 47) /* room for any TNT packet: read on, long runs are cheaper */
+            return 0;
+        if (flow->batch && flow->batch->blocks_n + RUN_BLOCKS + RUN_COPY > flow->batch->blocks_max)
             return 0;
         struct block *cur = here(flow);
         if (!cur)

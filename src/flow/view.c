@@ -52,7 +52,7 @@ size_t cofi_flow_branches(const struct cofi_flow_batch *batch, struct cofi_flow_
 
 uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip)
 {
-    return edge_index(cofi__block_hash(from_block_ip) | 1, cofi__block_hash(to_block_ip) | 1);
+    return edge_index(edge_hash(from_block_ip), edge_hash(to_block_ip));
 }
 
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage)

@@ -15,7 +15,7 @@ struct block {
     struct block *taken;        /* where a direct branch leads, once known */
     struct block *fall;         /* the block behind this one, once known */
     struct block *page_next;    /* others that start in the same page bucket */
-    uint64_t hash;              /* of the address, for edges */
+    uint32_t hash;              /* of the address, for edges; not 0 */
     uint64_t count;             /* coverage: visits outside of runs */
     uint32_t cut;               /* 0, or: only the first `cut` instructions of a longer block */
     uint32_t space;
@@ -40,29 +40,36 @@ enum run_kind {
     RUN_AT,  /* goes on at exit */
     RUN_RET, /* the last bit was a compressed RET: goes on at the return stack's top */
     RUN_TIP, /* ends with a branch that takes a TIP */
+    RUN_STUB, /* none: where it leads depends on the return stack, look up with its top, too */
 };
 
-enum { RUN_BITS = 16, RUN_BLOCKS = 192, RUN_CALLS = 24 };
+enum { RUN_BITS = 24, RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
 
 struct run {
+    /* The first cache line is all that most visits need. */
     struct block *entry;
-    uint64_t bits;        /* the outcomes consumed, oldest first */
     struct run *next;     /* the run that followed last time */
-    struct run *older;    /* all runs, youngest first */
     struct block *exit;   /* RUN_AT: where; RUN_TIP: where it went last time */
     uint64_t count;       /* coverage: visits not yet added up */
+    uint32_t bits;        /* the outcomes consumed, oldest first */
     uint32_t epoch;       /* of the blocks when this was last found whole */
     uint32_t insns;
+    uint32_t first_hash, last_hash; /* of its first and last block */
     uint16_t blocks;
     uint8_t n;            /* bits */
     uint8_t kind;
     uint8_t calls;        /* return addresses that it leaves on the stack */
-    uint8_t peak;         /* how many there were at once */
-    bool by_ret;          /* RUN_TIP: of a RET, so no outcome may be pending [PTREF 7.3] */
-    bool beyond;          /* goes on after its last outcome, so it needs an outcome or a TIP behind */
-    bool pops;            /* its last branch takes an address off the stack that it did not put there */
-    struct block *list[]; /* blocks, then the calls' blocks */
+    uint8_t peak;         /* how far the stack grew */
+    uint8_t guards;       /* return sites that it took off the stack, or for RTIT relied on: it holds
+                           * only when they are there */
+    bool by_ret : 1;      /* RUN_TIP: of a RET, so no outcome may be pending [PTREF 7.3] */
+    bool beyond : 1;      /* goes on after its last outcome, so it needs an outcome or a TIP behind */
+    bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
+    bool ends_in_branch : 1;
+    struct run *older;    /* all runs, youngest first */
+    struct block *list[]; /* blocks, then the calls' blocks, then the guards */
 };
+_Static_assert(offsetof(struct run, older) <= 64, "the hot part of a run is one cache line");
 
 struct run_slot {
     uint64_t key;
@@ -100,8 +107,8 @@ static inline uint64_t source_offset(const struct source *s)
 
 /* An address on the return stack. */
 struct ret_entry {
-    uint64_t ip;
-    struct block *site; /* the CALL's block: its fall is the target; null: look ip up */
+    struct block *site; /* the CALL's block: what is behind it is the target */
+    uint64_t ip;        /* the target where site is null */
 };
 enum { RET_DEPTH = 64 };
 
@@ -134,6 +141,7 @@ struct cofi_flow {
     bool enabled;
     bool has_packet;
     bool dis_retc;         /* known: a RET never takes a bit */
+    bool full;             /* outcomes follow that had no room */
     bool counting;         /* cofi_flow_cover */
     struct block *cur;     /* where execution is, or null: see ip */
     uint64_t ip;
@@ -151,7 +159,7 @@ struct cofi_flow {
     /* output */
     struct cofi_flow_batch *batch;
     struct cofi_flow_coverage *coverage;
-    uint64_t prev_hash;    /* of the block before, 0: none (coverage) */
+    uint32_t prev_hash;    /* of the block before, 0: none (coverage) */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;
 
@@ -275,9 +283,10 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block);
 int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event);
 struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset);
 void cofi__spill_drain(struct cofi_flow *flow);
-void cofi__edge(struct cofi_flow *flow, uint64_t index, uint64_t count);
-static inline uint64_t edge_index(uint64_t from_hash, uint64_t to_hash) { return to_hash ^ (from_hash >> 1); }
+void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
+static inline uint32_t edge_index(uint32_t from_hash, uint32_t to_hash) { return to_hash ^ (from_hash >> 1); }
 uint64_t cofi__block_hash(uint64_t ip);
+static inline uint32_t edge_hash(uint64_t ip) { return (uint32_t)(cofi__block_hash(ip) >> 24) | 1; }
 
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
@@ -304,7 +313,7 @@ static inline enum pump_result pump(struct cofi_flow *flow)
 static inline void ret_push(struct cofi_flow *flow, struct block *site)
 {
     flow->ret_top = (flow->ret_top + 1) % RET_DEPTH;
-    flow->ret[flow->ret_top] = (struct ret_entry){site->pub.end, site};
+    flow->ret[flow->ret_top].site = site;
     if (flow->config.gen == COFI_RTIT)
         flow->ret_n = 1;
     else if (flow->ret_n < RET_DEPTH)
@@ -318,6 +327,16 @@ static inline void ret_pop(struct cofi_flow *flow)
         return;
     flow->ret_top = (flow->ret_top + RET_DEPTH - 1) % RET_DEPTH;
     flow->ret_n--;
+}
+
+/* Keep the addresses only: the blocks go, or mean something else in another mode or address space. */
+static inline void ret_drop_sites(struct cofi_flow *flow)
+{
+    for (unsigned i = 0; i < RET_DEPTH; i++) {
+        if (flow->ret[i].site)
+            flow->ret[i].ip = flow->ret[i].site->pub.end;
+        flow->ret[i].site = NULL;
+    }
 }
 
 static inline void ret_clear(struct cofi_flow *flow) { flow->ret_n = 0; }
@@ -355,17 +374,18 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     return b->taken;
 }
 
-/* The block at the current position. */
+/* The current position, and the block there. */
+static inline uint64_t position(const struct cofi_flow *flow) { return flow->cur ? flow->cur->pub.ip : flow->ip; }
 static inline struct block *here(struct cofi_flow *flow)
 {
-    if (!flow->cur || flow->cur->dead)
-        flow->cur = cofi__block_at(flow, flow->ip);
-    return flow->cur;
+    if (flow->cur && !flow->cur->dead)
+        return flow->cur;
+    flow->ip = position(flow);
+    return flow->cur = cofi__block_at(flow, flow->ip);
 }
 static inline void stand(struct cofi_flow *flow, struct block *b)
 {
     flow->cur = b;
-    flow->ip = b->pub.ip;
 }
 
 #endif
