@@ -4,36 +4,27 @@
 
 #include "base/bytes.h"
 
-enum { HEAD_TIP = 0x0d, HEAD_PGE = 0x11, HEAD_PGD = 0x01, HEAD_FUP = 0x1d, HEAD_MTC = 0x59 };
+/* [SDM IP Compression]: by IPBytes, how many bytes follow and which of them replace those of LastIP. */
+static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
+static const uint64_t ip_mask[8] = {0, 0xffff, 0xffffffff, UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffff), 0,
+                                    UINT64_MAX, 0};
 
-/* [SDM IP Compression]: the address that an IP packet tells, from LastIP. */
-static bool take_ip(struct cofi_flow *flow, unsigned code, const uint8_t *payload)
+/* The address that an IP packet tells; payload: 8 bytes as they lie in the stream, or more than it has. */
+static inline bool take_ip(struct cofi_flow *flow, unsigned code, uint64_t payload)
 {
-    uint64_t last = flow->last_ip;
-    switch (code) {
-    case 0:
+    uint64_t mask = ip_mask[code];
+    uint64_t ip = (flow->last_ip & ~mask) | (payload & mask);
+    if (!mask) {
         flow->packet_has_ip = flow->packet_full_ip = false;
         flow->packet_ip = COFI_NO_IP;
-        return true;
-    case 1: last = (last & ~UINT64_C(0xffff)) | le16(payload); break;
-    case 2: last = (last & ~UINT64_C(0xffffffff)) | le32(payload); break;
-    case 3: last = sext(le(payload, 6), 47); break;
-    case 4: last = (last & ~UINT64_C(0xffffffffffff)) | le(payload, 6); break;
-    case 6: last = le64(payload); break;
-    default: return false;
+        return code == 0;
     }
+    if (code == 3)
+        ip = sext(payload & mask, 47);
     flow->packet_has_ip = true;
     flow->packet_full_ip = code == 3 || code == 6;
-    flow->last_ip = flow->packet_ip = last;
+    flow->last_ip = flow->packet_ip = ip;
     return true;
-}
-
-static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
-
-static unsigned ip_kind(unsigned head)
-{
-    return head == HEAD_TIP ? COFI_PT_TIP : head == HEAD_PGE ? COFI_PT_TIP_PGE
-         : head == HEAD_PGD ? COFI_PT_TIP_PGD : head == HEAD_FUP ? COFI_PT_FUP : 0;
 }
 
 static enum pump_result got(struct cofi_flow *flow, unsigned kind, uint64_t offset)
@@ -103,18 +94,37 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
     flow->packet = packet;
     bool has_ip = packet.kind == COFI_PT_TIP || packet.kind == COFI_PT_TIP_PGE ||
                   packet.kind == COFI_PT_TIP_PGD || packet.kind == COFI_PT_FUP;
-    uint8_t payload[8];
-    put_le(payload, packet.ip.payload, 8);
-    if (has_ip && !take_ip(flow, packet.ip.code, payload)) {
+    if (has_ip && !take_ip(flow, packet.ip.code, packet.ip.payload)) {
         flow->packet_error = COFI_ERR_BAD_PACKET;
         return PUMP_BAD;
     }
     return got(flow, packet.kind, offset);
 }
 
-/* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM Cycle Count Packet (CYC) Packet]. */
-static const uint8_t *fast_cyc(struct cofi_flow *flow, const uint8_t *p)
+/* What the first byte says to the hot loop. A short TNT [SDM Taken/Not-taken (TNT) Packet] has its number of
+ * outcomes in the low bits, 1..6, and the outcomes above bit 8. */
+enum { RARE = 0, PAD = 7, CYC = 8, MTC = 9, TIP = 16 /* + kind */ };
+
+#define TNT_OF(c, k) (uint16_t)((k) | (((c) >> 1) & ((1u << (k)) - 1)) << 8)
+#define EVEN(c)                                                                                    \
+    ((c) == 0 ? PAD : (c) == 2 ? RARE : (c) < 8 ? TNT_OF(c, 1) : (c) < 16 ? TNT_OF(c, 2)           \
+     : (c) < 32 ? TNT_OF(c, 3) : (c) < 64 ? TNT_OF(c, 4) : (c) < 128 ? TNT_OF(c, 5) : TNT_OF(c, 6))
+#define ODD(c)                                                                                     \
+    (((c) & 3) == 3 ? CYC : (c) == 0x59 ? MTC : ((c) & 31) == 0x0d ? TIP + COFI_PT_TIP             \
+     : ((c) & 31) == 0x11 ? TIP + COFI_PT_TIP_PGE : ((c) & 31) == 0x01 ? TIP + COFI_PT_TIP_PGD     \
+     : ((c) & 31) == 0x1d ? TIP + COFI_PT_FUP : RARE)
+#define FIRST(c) ((c) & 1 ? ODD(c) : EVEN(c))
+#define F4(c) FIRST(c), FIRST((c) + 1), FIRST((c) + 2), FIRST((c) + 3)
+#define F16(c) F4(c), F4((c) + 4), F4((c) + 8), F4((c) + 12)
+#define F64(c) F16(c), F16((c) + 16), F16((c) + 32), F16((c) + 48)
+static const uint16_t first[256] = {F64(0u), F64(64u), F64(128u), F64(192u)};
+
+/* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM Cycle Count Packet (CYC) Packet]. Null: longer
+ * than time allows, for the codec to judge. */
+static const uint8_t *long_cyc(struct cofi_flow *flow, const uint8_t *p)
 {
+    if (is_skd007(flow, p, SOURCE_AHEAD))
+        return NULL;
     unsigned c = *p++;
     uint64_t count = c >> 3;
     bool more = c & 4;
@@ -129,59 +139,61 @@ static const uint8_t *fast_cyc(struct cofi_flow *flow, const uint8_t *p)
     return p;
 }
 
+/* What the hot loop does not do itself: timing, IP packets, all that is rare. Null: it ends here. */
+static const uint8_t *lukewarm(struct cofi_flow *flow, const uint8_t *p, unsigned n, enum pump_result *result,
+                               bool *again)
+{
+    unsigned c = *p, what = first[c];
+    if ((what == CYC || what == MTC) && n && flow->config.want_time) {
+        *result = PUMP_TIME;
+        return NULL;
+    }
+    if (what == MTC) {
+        cofi__clock_mtc(&flow->clock, p[1]);
+        return p + 2;
+    }
+    const uint8_t *next = what == CYC ? long_cyc(flow, p) : NULL;
+    *again = !next;
+    return next;
+}
+
 /* The hot loop. Leaves at what is rare, at an IP packet (taken), or when bits or bytes run out. */
 static enum pump_result fast(struct cofi_flow *flow, bool *again)
 {
     const uint8_t *p = flow->s.p, *stop = flow->s.end - SOURCE_AHEAD;
-    uint64_t bits = flow->bits;
+    uint64_t bits = flow->bits, cycles = 0;
     unsigned n = flow->n, tail = flow->tail;
-    bool want_time = flow->config.want_time;
+    unsigned cyc_short = flow->config.want_time ? 0xff : 7; /* with it, all CYC are lukewarm */
     enum pump_result result = PUMP_FULL;
     *again = false;
     while (p <= stop) {
-        unsigned c = *p;
-        if (!(c & 1)) {
-            if (c <= 2) {
-                if (c) {
-                    *again = true;
-                    break;
-                }
-                p++;
-                continue;
-            }
-            unsigned k = 30u - (unsigned)__builtin_clz(c);
+        unsigned c = *p, what = first[c], k = (uint8_t)what;
+        if (k - 1 < 6) {
             if (n > 58)
                 break;
-            bits = bits << k | ((c >> 1) & ((1u << k) - 1));
+            bits = bits << k | what >> 8;
             n += tail = k;
             p++;
-        } else if ((c & 3) == 3) {
-            if (n && want_time) {
-                result = PUMP_TIME;
-                break;
-            }
-            const uint8_t *next = is_skd007(flow, p, SOURCE_AHEAD) ? NULL : fast_cyc(flow, p);
-            if (!next) {
+        } else if ((c & cyc_short) == 3) {
+            cycles += c >> 3;
+            p++;
+        } else if (what >= TIP) {
+            if (!take_ip(flow, c >> 5, le64(p + 1))) {
                 *again = true;
                 break;
             }
-            p = next;
-        } else if (c == HEAD_MTC) {
-            if (n && want_time) {
-                result = PUMP_TIME;
-                break;
-            }
-            cofi__clock_mtc(&flow->clock, p[1]);
-            p += 2;
-        } else {
-            unsigned kind = ip_kind(c & 31), code = c >> 5;
-            if (!kind || !take_ip(flow, code, p + 1)) {
-                *again = true;
-                break;
-            }
-            result = got(flow, kind, flow->s.end_offset - (uint64_t)(flow->s.end - p));
-            p += 1 + ip_bytes[code];
+            result = got(flow, what - TIP, flow->s.end_offset - (uint64_t)(flow->s.end - p));
+            p += 1 + ip_bytes[c >> 5];
             break;
+        } else if (what == PAD) {
+            p++;
+        } else {
+            flow->clock.cycles += cycles;
+            cycles = 0;
+            const uint8_t *next = lukewarm(flow, p, n, &result, again);
+            if (!next)
+                break;
+            p = next;
         }
     }
     if (p > stop && result == PUMP_FULL)
@@ -190,6 +202,7 @@ static enum pump_result fast(struct cofi_flow *flow, bool *again)
     flow->bits = bits;
     flow->n = n;
     flow->tail = tail;
+    flow->clock.cycles += cycles;
     return result;
 }
 
