@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Our views and libipt's decoders over the same traces, interleaved: medians, spreads, ratios. */
 #include <assert.h>
-#include <fcntl.h>
 #include <intel-pt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +21,7 @@ enum { ROUNDS = 11, SECTIONS = 4096 };
 struct section {
     char path[512];
     uint64_t offset, addr, len;
+    int fd; /* 0: a file of its own */
 };
 
 struct job {
@@ -293,11 +294,11 @@ static struct prog prog;
 static void section_of_bytes(struct job *job, uint64_t addr, const uint8_t *bytes, size_t n)
 {
     struct section *s = &job->sections[job->sections_n++];
-    snprintf(s->path, sizeof s->path, "/tmp/cofi-bench-XXXXXX");
-    int fd = mkstemp(s->path);
+    int fd = memfd_create("code", 0); /* libipt wants a file to map */
     if (fd < 0 || write(fd, bytes, n) != (ssize_t)n)
         exit(3);
-    close(fd);
+    snprintf(s->path, sizeof s->path, "/proc/self/fd/%d", fd);
+    s->fd = fd;
     s->addr = addr;
     s->offset = 0;
     s->len = n;
@@ -306,8 +307,8 @@ static void section_of_bytes(struct job *job, uint64_t addr, const uint8_t *byte
 static void forget_sections(struct job *job)
 {
     for (size_t i = 0; i < job->sections_n; i++)
-        if (!strncmp(job->sections[i].path, "/tmp/cofi-bench-", 16))
-            unlink(job->sections[i].path);
+        if (job->sections[i].fd)
+            close(job->sections[i].fd);
     free(job->sections);
 }
 
