@@ -86,6 +86,7 @@ void cofi__pt_overflow(struct cofi__pt *pt)
     pt->stage_count = pt->op_start;
     pt->op_tnt_end = 0;
     pt->tnt_count = pt->deferred_count = 0;
+    pt->tip_held = false;
     pt->overflow = true;
     pt->attention |= PT_DO_RESUME;
     cofi__pt_ret_clear(pt);
@@ -137,9 +138,13 @@ void cofi__pt_resume(struct cofi__pt *pt, uint64_t ip, bool ip_known)
     pt->block_open = false;
     pt->tnt_count = pt->deferred_count = 0;
     cofi__pt_ret_clear(pt);
+    uint32_t start = pt->stage_count;
     cofi__pt_emit_kind(pt, COFI_PT_OVF, PT_RULE_OVF);
+    cofi__pt_erratum_cyc_before_ovf(pt, start);
     if (!pt->packet_en || !ip_known) {
         pt->mode_sent = PT_MODE_NONE;
+        if (ip_known)
+            cofi__pt_erratum_after_ovf(pt, ip, pt->overflow_packets);
         if (!ip_known) /* OVF has turned packets off */
             pt->packet_en = false;
     } else if (same && !(pt->config.errata & COFI_ERRATUM_SKD010)) {

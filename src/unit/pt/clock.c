@@ -92,6 +92,7 @@ void cofi__pt_tsc_tma(struct cofi__pt *pt, enum cofi__pt_rule rule)
     tma.tma.ctc = (uint16_t)art;
     tma.tma.fc = pt->art_num ? (uint16_t)bits(pt->tsc - tsc_of(pt, art), 0, 9) : 0;
     cofi__pt_emit(pt, &tma, rule);
+    cofi__pt_erratum_tma(pt);
 }
 
 void cofi__pt_cbr(struct cofi__pt *pt, enum cofi__pt_rule rule)
@@ -116,6 +117,8 @@ static void catch_up_mtc(struct cofi__pt *pt)
     uint64_t before = pt->mtc_count;
     cofi__pt_clock_reschedule(pt);
     uint64_t steps = pt->mtc_count - before;
+    if (pt->config.errata & COFI_ERRATUM_SKL168 && pt->attention & PT_DO_PSB)
+        return;
     if (steps >= CTC_LEAP && cofi__pt_ctl(pt) & PT_BIT(CTL_TSC_EN)) {
         cofi__pt_tsc_tma(pt, PT_RULE_TIME_JUMP);
         return;

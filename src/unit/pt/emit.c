@@ -87,8 +87,18 @@ static void flush(struct cofi__pt *pt, enum cofi__pt_rule rule)
     pt->deferred_count = 0;
 }
 
+/* [ERR BDM64]: the last TIP of a transaction waits for what comes next; before an abort it is wrong. */
+static void release(struct cofi__pt *pt)
+{
+    if (pt->tip_held) {
+        pt->tip_held = false;
+        put_ip(pt, COFI_PT_TIP, pt->held_ip, PT_RULE_TIP);
+    }
+}
+
 void cofi__pt_flush_tnt(struct cofi__pt *pt)
 {
+    release(pt);
     if (pt->tnt_count + pt->deferred_count > 0 && !pt->overflow) {
         bool first = pt->stage_count == pt->op_start;
         flush(pt, PT_RULE_TNT_FORCED);
@@ -173,6 +183,12 @@ void cofi__pt_emit_tsx(struct cofi__pt *pt, bool intx, bool abort, enum cofi__pt
  * Not with CYC packets, whose time would be another branch's. */
 void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
 {
+    if (pt->config.errata & COFI_ERRATUM_BDM64 && pt->context.intx && !pt->overflow) {
+        cofi__pt_flush_tnt(pt);
+        pt->tip_held = true;
+        pt->held_ip = target;
+        return;
+    }
     bool hold = pt->config.deferred_tips && rule == PT_RULE_TIP && pt->tnt_count > 0 &&
                 !pt->eligible[COFI_PT_TIP] && !pt->overflow;
     if (!hold) {
@@ -191,8 +207,11 @@ void cofi__pt_bit(struct cofi__pt *pt, bool taken)
 {
     if (pt->overflow || !pt->take_tnt)
         return;
-    if (pt->tnt_count == 0 && pt->eligible[COFI_PT_TNT])
-        cofi__pt_cyc(pt);
+    if (pt->tnt_count == 0) {
+        release(pt);
+        if (pt->eligible[COFI_PT_TNT])
+            cofi__pt_cyc(pt);
+    }
     pt->tnt = pt->tnt << 1 | taken;
     pt->event_made = true;
     if (++pt->tnt_count == pt->tnt_max)
@@ -210,6 +229,7 @@ void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt
                          : pt->packet_en;
     cofi__pt_flush_tnt(pt);
     cofi__pt_commit(pt);
+    cofi__pt_erratum_before_psb(pt);
     pt->psb_bytes = 0;
     pt->attention &= (uint8_t)~PT_DO_PSB;
     cofi__pt_emit_kind(pt, COFI_PT_PSB, rule);
@@ -220,7 +240,7 @@ void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt
     cofi__pt_tsc_tma(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
         cofi__pt_emit_pip(pt, PT_RULE_PSB_PLUS);
-    if (pt->context_en && pt->context.vmx && !(pt->context.conceal & COFI_CONCEAL_VMX))
+    if (pt->context_en && (pt->context.vmx == 1 || (pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX))))
         cofi__pt_emit_vmcs(pt, PT_RULE_PSB_PLUS);
     cofi__pt_cbr(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && branch_en)

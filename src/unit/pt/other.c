@@ -36,6 +36,8 @@ void cofi__pt_tsx(struct cofi__pt *pt, const struct cofi_event *event)
     cofi__pt_enables_context(pt, &after);
     if (after.intx == was && !abort)
         return;
+    if (abort)
+        cofi__pt_erratum_abort(pt);
     tsx_packet(pt, event, abort, before);
     if (!abort)
         return;

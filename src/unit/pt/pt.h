@@ -84,6 +84,8 @@ struct cofi__pt {
     bool eligible[COFI_PKT_KINDS]; /* CYC-eligible, all false without CYCEn */
     uint64_t deferred[PT_DEFERRED];
     uint8_t deferred_count;
+    bool tip_held;     /* errata: held_ip is a TIP not written yet */
+    uint64_t held_ip;
     uint64_t last_ip;
     bool ip_full;   /* next IP must not be compressed against LastIP [PTREF 5.4] */
     uint8_t mode_sent; /* byte of the last MODE.Exec, MODE_NONE: none since the last PSB */
@@ -107,8 +109,8 @@ struct cofi__pt {
     uint64_t bytes;       /* committed */
     bool lost;            /* the sink refused bytes: the event reports COFI_ERR_FULL */
     bool overflow;
+    bool overflow_packets;             /* PacketEn when the overflow began */
     struct cofi_context event_context; /* before the current event; as decoders know it in overflow */
-    uint8_t event_mode;                /* mode_sent, same */
     uint32_t stage_count, op_start;    /* stage[op_start, stage_count) is not committed yet */
     uint32_t op_tnt_end;               /* end of the earlier bits that the operation forced out, or 0 */
     struct cofi__buffer buffer; /* internal buffer; with capacity 0 the stage takes its place */
@@ -186,6 +188,13 @@ void cofi__pt_drain_to_now(struct cofi__pt *pt);
 void cofi__pt_drain_all(struct cofi__pt *pt);
 void cofi__pt_overflow(struct cofi__pt *pt);
 void cofi__pt_resume(struct cofi__pt *pt, uint64_t ip, bool ip_known);
+
+/* errata.c: what config.errata makes wrong; nothing without its bit */
+void cofi__pt_erratum_abort(struct cofi__pt *pt);
+void cofi__pt_erratum_cyc_before_ovf(struct cofi__pt *pt, uint32_t start);
+void cofi__pt_erratum_after_ovf(struct cofi__pt *pt, uint64_t ip, bool was_on);
+void cofi__pt_erratum_before_psb(struct cofi__pt *pt);
+void cofi__pt_erratum_tma(struct cofi__pt *pt);
 
 /* near.c, far.c, power.c, other.c: what each kind of event makes */
 void cofi__pt_jcc(struct cofi__pt *pt, const struct cofi_event *event);

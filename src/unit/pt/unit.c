@@ -300,7 +300,7 @@ static int event(struct cofi_unit *unit, const struct cofi_event *event)
         attend(pt, event);
     if (!pt->overflow) { /* what decoders know, should this one be lost */
         pt->event_context = pt->context;
-        pt->event_mode = pt->mode_sent;
+        pt->overflow_packets = pt->packet_en;
     }
     pt->event_made = false;
     int status = dispatch(pt, event);
