@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "unit/pt/pt.h"
 
-enum { BUFFER_LEAST = 8, CYC_LIMIT = 1 << 19 };
+enum { BUFFER_LEAST = 256, CYC_LIMIT = 1 << 19 }; /* an operation or PSB+ must fit when the buffer is empty */
 
 static void forget(struct cofi__pt *pt)
 {
