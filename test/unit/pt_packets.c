@@ -268,7 +268,7 @@ static void example_19_filter(void **state)
     rig_near(rig, COFI_EV_JMP, 0x401005, 2, 0x401022);
     rig_near(rig, COFI_EV_JMP, 0x401024, 2, 0x401008);
     rig_near(rig, COFI_EV_JMP_IND, 0x401008, 2, 0x401030);
-    /* MODE.Exec goes before every PGE [PTREF 6.0 MODEL] */
+    /* MODE.Exec goes before every PGE [PTREF 6.0] */
     expect_hex(rig, "04" "01" "9901" "310510" "212210" "9901" "310810" "213010");
     done(rig);
 }
