@@ -72,8 +72,8 @@ void cofi__read_compressed(struct cofi_recording *recording, const uint8_t *byte
         ZSTD_outBuffer out = {inflate->bytes, OUT_BYTES, inflate->n};
         size_t status = ZSTD_decompressStream(inflate->stream, &out, &in);
         inflate->out += out.pos - inflate->n;
-        /* 1000 is far above what records reach, and stops a file made to fill the memory. */
-        if (ZSTD_isError(status) || inflate->out / 1000 > inflate->in + 65536) {
+        /* 100 is far above what records reach, and stops a file made to fill the memory. */
+        if (ZSTD_isError(status) || inflate->out / 100 > inflate->in + 16384) {
             cofi__warn(recording, "compressed records at %#llx: %s", (unsigned long long)at,
                        ZSTD_isError(status) ? ZSTD_getErrorName(status) : "they would fill the memory");
             inflate->broken = true;

@@ -160,6 +160,9 @@ enum { AUXTRACE_BYTES = 48 };
 enum { CTL_PT_OS = 1 << 2, CTL_PT_USER = 1 << 3, CTL_TSC_BIT = 0x400, CTL_NORETCOMP_BIT = 0x800,
        CTL_MTC_BIT = 0x200, CTL_MTC_FREQ_BITS = 0x3c000, CTL_CYC_BIT = 2, CTL_BRANCH_BIT = 0x2000 };
 
+/* In ino_generation of an MMAP2: it only shows perf the bytes of the TEXT_POKE before it. */
+#define COFI_CODE_GENERATION UINT64_C(0x45444f4349464f43) /* "COFICODE" */
+
 /* ids of cofi's two events: the trace, and the sideband. */
 enum { ID_TRACE = 1, ID_SIDEBAND = 2, PMU_TYPE = 8 };
 

@@ -96,7 +96,6 @@ struct cofi_recording {
     struct cofi_image *kernel;
     const char *osrelease;
     bool has_info, nomem, kcore_tried, kcore;
-    uint64_t poke_addr, poke_at;  /* the last user TEXT_POKE: address, and file offset of its bytes */
     struct cofi__inflate *inflate;
 };
 

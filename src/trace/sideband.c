@@ -99,7 +99,7 @@ static void read_mmap(struct cofi_recording *recording, const uint8_t *record, s
 }
 
 /* TEXT_POKE: u64 addr, u16 old_len, u16 new_len, old bytes, new bytes. */
-static bool read_poke(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied,
+static bool read_poke(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied,
                       struct cofi_sideband *sb)
 {
     size_t old = le16(record + 16), new = le16(record + 18);
@@ -117,10 +117,6 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
     sb->addr = le64(record + 8);
     sb->len = new;
     sb->bytes = bytes;
-    if (!sb->kernel) {
-        recording->poke_addr = sb->addr;
-        recording->poke_at = at + 20 + old;
-    }
     return true;
 }
 
@@ -151,7 +147,7 @@ static void read_task(const uint8_t *record, struct cofi_sideband *sb)
         sb->time_ns = le64(record + 24);
 }
 
-static bool read_body(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied,
+static bool read_body(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied,
                       struct cofi_sideband *sb)
 {
     uint32_t type = le32(record);
@@ -165,9 +161,11 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
         sb->out = sb->preempt = false;
         if (mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER)
             return false;
-        read_mmap(recording, record, n, type, misc, sb);
         /* The mapping that shows perf the bytes of the TEXT_POKE before it: CODE stands for both. */
-        return sb->kernel || sb->addr != recording->poke_addr || sb->pgoff != recording->poke_at || copied;
+        if (type == PERF_MMAP2 && !(misc & PERF_MISC_MMAP_BUILD_ID) && le64(record + 56) == COFI_CODE_GENERATION)
+            return false;
+        read_mmap(recording, record, n, type, misc, sb);
+        return true;
     case PERF_LOST: sb->kind = COFI_SB_LOST; sb->len = le64(record + 16); break;
     case PERF_COMM:
         sb->kind = COFI_SB_COMM;
@@ -188,7 +186,7 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
     case PERF_SWITCH_CPU_WIDE: sb->kind = COFI_SB_SWITCH_CPU; read_ids(record + 8, &sb->ppid, &sb->ptid); return true;
     case PERF_TEXT_POKE:
         sb->out = sb->preempt = false;
-        return read_poke(recording, record, n, at, copied, sb);
+        return read_poke(recording, record, n, copied, sb);
     }
     sb->out = sb->preempt = false;
     return true;
@@ -209,5 +207,5 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
     size_t body = read_trailer(recording, record, n, sideband);
     if (body < least)
         body = n; /* the trailer does not fit: a record without one */
-    return read_body(recording, record, body, at, copied, sideband);
+    return read_body(recording, record, body, copied, sideband);
 }

@@ -185,7 +185,8 @@ static int put_code(struct cofi_writer *writer, const struct cofi_sideband *sb)
         cofi__buffer_put_le(out, map.addr, 8);
         cofi__buffer_put_le(out, map.len, 8);
         cofi__buffer_put_le(out, map.pgoff, 8);
-        cofi__buffer_zero(out, 24);
+        cofi__buffer_zero(out, 16);
+        cofi__buffer_put_le(out, COFI_CODE_GENERATION, 8);
         cofi__buffer_put_le(out, map.prot, 4);
         cofi__buffer_put_le(out, map.flags, 4);
         put_name(out, map.name, start);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * The other shapes of a perf.data: from a pipe, with compressed records, in a directory, of old and new events,
+ * of snapshots. Each is made from the sample. */
+#include "sample.h"
+
+#include <fcntl.h>
+#include <zstd.h>
+
+#include "base/bytes.h"
+#include "trace/perf_data.h"
+
+struct bytes {
+    uint8_t p[1 << 16];
+    size_t n;
+};
+
+static void add(struct bytes *out, const void *bytes, size_t n)
+{
+    assert_true(out->n + n <= sizeof out->p);
+    memcpy(out->p + out->n, bytes, n);
+    out->n += n;
+}
+
+static void add_le(struct bytes *out, uint64_t value, size_t n)
+{
+    uint8_t bytes[8];
+    put_le(bytes, value, n);
+    add(out, bytes, n);
+}
+
+/* The sample, and where its data are. */
+struct whole {
+    uint8_t *bytes;
+    size_t n, start, end;
+};
+
+static struct whole read_sample(void)
+{
+    struct whole whole;
+    const char *path = scratch_path("whole.data");
+    write_sample(path, 46);
+    whole.bytes = read_whole(path, &whole.n);
+    whole.start = le64(whole.bytes + 40);
+    whole.end = whole.start + le64(whole.bytes + 48);
+    return whole;
+}
+
+static size_t record_bytes(const struct whole *whole, size_t at)
+{
+    size_t more = le32(whole->bytes + at) == PERF_AUXTRACE ? le64(whole->bytes + at + 8) : 0;
+    return le16(whole->bytes + at + 6) + more;
+}
+
+/* Holds what the sample holds. */
+static void assert_is_sample(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    static const uint8_t kinds[] = {COFI_SB_FORK, COFI_SB_COMM, COFI_SB_MMAP, COFI_SB_MMAP, COFI_SB_CODE,
+                                    COFI_SB_ITRACE_START, COFI_SB_SWITCH, COFI_SB_AUX, COFI_SB_EXIT};
+    if (cofi_recording_open(&recording, path, &error) < 0)
+        fail_msg("%s", error.text);
+    for (size_t i = 0; cofi_recording_warning(recording, i); i++)
+        fail_msg("%s", cofi_recording_warning(recording, i));
+    assert_int_equal(cofi_recording_info(recording)->config, sample_info().config);
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    uint8_t trace[64];
+    assert_int_equal(read_stream(recording, 0, trace, sizeof trace), sizeof sample_trace);
+    assert_memory_equal(trace, sample_trace, sizeof sample_trace);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const struct cofi_sideband *sb = cofi_recording_sideband(recording, i);
+        assert_non_null(sb);
+        assert_int_equal(sb->kind, kinds[i]);
+        assert_int_equal(sb->pid, 100);
+        assert_int_equal(sb->tid, 100);
+    }
+    assert_null(cofi_recording_sideband(recording, ARRAY_LEN(kinds)));
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 100)), 0);
+    cofi_view_advance(view, 0x2000, NULL, NULL);
+    assert_int_equal(cofi_view_find(view, 0x401005, &code), 0);
+    assert_string_equal(code.path, "[vdso]");
+    assert_memory_equal(code.bytes + (0x401005 - code.start), sample_code + 5, sizeof sample_code - 5);
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
+static void add_pipe_head(struct bytes *out, const struct whole *whole)
+{
+    add_le(out, PERF_MAGIC, 8);
+    add_le(out, PERF_PIPE_HEADER_BYTES, 8);
+    for (size_t i = 0; i < 2; i++) {
+        add_le(out, PERF_HEADER_ATTR, 4);
+        add_le(out, 0, 2);
+        add_le(out, 8 + ATTR_BYTES + 8, 2);
+        add(out, whole->bytes + PERF_HEADER_BYTES + 16 + i * (ATTR_BYTES + 16), ATTR_BYTES);
+        add_le(out, i + 1, 8);
+    }
+}
+
+static void a_recording_from_a_pipe(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    add(&out, whole.bytes + whole.start, whole.end - whole.start);
+    const char *path = scratch_path("pipe.data");
+    write_whole(path, out.p, out.n);
+    assert_is_sample(path);
+    /* And really through one. */
+    char command[400];
+    const char *fifo = scratch_path("fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    snprintf(command, sizeof command, "cat %s > %s &", path, fifo);
+    assert_int_equal(system(command), 0);
+    assert_is_sample(fifo);
+    free(whole.bytes);
+}
+
+/* Kernel records into COMPRESSED ones, a cut in the middle of one. */
+static void a_recording_with_compressed_records(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out, plain, packed;
+    out.n = plain.n = packed.n = 0;
+    add_pipe_head(&out, &whole);
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        if (le32(whole.bytes + at) < PERF_USER)
+            add(&plain, whole.bytes + at, record_bytes(&whole, at));
+        else
+            add(&out, whole.bytes + at, record_bytes(&whole, at));
+    ZSTD_CStream *stream = ZSTD_createCStream();
+    size_t cuts[] = {0, plain.n / 3, plain.n / 2 + 3, plain.n};
+    for (size_t i = 0; i + 1 < ARRAY_LEN(cuts); i++) {
+        ZSTD_inBuffer from = {plain.p + cuts[i], cuts[i + 1] - cuts[i], 0};
+        ZSTD_outBuffer to = {packed.p, sizeof packed.p, 0};
+        assert_int_equal(ZSTD_compressStream2(stream, &to, &from, ZSTD_e_flush), 0);
+        if (i == 1) { /* the newer form, with its size beside it and padding */
+            add_le(&out, PERF_COMPRESSED2, 4);
+            add_le(&out, 0, 2);
+            add_le(&out, (16 + to.pos + 7) & ~7u, 2);
+            add_le(&out, to.pos, 8);
+            add(&out, packed.p, to.pos);
+            add(&out, "\0\0\0\0\0\0\0", -to.pos & 7);
+        } else {
+            add_le(&out, PERF_COMPRESSED, 4);
+            add_le(&out, 0, 2);
+            add_le(&out, 8 + to.pos, 2);
+            add(&out, packed.p, to.pos);
+        }
+    }
+    ZSTD_freeCStream(stream);
+    const char *path = scratch_path("zstd.data");
+    write_whole(path, out.p, out.n);
+    assert_is_sample(path);
+    free(whole.bytes);
+}
+
+static void compressed_records_that_would_fill_the_memory_are_left_out(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    add(&out, whole.bytes + whole.start, le16(whole.bytes + whole.start + 6)); /* AUXTRACE_INFO */
+    ZSTD_CStream *stream = ZSTD_createCStream();
+    /* COMM records of nothing: 256 MiB of them are 40 KiB. */
+    static uint8_t comm[1 << 20], packed[60000];
+    for (size_t i = 0; i < sizeof comm; i += 32)
+        memcpy(comm + i, "\3\0\0\0\0\0\x20\0", 8);
+    ZSTD_outBuffer to = {packed, sizeof packed, 0};
+    for (size_t i = 0; i < 512; i++) {
+        ZSTD_inBuffer from = {comm, sizeof comm, 0};
+        ZSTD_compressStream2(stream, &to, &from, ZSTD_e_continue);
+    }
+    ZSTD_inBuffer none = {0};
+    ZSTD_compressStream2(stream, &to, &none, ZSTD_e_end);
+    ZSTD_freeCStream(stream);
+    assert_true(to.pos < 60000);
+    add_le(&out, PERF_COMPRESSED, 4);
+    add_le(&out, 0, 2);
+    add_le(&out, 8 + to.pos, 2);
+    add(&out, packed, to.pos);
+    const char *path = scratch_path("bomb.data");
+    write_whole(path, out.p, out.n);
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_non_null(cofi_recording_warning(recording, 0));
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "fill the memory"));
+    cofi_recording_close(recording);
+    free(whole.bytes);
+}
+
+static void a_directory_as_perf_record_kcore_makes_it(void **state)
+{
+    (void)state;
+    const char *directory = scratch_path("dir.data"), *inside = scratch_path("dir.data/data");
+    assert_int_equal(mkdir(directory, 0700), 0);
+    write_sample(inside, 46);
+    assert_is_sample(directory);
+}
+
+/* Events of 64 bytes (perf of 2010) and of 136 (newer than any). */
+static void events_of_any_size(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static const size_t sizes[] = {64, 72, 128, 136};
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        static struct bytes out;
+        uint8_t attr[256] = {0};
+        out.n = 0;
+        add(&out, whole.bytes, PERF_HEADER_BYTES + 16);
+        for (size_t i = 0; i < 2; i++) {
+            const uint8_t *entry = whole.bytes + PERF_HEADER_BYTES + 16 + i * (ATTR_BYTES + 16);
+            memcpy(attr, entry, ATTR_BYTES);
+            put_le(attr + ATTR_SIZE, sizes[s], 4);
+            add(&out, attr, sizes[s]);
+            add(&out, entry + ATTR_BYTES, 16);
+        }
+        put_le(out.p + 16, sizes[s] + 16, 8);
+        put_le(out.p + 32, 2 * (sizes[s] + 16), 8);
+        put_le(out.p + 40, out.n, 8);
+        put_le(out.p + 72, 1 << 3, 8); /* one feature, so that the file counts as closed */
+        put_le(out.p + 80, 0, 8);
+        put_le(out.p + 88, 0, 8);
+        put_le(out.p + 96, 0, 8);
+        add(&out, whole.bytes + whole.start, whole.end - whole.start);
+        add_le(&out, out.n + 16, 8);
+        add_le(&out, 0, 8);
+        const char *path = scratch_path("attr.data");
+        write_whole(path, out.p, out.n);
+        assert_is_sample(path);
+    }
+    free(whole.bytes);
+}
+
+static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
+{
+    add_le(out, PERF_AUXTRACE, 4);
+    add_le(out, 0, 2);
+    add_le(out, AUXTRACE_BYTES, 2);
+    add_le(out, n, 8);
+    add_le(out, 0, 8);
+    add_le(out, 1, 8);
+    add_le(out, 0, 4);
+    add_le(out, 100, 4);
+    add_le(out, UINT32_MAX, 4);
+    add_le(out, 0, 4);
+    add(out, trace, n);
+}
+
+/* Two snapshots of one circular buffer: the second begins with what the first ends with. */
+static void snapshots_are_streams_and_share_no_byte(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    uint8_t trace[400];
+    for (size_t i = 0; i < sizeof trace; i++)
+        trace[i] = (uint8_t)(i % 7 * 2 + 4);
+    for (size_t i = 0; i < 3; i++) /* PSB, TSC */
+        memcpy(trace + i * 120, sample_trace, 24), trace[i * 120 + 18] = (uint8_t)i;
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    size_t info = out.n;
+    add(&out, whole.bytes + whole.start, le16(whole.bytes + whole.start + 6));
+    put_le(out.p + info + 16 + 8 * INFO_SNAPSHOT_MODE, 1, 8);
+    put_snapshot(&out, trace, 320);
+    put_snapshot(&out, trace + 80, 320);
+    const char *path = scratch_path("snapshot.data");
+    write_whole(path, out.p, out.n);
+    struct cofi_recording *recording;
+    uint8_t got[400];
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_true(cofi_recording_info(recording)->snapshot);
+    assert_int_equal(cofi_recording_streams(recording), 2);
+    assert_int_equal(read_stream(recording, 0, got, 400), 320);
+    assert_int_equal(read_stream(recording, 1, got, 400), 80);
+    assert_memory_equal(got, trace + 320, 80);
+    cofi_recording_close(recording);
+    free(whole.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_from_a_pipe),
+        cmocka_unit_test(a_recording_with_compressed_records),
+        cmocka_unit_test(compressed_records_that_would_fill_the_memory_are_left_out),
+        cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
+        cmocka_unit_test(events_of_any_size),
+        cmocka_unit_test(snapshots_are_streams_and_share_no_byte),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
