@@ -333,7 +333,7 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
     config.want_time = want_time;
     config.image = session->image;
     if (session->recording) {
-        config.image = cofi_recording_image(session->recording, stream->pid);
+        config.image = cofi_recording_stream_image(session->recording, stream->index);
         config.reference_tsc = cofi_recording_stream(session->recording, stream->index)->reference_tsc;
     }
     set_bytes(stream, &config);
