@@ -99,11 +99,12 @@ static bool is_direct(uint8_t cls)
 
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place)
 {
+    uint64_t next = position(flow);
     struct block *b = here(flow), *mark = NULL;
     flow->path_n = 0;
     for (size_t steps = 1; b; steps++) {
         uint32_t i = goal_insn(goal, b);
-        *place = (struct place){b, i, goal_branch(flow, goal, b)};
+        *place = (struct place){.block = b, .insn = i, .named = goal_branch(flow, goal, b)};
         if (i < b->pub.n)
             return STOP_INSN;
         if (place->named || !is_direct(b->pub.cls)) {
@@ -116,7 +117,13 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
             mark = b;
         if (!path_add(flow, b))
             break;
+        next = b->pub.cls == COFI_CLASS_OTHER ? b->pub.end : b->pub.target;
         b = onward(flow, b);
+    }
+    /* An instruction whose fetch faulted: its address is reached, its code is yet to come. */
+    if (!b && goal->by_ip && goal->ip == next) {
+        *place = (struct place){.ip = next};
+        return STOP_INSN;
     }
     if (b)
         flow->code_error = COFI_ERR_MISMATCH;
@@ -138,6 +145,10 @@ int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t 
     struct block *b = place->block;
     flow->path_n = 0;
     flow->last_run = NULL;
+    if (!b) {
+        place_set(flow, place->ip);
+        return 0;
+    }
     if (!n) {
         stand(flow, b);
         return 0;

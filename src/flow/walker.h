@@ -22,7 +22,7 @@ struct block {
     bool dead;                  /* its bytes changed */
 };
 
-enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 4 };
+enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024 };
 
 struct chunk;
 /* Memory that is freed all at once. */
@@ -71,10 +71,9 @@ struct run {
 };
 _Static_assert(offsetof(struct run, older) <= 64, "the hot part of a run is one cache line");
 
-/* A pointer to a run (48 bits) below 16 bits of its key, so that more slots fit into a cache; 0: empty.
- * Two keys may look the same: who looks up checks what it finds. */
 struct run_slot {
-    uint64_t word;
+    uint64_t key;
+    struct run *run;
 };
 
 /* ---- packets ---- */
@@ -267,7 +266,8 @@ struct goal {
     uint64_t end_ip;
 };
 struct place {
-    struct block *block;
+    struct block *block;  /* null: STOP_INSN at ip, where there is no code */
+    uint64_t ip;
     uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
     bool named;           /* STOP_BRANCH: the goal names it */
 };

@@ -109,6 +109,7 @@ int step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uin
     struct opcode op = parse(bytes, (size_t)length, mode);
     code->string = op.rep && !op.twobyte && is_string(op.byte);
     code->pushf = !op.twobyte && op.byte == 0x9c;
+    code->sets_tf = !op.twobyte && (op.byte == 0x9d || op.byte == 0xcf);
     code->load_ss = code->insn.cls == COFI_CLASS_OTHER && loads_ss(&op, mode);
     code->store = code->insn.cls == COFI_CLASS_OTHER && stores_pointer(&op);
     code->pause = op.rep && !op.twobyte && op.byte == 0x90;

@@ -33,7 +33,8 @@ enum step_resume {
     STEP_BY_SIGNAL,   /* with a signal: a handler's frame is built, then a stop */
     STEP_TO_ENTRY,    /* a system call instruction at task->ip: stops at its entry */
     STEP_TO_EXIT,     /* from a system call's entry to its exit */
-    STEP_PAST_VSYSCALL /* to a breakpoint at the return address of a vsyscall */
+    STEP_PAST_VSYSCALL, /* one instruction behind a vsyscall, at task->ip */
+    STEP_TO_FORGET    /* nowhere: see step_forget_tf */
 };
 
 struct step_task {
@@ -58,6 +59,8 @@ struct step_task {
     uint64_t nr, args[6];         /* of the system call */
     bool compat;                  /* it is an i386 one */
     bool trap_blocked;            /* the program blocks SIGTRAP, which stepping must not see blocked */
+    bool trap_held;               /* one was sent meanwhile: trap_info; it is sent again when that may be seen */
+    siginfo_t trap_info;
     uint64_t rseq;                /* address of its struct rseq, 0: none */
     uint64_t cs_ptr, cs_start, cs_end, cs_abort; /* its critical section, cs_ptr 0: none */
     bool cs_hidden;               /* struct rseq says 0 where the program wrote cs_ptr */
@@ -112,6 +115,7 @@ void step_resume(struct step_engine *engine, struct step_task *task);
 void step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip);
 bool step_wants_restart(const struct step_task *task);
 bool step_catches(const struct step_task *task, int signal);
+bool step_forget_tf(struct step_task *task);
 
 /* stop.c */
 /* What waitpid said of it. */

@@ -137,8 +137,6 @@ int step_launch(struct step_engine *engine)
         kill(pid, SIGKILL);
         waitpid(pid, &status, __WALL);
     } else {
-        struct step_task self = {.tid = pid};
-        pin(engine, &self);
         int error = start(engine, pid, go[1], report[0], &status);
         engine->result->exec_errno = error;
         engine->result->wait_status = status;

@@ -2,10 +2,8 @@
  * A stopped task -> resumed in the one way that loses nothing. */
 #include <errno.h>
 #include <stdio.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/user.h>
 
 #include "base/error.h"
 #include "host/step/code.h"
@@ -68,23 +66,31 @@ static void go(struct step_task *task, enum __ptrace_request how, enum step_resu
     ptrace(how, task->tid, NULL, (void *)signal);
 }
 
+/* After a step over POPF or IRET the kernel's next step would take its own TF for the program's
+ * (arch/x86/kernel/step.c: TIF_SINGLESTEP is set, TIF_FORCED_TF is not). An interrupted continuation, which
+ * runs nothing, clears both. Returns whether one was started. */
+bool step_forget_tf(struct step_task *task)
+{
+    if (!task->code.sets_tf || (task->regs.eflags & EFLAGS_TF) || task->signal)
+        return false;
+    ptrace(PTRACE_INTERRUPT, task->tid, NULL, NULL);
+    go(task, PTRACE_CONT, STEP_TO_FORGET);
+    return true;
+}
+
 /* An instruction fetch from the vsyscall page faults, and the kernel does what the call would have done and
- * returns to the caller [arch/x86/entry/vsyscall]. A breakpoint there stops before its next instruction. */
+ * returns to the caller [arch/x86/entry/vsyscall]: the step ends one instruction later. */
 static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
 {
-    uint64_t back = 0;
-    if ((task->regs.rip & ~UINT64_C(0xfff)) != VSYSCALL_PAGE || task->mode != 64 ||
+    uint64_t from = task->regs.rip, back = 0;
+    if ((from & ~UINT64_C(0xfff)) != VSYSCALL_PAGE || task->mode != 64 ||
         step_read(task->tid, task->regs.rsp, &back, 8) != 8)
         return false;
-    task->ip = task->regs.rip;
     task->from_mode = task->mode;
-    task->code.insn.length = 0;
-    step_in_user(engine, task, task->ip);
-    cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_FAULT, COFI__VECTOR_PF, task->ip);
-    size_t dr = offsetof(struct user, u_debugreg);
-    ptrace(PTRACE_POKEUSER, task->tid, dr, back);
-    ptrace(PTRACE_POKEUSER, task->tid, dr + 7 * sizeof(long), 1L);
-    go(task, PTRACE_CONT, STEP_PAST_VSYSCALL);
+    step_in_user(engine, task, from);
+    cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_FAULT, COFI__VECTOR_PF, from);
+    step_fetch(engine, task, back);
+    go(task, PTRACE_SINGLESTEP, STEP_PAST_VSYSCALL);
     return true;
 }
 
@@ -111,8 +117,11 @@ void step_resume(struct step_engine *engine, struct step_task *task)
     if (caught) {
         step_show_trap_mask(task);
         step_rseq_restore(task);
+        bool forget = task->code.sets_tf; /* as step_forget_tf; the stop comes when the frame stands */
         step_fetch(engine, task, task->regs.rip);
-        go(task, PTRACE_SINGLESTEP, STEP_BY_SIGNAL);
+        if (forget)
+            ptrace(PTRACE_INTERRUPT, task->tid, NULL, NULL);
+        go(task, forget ? PTRACE_CONT : PTRACE_SINGLESTEP, STEP_BY_SIGNAL);
     } else if (step_wants_restart(task)) {
         task->restarting = true;
         step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);

@@ -18,6 +18,7 @@ struct step_code {
     bool string;    /* a REP-prefixed string instruction: several steps, one instruction */
     bool syscall;   /* SYSCALL, SYSENTER, INT 80h */
     bool pushf;     /* stores RFLAGS, our TF among them */
+    bool sets_tf;   /* POPF, IRET: see step_forget_tf */
     bool load_ss;   /* the step trap comes one instruction later (SDM, MOV) */
     bool store;     /* MOV of 4 or 8 bytes to memory: may enter an rseq critical section */
     bool pause;

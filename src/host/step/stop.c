@@ -4,10 +4,8 @@
 #include <linux/audit.h>
 #include <linux/ptrace.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 
 #include "host/step/engine.h"
@@ -50,6 +48,21 @@ static uint16_t vector_of(int signal, int code)
     return COFI__VECTOR_RESCHEDULE;
 }
 
+/* SIGTRAP from someone, while the program ignores or blocks it: it must not come through. */
+static bool hold_trap(struct step_task *task, const siginfo_t *info)
+{
+    if (task->process->trap_ignored)
+        return true;
+    if (task->trap_blocked) {
+        if (!task->trap_held)
+            task->trap_info = *info;
+        return task->trap_held = true;
+    }
+    if (task->trap_held)
+        step_ptrace(PTRACE_SETSIGINFO, task->tid, 0, &task->trap_info);
+    return task->trap_held = false;
+}
+
 /* A signal is about to be delivered: how did the thread get into the kernel? */
 static void signal_stop(struct step_engine *engine, struct step_task *task, int signal)
 {
@@ -59,9 +72,9 @@ static void signal_stop(struct step_engine *engine, struct step_task *task, int 
     bool ran = task->code.insn.length && !task->restarting && task->regs.rip != task->ip &&
                (task->resume == STEP_BY_STEP || task->resume == STEP_TO_ENTRY);
     task->in_syscall = false;
+    if (signal == SIGTRAP && !synchronous && hold_trap(task, &info))
+        return;
     task->signal = signal;
-    if (signal == SIGTRAP && task->process->trap_ignored && !synchronous)
-        task->signal = 0;
     if (task->cpu.in_kernel && !(synchronous && task->resume != STEP_TO_EXIT))
         return;
     if (ran) { /* INT3, INTO, a system call that was dispatched to user mode */
@@ -85,8 +98,6 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
     int code = plain ? TRAP_TRACE : siginfo_of(task, &info);
     if (code == SIGTRAP) {
         step_hide_trap_mask(task);
-    } else if (code == TRAP_HWBKPT && task->resume == STEP_PAST_VSYSCALL) {
-        step_ptrace(PTRACE_POKEUSR, task->tid, offsetof(struct user, u_debugreg) + 7 * sizeof(long), NULL);
     } else if (code == TRAP_TRACE) {
         step_retired(engine, task);
         if (task->user_tf) {
@@ -94,6 +105,7 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
                 cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_TRAP, COFI__VECTOR_DB, 0);
             task->signal = SIGTRAP;
         }
+        step_forget_tf(task);
     } else {
         signal_stop(engine, task, SIGTRAP);
     }
@@ -161,8 +173,11 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
     case PTRACE_EVENT_CLONE: born(engine, task); break;
     case PTRACE_EVENT_EXEC: execed(engine, task); break;
     case PTRACE_EVENT_STOP:
-        if (signal == SIGTRAP)
-            break; /* a new thread's first stop, or a group-stop's end */
+        if (signal == SIGTRAP) { /* a new thread's first stop, a group-stop's end, what we asked for */
+            if (task->resume == STEP_BY_SIGNAL)
+                step_hide_trap_mask(task);
+            break;
+        }
         if (!task->cpu.in_kernel)
             cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
         task->state = STEP_GROUP;

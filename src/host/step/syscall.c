@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/step/engine.h"
@@ -30,6 +31,8 @@ void step_show_trap_mask(struct step_task *task)
     mask |= TRAP_BIT;
     ptrace(PTRACE_SETSIGMASK, task->tid, sizeof mask, &mask);
     task->trap_blocked = false;
+    if (task->trap_held)
+        syscall(SYS_tgkill, task->process->pid, task->tid, SIGTRAP); /* pending, as it should be */
 }
 
 void step_hide_trap_mask(struct step_task *task)

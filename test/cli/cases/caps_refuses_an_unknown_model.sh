@@ -1,1 +1,0 @@
-$COFI caps --model=i486
