@@ -3,6 +3,7 @@
 #ifndef COFI_OUTPUT_LINES_H
 #define COFI_OUTPUT_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,17 @@ void cofi__lines_init(struct cofi__lines *lines, struct cofi_memory memory, stru
 int cofi__lines_region(struct cofi__lines *lines, uint64_t base, uint64_t mask, uint64_t offset);
 /* n bytes. 0, or the error of memory or sink (those bytes are lost). */
 int cofi__lines_write(struct cofi__lines *lines, const uint8_t *bytes, size_t n);
+/* One byte into a line that is begun and not ended by it: true; false: nothing is done, it is for
+ * cofi__lines_write. */
+static inline bool cofi__lines_put(struct cofi__lines *lines, uint8_t byte)
+{
+    struct cofi__line *line = &lines->line;
+    if (line->end == 0 || line->end >= COFI__LINE - 1)
+        return false;
+    line->bytes[line->end++] = byte;
+    lines->offset = (lines->offset + 1) & lines->mask;
+    return true;
+}
 /* One byte whose address has its low 8 bits forced to 0xC0 [RTIT Table 4]; offset goes on by one. */
 int cofi__lines_write_c0(struct cofi__lines *lines, uint8_t byte);
 /* Everything leaves, a partial line too [RTIT 2.3.2]. */

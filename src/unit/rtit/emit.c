@@ -192,6 +192,20 @@ void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule)
     cofi__rtit_check_pkt_cnt(u);
 }
 
+/* A full TNT, without cycle count and explanation: the register's low byte is the packet [RTIT 3.3.13]. */
+static void put_tnt(struct rtit *u)
+{
+    uint8_t byte = (uint8_t)u->tnt;
+    if (u->buffer.capacity == 0 && !u->e8_armed && cofi__lines_put(&u->lines, byte)) {
+        u->buffer.drained++;
+        count(u, 1);
+    } else if (!put(u, &byte, 1)) {
+        return;
+    }
+    u->tnt = COFI__TNT_EMPTY;
+    cofi__rtit_check_pkt_cnt(u);
+}
+
 void cofi__rtit_push_tnt(struct rtit *u, bool taken)
 {
     if (u->overflow) /* [RTIT 4.2.5] b */
@@ -203,11 +217,23 @@ void cofi__rtit_push_tnt(struct rtit *u, bool taken)
         cofi__rtit_emit_tnt(u, tnt_full);
         return;
     }
-    uint8_t byte = (uint8_t)u->tnt; /* the register's low byte is the packet [RTIT 3.3.13] */
-    if (!put(u, &byte, 1))
-        return;
-    u->tnt = COFI__TNT_EMPTY;
-    cofi__rtit_check_pkt_cnt(u);
+    put_tnt(u);
+}
+
+void cofi__rtit_push_run(struct rtit *u, uint64_t bits, unsigned n)
+{
+    bool slow = u->config.explain || rtit_has(u, CTL_CYCLE_ACC);
+    while (n > 0 && !u->overflow) {
+        unsigned room = TNT_LIMIT - cofi__tnt_count(u->tnt), k = n < room ? n : room;
+        n -= k;
+        u->tnt = u->tnt << k | (bits >> n & ((UINT64_C(1) << k) - 1));
+        if (k < room)
+            return;
+        if (slow)
+            cofi__rtit_emit_tnt(u, tnt_full);
+        else
+            put_tnt(u);
+    }
 }
 
 void cofi__rtit_force_tnt(struct rtit *u)

@@ -23,6 +23,7 @@ void cofi__rtit_update_enables(struct rtit *u)
     u->trigger_en = rtit_has(u, CTL_TRACE_EN | CTL_TRACE_ACTIVE);
     u->context_en = context_enable(u);
     u->packet_en = u->trigger_en && u->context_en && u->filter_en;
+    u->ip_blind = event_id(u, false) == EVENT_ON && event_id(u, true) > EVENT_EITHER && event_id(u, true) != EVENT_ON;
     u->ip_ranges = event_id(u, false) <= EVENT_EITHER || event_id(u, true) <= EVENT_EITHER;
 }
 

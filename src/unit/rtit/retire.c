@@ -313,10 +313,34 @@ static bool defers(const struct cofi_event *event)
     return event->deferred || (event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_INIT_AP);
 }
 
+/* A conditional branch while tracing is on and nothing waits: the usual case, without the detours. */
+static inline bool usual(const struct rtit *u, const struct cofi_event *event)
+{
+    return event->kind == COFI_EV_JCC && u->packet_en && !u->attention && !u->deferred && !u->config.explain;
+}
+
+static int usual_jcc(struct rtit *u, const struct cofi_event *event)
+{
+    uint64_t end_ip = event->taken ? event->target : event->next;
+    cofi__rtit_push_tnt(u, event->taken);
+    if (!u->ip_blind) {
+        bool stop = cofi__rtit_compare_ip(u, end_ip, event->taken);
+        if (stop || !u->packet_en) {
+            struct step s = {.event = event, .nlip = event->next, .end = end_ip, .taken = event->taken, .before = true,
+                             .context_was = true, .filter_was = true, .trigger_was = true};
+            finish(u, &s, stop);
+        }
+    }
+    u->ip = end_ip;
+    return cofi__buffer_status(&u->buffer);
+}
+
 int cofi__rtit_event(struct cofi_unit *unit, const struct cofi_event *event)
 {
     struct rtit *u = rtit_of(unit);
     int status = COFI_OK;
+    if (usual(u, event))
+        return usual_jcc(u, event);
     if (u->deferred && event->kind < COFI_EV_CLOCK) {
         bool sipi = event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_SIPI;
         u->deferred = false;

@@ -42,6 +42,7 @@ struct rtit {
     bool trigger_en, context_en, filter_en, packet_en; /* [RTIT 2.1] */
     bool overflow;             /* RTIT_STATUS.Buffer_Overflow */
     bool ip_ranges;            /* an event id looks at a range: every instruction matters */
+    bool ip_blind;             /* no IP can change an enable: filter always on, TraceStop off */
     /* Anything that the start of the next instruction has to look at: an overflow to clear, a half-full
      * cycle counter, a full TNT left over, an owed PSB. Keeps the common path short. */
     bool attention;
@@ -114,6 +115,8 @@ void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_emit_psb(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_force_tnt(struct rtit *u);
 void cofi__rtit_push_tnt(struct rtit *u, bool taken);
+/* n outcomes, the oldest at bit n-1. */
+void cofi__rtit_push_run(struct rtit *u, uint64_t bits, unsigned n);
 void cofi__rtit_settle(struct rtit *u);
 /* A packet that went around the buffer: count and explain it. True. */
 bool cofi__rtit_count_direct(struct rtit *u, struct cofi_packet *packet, struct rtit_rule rule);

@@ -76,10 +76,7 @@ static int tnt(struct cofi_unit *unit, uint64_t bits, unsigned n)
             return COFI_OK; /* the address that FUP.BuffOvf needs comes with the next tip() or event */
     }
     u->ip_known = false;
-    while (n > 0) {
-        n--;
-        cofi__rtit_push_tnt(u, bits >> n & 1);
-    }
+    cofi__rtit_push_run(u, bits, n);
     return cofi__buffer_status(&u->buffer);
 }
 
