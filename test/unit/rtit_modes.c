@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * Register writes that enable and disable, SMM, VMX, INIT, enabling again [RTIT 2.6, RTIT 3.3.2, RTIT B 4.2]. */
+#include "unit/rtit_rig.h"
+
+#include <malloc.h>
+
+#define CTL(value) "wrmsr ip=1 next=3 msr=768 value=" #value
+#define RANGE "filter_event_id=0 lip0=1000 lip2=2000"
+#define IN "jmp ip=500 next=502 target=1100"
+#define SMI "event smi ip=1100 target=38000 : smm=1 cpl=0"
+
+static const struct scripted enabling[] = {
+    {"TriggerEn 0 to 1: PSB, then PGE", "", CTL(d), CTL(200d), "psb; pge 3", 0},
+    {"TriggerEn 0 to 1 outside of the range: PSB only", RANGE, CTL(d), CTL(200d), "psb", 0},
+    {"Trace_En and TraceActive in one write: the same", "", CTL(0), CTL(200d), "psb; pge 3", 0},
+    {"setting TraceActive again: nothing", "", 0, CTL(200d), "", 0},
+    {"clearing TraceActive: no PGD, no TraceSTOP, TNT_BUFF stays [RTIT 4.2.8]", "", "jcc ip=1 next=3 target=9 taken", CTL(d), "",
+     "tnt_buff=3 trigger_en=0"},
+    {"clearing Trace_En: no PGD", "", 0, CTL(200c), "", "trigger_en=0"},
+    {"the next PGE then comes with a partial TNT [RTIT 4.2.8]", "", "jcc ip=1 next=3 target=9 taken;" CTL(d), CTL(200d),
+     "psb; tnt T; pge 3", "tnt_buff=1"},
+    {"clearing User in user code: PGD", "", 0, CTL(2005), "pgd 3", "context_en=0"},
+    {"clearing OS in user code: nothing", "", 0, CTL(2009), "", "context_en=1"},
+    {"clearing OS in OS code: PGD", "", "far syscall ip=1 next=3 target=1 : cpl=0", CTL(2009), "pgd 3", 0},
+    {"setting CR3En with another CR3: PGD", "cr3_match=100", 0, CTL(208d), "pgd 3", 0},
+    {"setting User in user code: PGE", "user=0", 0, CTL(200d), "pge 3", 0},
+    {"clearing FilterEn through RTIT_STATUS: PGD, until a branch lands inside", RANGE, IN,
+     "wrmsr ip=1100 next=1102 msr=769 value=0;jmp ip=1102 next=1104 target=1200", "pgd 1102; pge 1200", 0},
+    {"setting FilterEn through RTIT_STATUS: PGE", RANGE, 0, "wrmsr ip=500 next=502 msr=769 value=1", "pge 502", "filter_en=1"},
+    {"FilterEn is frozen while Trace_En is 0 [RTIT 2.4.3]", RANGE, CTL(c), "jmp ip=1 next=3 target=1100", "", "filter_en=0"},
+    {"FilterEn is not frozen while TraceActive is 0", RANGE, CTL(d), "jmp ip=1 next=3 target=1100", "", "filter_en=1"},
+    {"FilterEn is frozen while ContextEn is 0 [RTIT 2.1.3]", RANGE " os=0", IN ";far syscall ip=1100 next=1102 target=5000 : cpl=0",
+     "jmp ip=5000 next=5002 target=6000", "", "filter_en=1"},
+    {"ContextEn rises in range: PGE [RTIT 4.2.7]", RANGE " os=0", IN ";far syscall ip=1100 next=1102 target=5000 : cpl=0",
+     "far sysret ip=5000 next=5003 target=1102 : cpl=3", "pge 1102", 0},
+    {"ContextEn rises out of range: nothing", RANGE " os=0", IN ";far syscall ip=1100 next=1102 target=5000 : cpl=0",
+     "far sysret ip=5000 next=5003 target=3000 : cpl=3", "", "filter_en=0"},
+    {"a page fault out of user-only tracing: FUP, no TIP [RTIT 2.4.1]", "os=0", 0, "event fault ip=10 target=5000 vector=14 : cpl=0",
+     "pgd 10", 0},
+    {"CPL 1 and 2 are User [RTIT 3.3.2]", "os=0", 0, "far far-ret ip=1 next=2 target=9 : cpl=1;far far-ret ip=9 next=a target=1 : cpl=2",
+     "far 2; tip 9; far a; tip 1", 0},
+    {"a write of another MSR is an instruction like others", "", 0, "wrmsr ip=1 next=3 msr=10 value=5", "", 0},
+};
+
+static const struct scripted smm_and_vmx[] = {
+    {"SMI while ContextEn is 0: nothing", "os=0", "far syscall ip=1 next=3 target=9 : cpl=0", SMI, "", "context_en=0"},
+    {"in SMM nothing is traced [RTIT 2.6.1]", "", SMI, "jmp* ip=38000 next=38002 target=39000;far iret ip=39000 next=39002 target=1", "", 0},
+    {"RSM to another address than the SMI's [RTIT 2.6.1]", "", SMI, "far rsm ip=38000 next=38002 target=1234 : smm=0 cpl=3", "pge 1234", 0},
+    {"RSM out of the region [RTIT 2.6.1]", RANGE, IN ";" SMI, "far rsm ip=38000 next=38002 target=5000 : smm=0 cpl=3", "", "filter_en=0"},
+    {"RSM with another CR3 [RTIT 2.6.1]", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=3 : cr3=2000;" SMI,
+     "far rsm ip=38000 next=38002 target=1100 : smm=0 cpl=3 cr3=9000", "", "context_en=0"},
+    {"RSM to a CPL that is not traced", "os=0", SMI, "far rsm ip=38000 next=38002 target=1100 : smm=0 cpl=0", "", "context_en=0"},
+    {"in VMX root mode nothing is traced [RTIT 2.6.2]", "", "event vmexit ip=10 target=20 : vmx=1 cpl=0",
+     "jmp* ip=20 next=22 target=30;mov-cr3 ip=30 next=33 : cr3=7000", "", "context_en=0"},
+    {"VM entry evaluates CR3 anew [RTIT 2.6.2]", "cr3_en=1 cr3_match=100",
+     "mov-cr3 ip=1 next=3 : cr3=2000;event vmexit ip=10 target=20 : vmx=1 cpl=0 cr3=9000",
+     "far vmentry ip=20 next=23 target=10 : vmx=2 cpl=3 cr3=2000", "pge 10", 0},
+    {"VM entry with a CR3 that is not traced", "cr3_en=1 cr3_match=100",
+     "mov-cr3 ip=1 next=3 : cr3=2000;event vmexit ip=10 target=20 : vmx=1 cpl=0 cr3=9000",
+     "far vmentry ip=20 next=23 target=10 : vmx=2 cpl=3 cr3=3000", "", "context_en=0"},
+    {"deferred targets come with the next boundary", "", 0, "event intr ip=10 vector=32 deferred : cpl=0;boundary ip=9000",
+     "far 10; tip 9000", 0},
+    {"or with the next instruction", "", 0, "event intr ip=10 vector=32 deferred : cpl=0;insn ip=9000 next=9002", "far 10; tip 9000", 0},
+};
+
+static const struct scripted lip_compression[] = {
+    {"FUP and TIP compress against each other [RTIT 4.2.3.1]", "", "jmp* ip=1 next=3 target=123456780000",
+     "far far-jmp ip=123456780000 next=123456780005 target=123499990000", "far 123456780005; tip 123499990000", "pkt_cnt=1b"},
+    {"a PSB clears LAST_LIP and LAST_CALL_NLIP [RTIT 4.2.1]", "cmprs_ret=1", "call ip=1 next=6 target=123400000000",
+     "wrmsr ip=1 next=3 msr=77c value=800;ret ip=1 next=2 target=6", "psb; tip 6", 0},
+    {"Pkt_Mask 0 to 3: bit 11", "pkt_mask=0", "wrmsr ip=1 next=3 msr=77c value=7fd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
+    {"Pkt_Mask 1: bit 12", "pkt_mask=1", "wrmsr ip=1 next=3 msr=77c value=10ffd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
+    {"Pkt_Mask 2: bit 13", "pkt_mask=2", "wrmsr ip=1 next=3 msr=77c value=21ffd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
+    {"Pkt_Mask 3: the carry out of bit 13", "pkt_mask=3", "wrmsr ip=1 next=3 msr=77c value=33ffd", "jmp* target=9", "tip 9; psb",
+     "pkt_cnt=9"},
+};
+
+static void init_leaves_tracing_on(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, NULL);
+    rig_start(&rig, 0);
+    cofi_unit_reset(rig.unit, COFI_RESET_INIT);
+    rig_events(&rig, "event init-bsp ip=10 target=fffffff0 : cpl=0 mode=16 pg=0");
+    assert_packets(&rig, "far 10; tip fffffff0");
+    rig_close(&rig);
+}
+
+static void the_unit_wants_instructions_when_it_has_a_range(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, NULL);
+    rig_fields(&rig, "");
+    assert_int_equal(cofi_unit_wants(rig.unit), 0);
+    rig_field(&rig, "tracestop_event_id", 1);
+    assert_int_equal(cofi_unit_wants(rig.unit), COFI_WANTS_INSN);
+    rig_fields(&rig, "filter_event_id=2");
+    assert_int_equal(cofi_unit_wants(rig.unit), COFI_WANTS_INSN);
+    rig_close(&rig);
+}
+
+static void nothing_allocates_after_open(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    const struct cofi_unit_config config = {.buffer_bytes = 64, .drain_bytes = 8, .drain_cycles = 10};
+    rig_open(&rig, &config);
+    rig_start(&rig, 1 << 1 | 1 << 9 | 1 << 10);
+    size_t before = mallinfo2().uordblks;
+    for (uint64_t i = 0; i < 5000; i++) {
+        struct cofi_event e = {.kind = (uint8_t)(i % COFI_EV_OVERFLOW_HINT), .ip = i, .next = i + 2, .target = i << 20, .tsc = i * 50,
+                               .cycles = i * 40};
+        cofi_unit_event(rig.unit, &e);
+    }
+    assert_int_equal(mallinfo2().uordblks, before);
+    rig_close(&rig);
+}
+
+static void a_buffer_that_holds_no_packet_is_refused(void **state)
+{
+    (void)state;
+    struct cofi_unit *unit;
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_RTIT, .buffer_bytes = 9};
+    assert_int_equal(cofi_unit_open(&unit, &config), COFI_ERR_RANGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_leaves_tracing_on),
+        cmocka_unit_test(the_unit_wants_instructions_when_it_has_a_range),
+        cmocka_unit_test(nothing_allocates_after_open),
+        cmocka_unit_test(a_buffer_that_holds_no_packet_is_refused),
+    };
+    ADD_ROWS(enabling);
+    ADD_ROWS(smm_and_vmx);
+    ADD_ROWS(lip_compression);
+    ADD_TESTS(tests);
+    return run_suite();
+}
