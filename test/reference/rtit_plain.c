@@ -117,6 +117,8 @@ static bool takes_cycles(const struct plain_packet *k)
     return k->kind != PLAIN_PSB && k->kind != PLAIN_STOP;
 }
 
+/* [RTIT Figure 2, RTIT Figure 3, RTIT Figure 4, RTIT Figure 5, RTIT Figure 9, RTIT Figure 10, RTIT Figure 11,
+ * RTIT Figure 12] */
 int plain_read(struct plain_state *s, const uint8_t *p, size_t n, struct plain_packet *k)
 {
     if (n == 0)

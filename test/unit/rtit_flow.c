@@ -100,6 +100,7 @@ static void user_only_tracing_ends_and_starts_at_system_calls(void **state)
     assert_packets(&rig, "pge 401012");
 }
 
+/* [RTIT 4.2.2] */
 static void six_outcomes_make_a_full_tnt(void **state)
 {
     (void)state;

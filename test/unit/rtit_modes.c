@@ -9,6 +9,7 @@
 #define IN "jmp ip=500 next=502 target=1100"
 #define SMI "event smi ip=1100 target=38000 : smm=1 cpl=0"
 
+/* [RTIT 2.1.1, RTIT 2.1.2, RTIT 2.1.3, RTIT 2.4.1, RTIT 2.4.2, RTIT 2.4.3] */
 static const struct scripted enabling[] = {
     {"TriggerEn 0 to 1: PSB, then PGE", "", CTL(d), CTL(200d), "psb; pge 3", 0},
     {"TriggerEn 0 to 1 outside of the range: PSB only", RANGE, CTL(d), CTL(200d), "psb", 0},

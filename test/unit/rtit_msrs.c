@@ -26,22 +26,22 @@ static const struct msr {
     uint64_t reset, writable, ignored, ones;
     const char *name;
 } msrs[] = {
-    {0x760, 0, 0xffffffffffff, 0xffff000000000000, 0, "LIP0 [RTIT Table 8]"},
+    {0x760, 0, 0xffffffffffff, 0xffff000000000000, 0, "LIP0 [RTIT 3.3.6, Table 8]"},
     {0x761, 0, 0xffffffffffff, 0xffff000000000000, 0, "LIP1 [RTIT Table 8]"},
     {0x762, 0, 0xffffffffffff, 0xffff000000000000, 0, "LIP2 [RTIT Table 8]"},
     {0x763, 0, 0xffffffffffff, 0xffff000000000000, 0, "LIP3 [RTIT Table 8]"},
-    {0x768, 0, 0xff9f, 0, 0, "CTL [RTIT Table 4]"},
+    {0x768, 0, 0xff9f, 0, 0, "CTL [RTIT 3.3.2, Table 4]"},
     {0x769, 0, 0x9, 0x6, 0, "STATUS [RTIT 3.3.3]"},
-    {0x76b, 0, 0x3fffff, 0, 0, "CNTP [RTIT Table 5]"},
-    {0x76c, 0, 0x3f, 0, 0, "EVENTS [RTIT Table 6]"},
-    {0x76e, 0, 0x1ffffffff, 0, 0, "LAST_LIP [RTIT Table 9]"},
-    {0x76f, 0, 0x1ffffffffffff, 0, 0, "LAST_CALL_NLIP [RTIT Table 16]"},
-    {0x770, 0xfdc00000, 0xfffffffc0, 0, 0, "BASE_ADDR [RTIT Table 12]"},
-    {0x771, 0x7f, 0x3fffc0, 0, 0x3f, "LIMIT_MASK [RTIT Table 13]"},
-    {0x772, 0, 0x3fffff, 0, 0, "OFFSET [RTIT Table 14]"},
-    {0x777, 0, 0xfffffffe0, 0, 0, "CR3_MATCH [RTIT Table 10]"},
-    {0x77c, 0x20000, 0x33fff, 0, 0, "PKT_CNT [RTIT Table 11]"},
-    {0x77d, 1, 0x7f, 0, 0, "TNT_BUFF [RTIT Table 15]"},
+    {0x76b, 0, 0x3fffff, 0, 0, "CNTP [RTIT 3.3.4, Table 5]"},
+    {0x76c, 0, 0x3f, 0, 0, "EVENTS [RTIT 3.3.5, Table 6]"},
+    {0x76e, 0, 0x1ffffffff, 0, 0, "LAST_LIP [RTIT 3.3.7, Table 9]"},
+    {0x76f, 0, 0x1ffffffffffff, 0, 0, "LAST_CALL_NLIP [RTIT 3.3.14, Table 16]"},
+    {0x770, 0xfdc00000, 0xfffffffc0, 0, 0, "BASE_ADDR [RTIT 3.3.10, Table 12]"},
+    {0x771, 0x7f, 0x3fffc0, 0, 0x3f, "LIMIT_MASK [RTIT 3.3.11, Table 13]"},
+    {0x772, 0, 0x3fffff, 0, 0, "OFFSET [RTIT 3.3.12, Table 14]"},
+    {0x777, 0, 0xfffffffe0, 0, 0, "CR3_MATCH [RTIT 3.3.8, Table 10]"},
+    {0x77c, 0x20000, 0x33fff, 0, 0, "PKT_CNT [RTIT 3.3.9, Table 11]"},
+    {0x77d, 1, 0x7f, 0, 0, "TNT_BUFF [RTIT 3.3.13, Table 15]"},
 };
 enum { MSRS = sizeof msrs / sizeof msrs[0] };
 

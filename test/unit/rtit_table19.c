@@ -2,7 +2,7 @@
  * Every row of Table 19: operation, PacketEn before and after, outcomes waiting -> packets [RTIT Table 19]. */
 #include "unit/rtit_rig.h"
 
-/* RANGE0 is [1000, 2000). */
+/* [RTIT 4.3.1, RTIT 4.2.3, RTIT 4.2.7, RTIT 4.2.8, RTIT 4.2.9]. RANGE0 is [1000, 2000). */
 #define RANGE "filter_event_id=0 lip0=1000 lip2=2000"
 #define IN "jmp ip=500 next=502 target=1100"
 #define OUT "jmp ip=500 next=502 target=3000"

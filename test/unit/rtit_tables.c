@@ -7,6 +7,7 @@
 #define OUT "jmp ip=500 next=502 target=3000"
 #define ON "jmp ip=500 next=502 target=501"
 
+/* [RTIT Table 1, RTIT 2.2.6, RTIT 4.2.4] */
 static const struct scripted table_1[] = {
     {"far CALL and JMP: next instruction", "", 0, "far far-call ip=10 next=17 target=20", "far 17; tip 20", 0},
     {"SYSENTER: next instruction", "", 0, "far sysenter ip=10 next=12 target=20 : cpl=0", "far 12; tip 20", 0},
@@ -45,6 +46,7 @@ static const struct scripted table_1[] = {
     {"VM exit: the guest RIP", "", 0, "event vmexit ip=10 target=20 : vmx=1", "pgd 10", 0},
 };
 
+/* [RTIT Table 2, RTIT 2.2.2.1, RTIT 2.2.2.2, RTIT 2.2.3, RTIT 2.2.4, RTIT 2.2.5, RTIT 2.2.7] */
 static const struct scripted table_2[] = {
     {"Jcc and LOOP: TNT", "", 0,
      "jcc ip=1 next=3 target=9 taken;jcc ip=9 next=b target=1;jcc ip=b next=d target=1 taken;"
@@ -108,6 +110,7 @@ static const struct scripted table_7[] = {
 #define MTC_ON "mtc_en=1 sts_en=1 "
 #define C0 ";clock tsc=0 cycles=0"
 #define PCC ";wrmsr ip=1 next=3 msr=76b value=200000"
+/* [RTIT Table 17, RTIT 4.1] */
 static const struct scripted table_17[] = {
     {"branch packets: T C F", "", 0, "jmp* ip=1 next=3 target=9", "tip 9", 0},
     {"branch packets: not without T", "", NO_T, "jmp* ip=1 next=3 target=9;far iret ip=9 next=a target=1", "", 0},
@@ -143,6 +146,7 @@ static const struct scripted table_17[] = {
     {"cycle counter without LESS_PKTS: not without T", "", NO_T C0, "clock cycles=7", "", "cntp=0"},
 };
 
+/* [RTIT Table 20, RTIT 4.4] */
 static const struct scripted table_20[] = {
     {"PSB: a synchronization point by byte count", "", 0, "wrmsr ip=1 next=3 msr=77c value=800", "psb", "pkt_cnt=9"},
     {"FUP: the cycle counter is half full", "cycle_acc=1", ON PCC, "insn ip=10 next=12", "pcc 12 c2097152", 0},

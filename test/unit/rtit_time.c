@@ -7,6 +7,7 @@ static const struct cofi_unit_config slow = {.buffer_bytes = 64, .drain_bytes = 
 #define C0 "clock tsc=0 cycles=0"
 #define CYC "cycle_acc=1"
 
+/* [RTIT 4.2.14, RTIT 4.2.15, RTIT 4.2.6] */
 static const struct scripted cycles[] = {
     {"1 byte up to 63", CYC, C0, "clock cycles=63;jmp* target=9", "tip 9 c63", "cntp=0", 0},
     {"2 bytes up to 16383", CYC, C0, "clock cycles=64;jmp* target=9;clock cycles=16447;jmp* target=a", "tip 9 c64; tip a c16383", 0, 0},
@@ -43,6 +44,7 @@ static const struct scripted mtc[] = {
     {"MTC does not force a TNT (docs/decisions/0207)", "mtc_en=1", C0 ";jcc taken", "clock tsc=128", "mtc 0 01", "tnt_buff=3", 0},
 };
 
+/* [RTIT 4.2.13, RTIT 4.2.10] */
 static const struct scripted sts[] = {
     {"frequency change: both ratios and 40 bits of the TSC", "sts_en=1", C0, "freq value=12 size=16 tsc=1311768467463790320",
      "sts 18 16 789abcdef0", 0, 0},
