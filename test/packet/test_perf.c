@@ -132,10 +132,10 @@ static void perf_prints_the_packets_that_we_decode(void **state)
     (void)state;
     static uint8_t bytes[ROOM];
     size_t n = make_trace(bytes), at = 0;
-    char path[] = "/tmp/cofi-perf-XXXXXX", command[256], line[512];
+    char path[64], command[256], line[512];
     unsigned count[COFI_PKT_KINDS] = {0};
     struct cofi_packet_context context = {.gen = COFI_PT};
-    close(mkstemp(path));
+    snprintf(path, sizeof path, "/tmp/cofi-test-perf-%d.data", (int)getpid());
     write_recording(path, bytes, n);
     snprintf(command, sizeof command, "perf script -D -i %s 2>/dev/null", path);
     FILE *in = popen(command, "r");
