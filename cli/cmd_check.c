@@ -64,16 +64,18 @@ struct comparison {
     bool differs;
 };
 
-static void name_gap(const struct session_stream *stream, const struct cofi_flow_event *event)
+static void name_gap(const struct session_stream *stream, struct cofi_flow *flow,
+                     const struct cofi_flow_event *event)
 {
-    char place[512];
+    char place[512], what[1024];
     session_place(stream, event->offset, place, sizeof place);
+    session_gap(flow, event, what, sizeof what);
     printf("  gap at %s", place);
     if (event->end != UINT64_MAX)
         printf(", %" PRIu64 " bytes", event->end - event->offset);
     else
         printf(", to the end");
-    printf(": %s%s%s\n", cofi_error_text(event->cause), event->text ? ": " : "", event->text ? event->text : "");
+    printf(": %s\n", what);
 }
 
 static void name_difference(struct comparison *comparison, uint64_t ip, uint64_t offset)
@@ -159,8 +161,8 @@ static int check_stream(struct session_stream *stream, const struct check_option
             break;
         if (block)
             compare(comparison, block, cofi_flow_offset(flow));
-        else if (event->kind == COFI_FLOW_GAP && gaps++ < options->max_gaps)
-            name_gap(stream, event);
+        else if (event->kind == COFI_FLOW_GAP && gaps++ < options->max_gaps && !options->session.json)
+            name_gap(stream, flow, event);
     }
     if (comparison->truth && !comparison->differs)
         skip_optional(comparison, COFI_NO_IP);
@@ -225,7 +227,8 @@ static void missing_threads(const struct check_options *options, const struct tr
         const struct truth_thread *thread = &truth->threads[i];
         if (thread->taken || !thread->n || (options->session.tid >= 0 && thread->tid != options->session.tid))
             continue;
-        printf("thread %d: ran %" PRIu64 " instructions, not in the recording\n", thread->tid, thread->n);
+        if (!options->session.json)
+            printf("thread %d: ran %" PRIu64 " instructions, not in the recording\n", thread->tid, thread->n);
         totals->different++;
     }
 }

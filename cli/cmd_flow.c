@@ -22,6 +22,7 @@ struct flow_options {
 struct flow_run {
     const struct flow_options *options;
     struct session_stream stream;
+    struct cofi_flow *flow;
     struct cofi_lines *lines;
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
@@ -87,11 +88,11 @@ static int parse(struct flow_options *options, int argc, char **argv)
 
 static void gap(struct flow_run *run, const struct cofi_flow_event *event)
 {
-    char place[512];
+    char place[512], what[1024];
     run->gaps++;
     session_place(&run->stream, event->offset, place, sizeof place);
-    complain("flow: %s: %s%s%s", place, cofi_error_text(event->cause), event->text ? ": " : "",
-             event->text ? event->text : "");
+    session_gap(run->flow, event, what, sizeof what);
+    complain("flow: %s: %s", place, what);
 }
 
 static void event_json(struct flow_run *run, const struct cofi_flow_event *event)
@@ -178,6 +179,7 @@ static int show_stream(struct flow_run *run)
     if (status < 0)
         return status;
     struct cofi_view *view = cofi_flow_view(flow);
+    run->flow = flow;
     walk_begin(&walk, flow);
     while (!run->done && (status = walk_next(&walk, &block, &event)) > 0) {
         if (event)

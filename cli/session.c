@@ -175,6 +175,16 @@ static int exit_status(int status)
                : EXIT_ENVIRONMENT;
 }
 
+/* Name the input, unless the text does. */
+static void complain_input(const struct session_options *options, const char *text)
+{
+    const char *file = options->raw ? options->raw : options->file ? options->file : "cofi.data";
+    if (strstr(text, file))
+        complain("%s: %s", options->command, text);
+    else
+        complain("%s: %s: %s", options->command, file, text);
+}
+
 int session_open(struct session **session, const struct session_options *options)
 {
     struct cofi_error error = {0};
@@ -197,7 +207,7 @@ int session_open(struct session **session, const struct session_options *options
     }
     if (status < 0) {
         if (error.text[0] || status != COFI_ERR_IO) /* what file_open could not do, it has said */
-            complain("%s: %s", options->command, error.text[0] ? error.text : cofi_error_text(status));
+            complain_input(options, error.text[0] ? error.text : cofi_error_text(status));
         session_close(made);
         return exit_status(status);
     }
@@ -323,7 +333,7 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
     config.want_time = want_time;
     config.image = session->image;
     if (session->recording) {
-        config.image = cofi_recording_image(session->recording, stream->pid);
+        config.image = cofi_recording_stream_image(session->recording, stream->index);
         config.reference_tsc = cofi_recording_stream(session->recording, stream->index)->reference_tsc;
     }
     set_bytes(stream, &config);
@@ -361,4 +371,20 @@ void session_place(const struct session_stream *stream, uint64_t offset, char *o
     }
     snprintf(out, n, "%s+0x%" PRIx64, session->options.raw ? session->options.raw : session->options.file,
              offset);
+}
+
+void session_gap(struct cofi_flow *flow, const struct cofi_flow_event *gap, char *out, size_t n)
+{
+    struct cofi_code code;
+    struct cofi_view *view = cofi_flow_view(flow);
+    const char *why = "";
+    if (gap->cause == COFI_ERR_NO_CODE && gap->ip != COFI_NO_IP && cofi_view_find(view, gap->ip, &code) < 0)
+        why = cofi_view_why(view);
+    int length = snprintf(out, n, "%s", cofi_error_text(gap->cause));
+    if (gap->ip != COFI_NO_IP)
+        length += snprintf(out + length, n - (size_t)length, " at %016" PRIx64, gap->ip);
+    if (*why && (size_t)length < n)
+        length += snprintf(out + length, n - (size_t)length, ": %s", why);
+    if (gap->text && (size_t)length < n)
+        snprintf(out + length, n - (size_t)length, ": %s", gap->text);
 }

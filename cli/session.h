@@ -76,4 +76,7 @@ bool session_past_end(const struct session *session, uint64_t offset, const stru
 /* "FILE+0x1f40" for messages. */
 void session_place(const struct session_stream *stream, uint64_t offset, char *out, size_t n);
 
+/* What a gap was, in words: cause, which check failed, and why code is not there. */
+void session_gap(struct cofi_flow *flow, const struct cofi_flow_event *gap, char *out, size_t n);
+
 #endif

@@ -129,6 +129,13 @@ const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording 
 /* The address space of a process over time (kernel code included where the recording refers to it).
  * A vfork or fork child starts as its parent's copy. Owned by the recording. Null: no such process. */
 const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, int32_t pid);
+/* The address space that a stream's code is in: its thread's process; for a processor's stream, over time
+ * that of whichever process the recorded switches say ran there. Owned by the recording; never null. */
+const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *recording, size_t stream);
+/* Which thread a stream shows at a time: its own, or the one that ran on its processor; *pid (may be null)
+ * its process. -1: not known. Cost: a binary search. */
+int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t stream, uint64_t time_ns,
+                              int32_t *pid);
 /* Name of a thread at a time, or null. */
 const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns);
 

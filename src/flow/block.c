@@ -188,7 +188,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
     b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
     b.pub.far = insn.far;
     b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
-    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, b.pub.n * sizeof *kept);
+    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, (b.pub.n + INSN_COPY - 1) * sizeof *kept);
     if (!kept) {
         flow->status = flow->code_error = COFI_ERR_NOMEM;
         return NULL;

@@ -229,8 +229,9 @@ static int act(struct cofi_flow *flow)
 
 static int step(struct cofi_flow *flow)
 {
+    unsigned n = flow->n;
     enum pump_result got = flow->has_packet ? PUMP_PACKET : pump(flow);
-    flow->full = got == PUMP_FULL;
+    flow->full = got == PUMP_FULL && flow->n > n; /* no progress: a long TNT needs all the room */
     if (flow->tip_due && got != PUMP_END)
         return cofi__run_due_tip(flow);
     if (flow->n && flow->lost)

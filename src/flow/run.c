@@ -209,24 +209,14 @@ static uint64_t key_of(const struct block *entry, uint64_t bits, unsigned k, boo
     return x * UINT64_C(0xff51afd7ed558ccd) | 1;
 }
 
-static bool runs_grow(struct cofi_flow *flow)
+/* Slots: which one comes first for a key, and what its word looks like. */
+enum { TAG_SHIFT = 48 };
+
+static size_t slot_first(const struct cofi_flow *flow, uint64_t key) { return (key >> 8) & (flow->runs_size - 1); }
+static uint64_t slot_tag(uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT; }
+static struct run *slot_run(uint64_t word)
 {
-    size_t old = flow->runs_size, size = old ? old * 2 : 1 << 12;
-    struct run_slot *slots = calloc(size, sizeof *slots), *was = flow->runs;
-    if (!slots)
-        return false;
-    for (size_t i = 0; i < old; i++) {
-        if (!was[i].key)
-            continue;
-        size_t s = (was[i].key >> 20) & (size - 1);
-        while (slots[s].key)
-            s = (s + 1) & (size - 1);
-        slots[s] = was[i];
-    }
-    free(was);
-    flow->runs = slots;
-    flow->runs_size = size;
-    return true;
+    return (struct run *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1));
 }
 
 static uint64_t key_with(uint64_t key, const struct block *site)
@@ -236,16 +226,30 @@ static uint64_t key_with(uint64_t key, const struct block *site)
     return key * UINT64_C(0xff51afd7ed558ccd) | 1;
 }
 
+/* More slots. They do not hold the keys, so all are forgotten: runs are made again when met again. */
+static bool runs_grow(struct cofi_flow *flow)
+{
+    size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
+    struct run_slot *slots = calloc(size, sizeof *slots);
+    if (!slots)
+        return false;
+    free(flow->runs);
+    flow->runs = slots;
+    flow->runs_size = size;
+    flow->runs_n = 0;
+    return true;
+}
+
 /* Put a run under a key, in the place of one that was there. */
 static bool insert(struct cofi_flow *flow, uint64_t key, const struct run *run)
 {
     if (flow->runs_n * 2 >= flow->runs_size && !runs_grow(flow))
         return false;
-    size_t s = (key >> 20) & (flow->runs_size - 1);
-    while (flow->runs[s].key && flow->runs[s].key != key)
+    size_t s = slot_first(flow, key);
+    while (flow->runs[s].word && (flow->runs[s].word ^ key) >> TAG_SHIFT)
         s = (s + 1) & (flow->runs_size - 1);
-    flow->runs_n += !flow->runs[s].key;
-    flow->runs[s] = (struct run_slot){key, (struct run *)run};
+    flow->runs_n += !flow->runs[s].word;
+    flow->runs[s].word = slot_tag(key) | (uint64_t)(uintptr_t)run;
     return true;
 }
 
@@ -315,9 +319,9 @@ static inline bool fits(struct cofi_flow *flow, struct run *run, const struct bl
 
 static struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
 {
-    for (size_t s = (key >> 20) & (flow->runs_size - 1); flow->runs[s].key; s = (s + 1) & (flow->runs_size - 1))
-        if (flow->runs[s].key == key)
-            return flow->runs[s].run;
+    for (size_t s = slot_first(flow, key); flow->runs[s].word; s = (s + 1) & (flow->runs_size - 1))
+        if (!((flow->runs[s].word ^ key) >> TAG_SHIFT))
+            return slot_run(flow->runs[s].word);
     return NULL;
 }
 
@@ -502,7 +506,7 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
 {
     struct making m;
     while (flow->n || want_tip) {
-        if (flow->full && flow->n <= 64 - 47) /* room for any TNT packet: read on, long runs are cheaper */
+        if (flow->full && flow->n < RUN_BITS) /* read on: whole runs are met again, parts are not */
             return 0;
         if (flow->batch && flow->batch->blocks_n + RUN_BLOCKS + RUN_COPY > flow->batch->blocks_max)
             return 0;
@@ -541,17 +545,19 @@ int cofi__run_due_tip(struct cofi_flow *flow)
 
 void cofi__run_count_all(struct cofi_flow *flow)
 {
+    struct cofi_flow_coverage *coverage = flow->coverage;
     for (struct run *run = flow->youngest; run; run = run->older) {
         if (!run->count)
             continue;
-        for (unsigned i = 0; i < run->blocks; i++) {
-            run->list[i]->count += run->count;
-            if (i)
-                cofi__edge(flow, edge_index(run->list[i - 1]->hash, run->list[i]->hash), run->count);
+        uint32_t prev = run->list[0]->hash;
+        for (unsigned i = 1; i < run->blocks; i++) {
+            cofi__edge(flow, edge_index(prev, run->list[i]->hash), run->count);
+            prev = run->list[i]->hash;
         }
+        for (unsigned i = 0; coverage->block && i < run->blocks; i++)
+            run->list[i]->count += run->count;
         run->count = 0;
     }
-    struct cofi_flow_coverage *coverage = flow->coverage;
     for (size_t i = 0; i < flow->all_n; i++) {
         struct block *b = flow->all[i];
         if (b->count && coverage->block)

@@ -7,25 +7,30 @@
 #include "base/error.h"
 #include "flow/query.h"
 
+/* Copies go by INSN_COPY, so short blocks cost no loop: what is too much is written over, and a block's
+ * list has room behind it. */
 size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
                        size_t until, struct cofi_flow_insn *out, size_t max)
 {
     size_t n = 0, at = cursor->block, from = cursor->insn;
-    while (at < until) {
+    for (; at < until; at++, from = 0) {
         const struct cofi_flow_block *b = batch->blocks[at];
-        size_t left = b->n - from;
-        if (left > max - n) {
-            left = max - n;
-            memcpy(out + n, b->insns + from, left * sizeof *out);
-            *cursor = (struct cofi_flow_cursor){at, from + left};
-            return n + left;
-        }
         const struct cofi_flow_insn *in = b->insns + from;
-        for (size_t i = 0; i < left; i++)
-            out[n + i] = in[i];
+        size_t left = b->n - from;
+        if (left + INSN_COPY > max - n) {
+            size_t take = left < max - n ? left : max - n;
+            memcpy(out + n, in, take * sizeof *out);
+            n += take;
+            if (take < left || n == max) {
+                *cursor = take < left ? (struct cofi_flow_cursor){at, from + take}
+                                      : (struct cofi_flow_cursor){at + 1, 0};
+                return n;
+            }
+            continue;
+        }
+        for (size_t i = 0; i < left; i += INSN_COPY)
+            memcpy(out + n + i, in + i, INSN_COPY * sizeof *out);
         n += left;
-        from = 0;
-        at++;
     }
     *cursor = (struct cofi_flow_cursor){at, 0};
     return n;

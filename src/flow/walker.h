@@ -22,7 +22,7 @@ struct block {
     bool dead;                  /* its bytes changed */
 };
 
-enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024 };
+enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 4 };
 
 struct chunk;
 /* Memory that is freed all at once. */
@@ -71,9 +71,10 @@ struct run {
 };
 _Static_assert(offsetof(struct run, older) <= 64, "the hot part of a run is one cache line");
 
+/* A pointer to a run (48 bits) below 16 bits of its key, so that more slots fit into a cache; 0: empty.
+ * Two keys may look the same: who looks up checks what it finds. */
 struct run_slot {
-    uint64_t key;
-    struct run *run;
+    uint64_t word;
 };
 
 /* ---- packets ---- */

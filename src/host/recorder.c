@@ -347,7 +347,8 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
     recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,
                                                .model = recorder->model,
                                                .tsc_art_num = options->time.tsc_num,
-                                               .tsc_art_den = options->time.tsc_den};
+                                               .tsc_art_den = options->time.tsc_den,
+                                               .mtc_burst = 1}; /* the clock leaps between steps */
     int status = prepare(recorder, options, error);
     if (status < 0) {
         release(recorder);

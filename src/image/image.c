@@ -40,12 +40,29 @@ void cofi_image_close(struct cofi_image *image)
         cofi__store_unref(image->stores[i]);
     free(image->stores);
     free(image->changes);
+    free(image->turns);
     free(image);
 }
 
 void cofi__image_set_kernel(struct cofi_image *image, const struct cofi_image *kernel)
 {
     image->kernel = kernel;
+}
+
+int cofi__image_turn(struct cofi_image *image, uint64_t time_ns, const struct cofi_image *to)
+{
+    if (image->n_turns && image->turns[image->n_turns - 1].image == to)
+        return 0;
+    if (image->n_turns == image->turns_room) {
+        size_t room = image->turns_room ? image->turns_room * 2 : 16;
+        void *turns = realloc(image->turns, room * sizeof *image->turns);
+        if (!turns)
+            return COFI_ERR_NOMEM;
+        image->turns = turns;
+        image->turns_room = room;
+    }
+    image->turns[image->n_turns++] = (struct cofi__turn){time_ns, to};
+    return 0;
 }
 
 int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,

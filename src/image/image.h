@@ -13,18 +13,28 @@ struct cofi__change {
     struct cofi__source *source;
 };
 
+/* From time_ns on the address space is another one (a processor ran another process); null: none. */
+struct cofi__turn {
+    uint64_t time_ns;
+    const struct cofi_image *image;
+};
+
 struct cofi_image {
     struct cofi__change *changes; /* by time, stable */
     size_t n, room;
     struct cofi__store **stores;  /* [0] is its own, the rest belong to what was forked from */
     size_t n_stores;
     const struct cofi_image *kernel; /* what the upper half of the addresses shows, or null */
+    struct cofi__turn *turns;        /* by time; an image with turns has no changes of its own */
+    size_t n_turns, turns_room;
 };
 
 /* An image whose sources are in a store shared with others (a count is taken). */
 int cofi__image_open_in(struct cofi_image **image, struct cofi__store *store);
 /* From now on the upper half of the address space is the kernel's image (not owned). */
 void cofi__image_set_kernel(struct cofi_image *image, const struct cofi_image *kernel);
+/* From time_ns on the lower half shows another image (not owned; null: nothing). In time order. */
+int cofi__image_turn(struct cofi_image *image, uint64_t time_ns, const struct cofi_image *to);
 /* Add a change. COFI_ERR_RANGE: wraps around; COFI_ERR_NOMEM. */
 int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                     struct cofi__source *source, uint64_t pgoff);
@@ -45,6 +55,9 @@ struct cofi__table {
 /* Apply all changes up to time_ns. Returns how many ranges changed or COFI_ERR_NOMEM. */
 int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
                         void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
+/* Call changed for every range that shows different bytes in b than in a. Returns how many. */
+int cofi__table_differences(const struct cofi__table *a, const struct cofi__table *b,
+                            void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
 const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr);
 
 #endif

@@ -158,3 +158,31 @@ int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
     }
     return report.count;
 }
+
+/* Parts of segment s that b does not show, and those that it shows otherwise unless missing_only. */
+static void tell_segment(const struct cofi__table *b, const struct cofi__segment *s, bool missing_only,
+                         struct report *report)
+{
+    uint64_t at = s->start;
+    const struct cofi__change as_change = {0, s->start, s->end - s->start, s->pgoff, s->source};
+    for (size_t i = lower_bound(b, at); i < b->n && b->segments[i].start < s->end; i++) {
+        const struct cofi__segment *other = &b->segments[i];
+        uint64_t from = other->start > at ? other->start : at, to = other->end < s->end ? other->end : s->end;
+        tell(report, at, from);
+        if (!missing_only)
+            tell_overlap(report, from, to, other, &as_change);
+        at = to;
+    }
+    tell(report, at, s->end);
+}
+
+int cofi__table_differences(const struct cofi__table *a, const struct cofi__table *b,
+                            void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    struct report report = {changed, opaque, 0};
+    for (size_t i = 0; i < a->n; i++)
+        tell_segment(b, &a->segments[i], false, &report);
+    for (size_t i = 0; i < b->n; i++)
+        tell_segment(a, &b->segments[i], true, &report);
+    return report.count;
+}

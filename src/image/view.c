@@ -10,10 +10,19 @@
 #include "image/image.h"
 #include "image/symbols.h"
 
+/* What each image of a schedule shows now; a table is kept while others have their turn. */
+struct shown {
+    struct cofi__table table;
+    struct shown *next;
+};
+
 struct cofi_view {
-    struct cofi__table user, kernel;
-    uint64_t next;         /* time of the change that is due next */
-    struct cofi_code last; /* the last hit; empty after a change */
+    struct cofi__table *user, kernel;
+    struct shown *shown;    /* all tables of the lower half */
+    const struct cofi_image *image;
+    size_t turn;            /* the turn that is due next */
+    uint64_t next;          /* time of what is due next */
+    struct cofi_code last;  /* the last hit; empty after a change */
     char why[480];
 };
 
@@ -24,21 +33,73 @@ static uint64_t due(const struct cofi__table *table)
     return table->image->changes[table->next].time_ns;
 }
 
+static uint64_t turn_due(const struct cofi_view *view)
+{
+    return view->turn < view->image->n_turns ? view->image->turns[view->turn].time_ns : UINT64_MAX;
+}
+
 static void set_next(struct cofi_view *view)
 {
-    uint64_t user = due(&view->user), kernel = due(&view->kernel);
+    uint64_t user = due(view->user), kernel = due(&view->kernel), turn = turn_due(view);
     view->next = user < kernel ? user : kernel;
+    if (turn < view->next)
+        view->next = turn;
+}
+
+static struct cofi__table *table_of(struct cofi_view *view, const struct cofi_image *image)
+{
+    struct shown *shown = view->shown;
+    while (shown && shown->table.image != image)
+        shown = shown->next;
+    if (shown)
+        return &shown->table;
+    shown = calloc(1, sizeof *shown);
+    if (!shown)
+        return NULL;
+    shown->table.image = image;
+    shown->next = view->shown;
+    view->shown = shown;
+    return &shown->table;
+}
+
+static int advance_table(struct cofi__table *table, uint64_t time_ns,
+                         void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    return table->image ? cofi__table_advance(table, time_ns, changed, opaque) : 0;
+}
+
+/* Another process has its turn: what differs between its address space and the last one's is told. */
+static int take_turn(struct cofi_view *view, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
+                     void *opaque)
+{
+    const struct cofi__turn *turn = &view->image->turns[view->turn++];
+    struct cofi__table *to = table_of(view, turn->image), *from = view->user;
+    if (!to)
+        return COFI_ERR_NOMEM;
+    COFI_TRY(advance_table(to, turn->time_ns, NULL, NULL));
+    view->user = to;
+    return cofi__table_differences(from, to, changed, opaque);
 }
 
 static int advance(struct cofi_view *view, uint64_t time_ns,
                    void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
 {
-    int n = cofi__table_advance(&view->user, time_ns, changed, opaque), m = 0;
-    if (n >= 0 && view->kernel.image)
-        m = cofi__table_advance(&view->kernel, time_ns, changed, opaque);
+    int told = 0, n;
     view->last.start = view->last.end = 0;
+    while (turn_due(view) <= time_ns && view->turn < view->image->n_turns) {
+        n = advance_table(view->user, turn_due(view), changed, opaque);
+        told += n;
+        if (n < 0 || (n = take_turn(view, changed, opaque)) < 0)
+            return n;
+        told += n;
+    }
+    n = advance_table(view->user, time_ns, changed, opaque);
+    if (n < 0)
+        return n;
+    told += n;
+    n = advance_table(&view->kernel, time_ns, changed, opaque);
     set_next(view);
-    return n < 0 ? n : m < 0 ? m : n + m;
+    return n < 0 ? n : told + n;
 }
 
 int cofi_view_open(struct cofi_view **view, const struct cofi_image *image)
@@ -46,10 +107,12 @@ int cofi_view_open(struct cofi_view **view, const struct cofi_image *image)
     struct cofi_view *made = calloc(1, sizeof *made);
     if (!made)
         return COFI_ERR_NOMEM;
-    made->user.image = image;
+    made->image = image;
     made->kernel.image = image->kernel;
+    /* Before its first turn is told, a processor ran what that turn tells. */
+    made->user = table_of(made, image->n_turns ? image->turns[0].image : image);
     snprintf(made->why, sizeof made->why, "nothing was asked yet");
-    int status = advance(made, 0, NULL, NULL);
+    int status = made->user ? advance(made, 0, NULL, NULL) : COFI_ERR_NOMEM;
     if (status < 0) {
         cofi_view_close(made);
         return status;
@@ -62,7 +125,12 @@ void cofi_view_close(struct cofi_view *view)
 {
     if (!view)
         return;
-    free(view->user.segments);
+    while (view->shown) {
+        struct shown *next = view->shown->next;
+        free(view->shown->table.segments);
+        free(view->shown);
+        view->shown = next;
+    }
     free(view->kernel.segments);
     free(view);
 }
@@ -89,7 +157,7 @@ static const struct cofi__segment *find_segment(const struct cofi_view *view, ui
         if (segment)
             return segment;
     }
-    return cofi__table_find(&view->user, addr);
+    return cofi__table_find(view->user, addr);
 }
 
 /* The ELF's own address of addr is addr - base. */

@@ -75,6 +75,18 @@ struct cofi__process {
     size_t next_hash; /* index + 1 */
 };
 
+/* A thread had its turn on a processor. */
+struct cofi__turn_row {
+    uint64_t time_ns;
+    int32_t pid, tid;
+};
+
+struct cofi__processor {
+    int32_t cpu;
+    struct cofi__vector turns; /* struct cofi__turn_row, by time */
+    struct cofi_image *image;  /* that of whoever has the turn */
+};
+
 enum { IN_BUCKETS = 4096, WARNINGS_MAX = 64 };
 
 struct cofi_recording {
@@ -92,6 +104,7 @@ struct cofi_recording {
     struct cofi__vector comms;     /* struct cofi__comm, by tid and time */
     struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
+    struct cofi__vector processors; /* struct cofi__processor */
     struct cofi__store *store;
     struct cofi_image *kernel;
     const char *osrelease;
@@ -133,6 +146,10 @@ void cofi__inflate_close(struct cofi__inflate *inflate);
 
 /* process.c: sideband in order -> images and names. */
 int cofi__build_processes(struct cofi_recording *recording);
+
+/* processor.c: switches -> who ran where, for streams that belong to processors. */
+int cofi__build_processors(struct cofi_recording *recording);
+void cofi__processors_free(struct cofi_recording *recording);
 
 /* kernel.c: what the kernel's mappings and the vDSO show. */
 void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map);

@@ -65,6 +65,7 @@ static struct cofi_recording *make(void)
     recording->streams = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__in_stream);
     recording->build_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__build_id_row);
     recording->comms = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__comm);
+    recording->processors = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__processor);
     recording->processes = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__process);
     return recording;
 }
@@ -81,6 +82,8 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
     cofi__finish_streams(recording);
     bool sorted = sort_by_time(recording->sideband.items, recording->sideband.n);
     int status = sorted && !recording->nomem ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
+    if (status >= 0)
+        status = cofi__build_processors(recording);
     if (recording->sideband.failed || recording->streams.failed || recording->nomem)
         status = COFI_ERR_NOMEM;
     return status < 0 ? cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status)) : 0;
@@ -112,6 +115,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n; i++)
         cofi_image_close(processes[i].image);
+    cofi__processors_free(recording);
     cofi_image_close(recording->kernel);
     cofi__store_unref(recording->store);
     free(recording->warnings.items);

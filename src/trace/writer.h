@@ -30,7 +30,6 @@ struct cofi__out_stream {
     uint32_t idx;
     uint8_t *bytes; /* lock */
     size_t n, room;
-    size_t whole;       /* how many of n end with a packet; 0: not known */
     uint64_t offset;    /* of bytes[0] in the stream */
     uint64_t reference; /* TSC at or before bytes[0] */
 };

@@ -213,6 +213,78 @@ static void libipt_finds_the_same_instructions(void **state)
     }
 }
 
+/* ---- coverage ---- */
+
+struct naive {
+    uint8_t map[1 << 12];
+    uint64_t count, insns, last;
+};
+
+/* Edges block by block, forgetting the one before at each event that breaks the flow. */
+static void count_edges(struct naive *naive, const struct cofi_flow_batch *batch)
+{
+    size_t e = 0;
+    for (size_t i = 0; i < batch->blocks_n; i++) {
+        for (; e < batch->events_n && batch->events[e].at <= i; e++) {
+            uint8_t kind = batch->events[e].kind;
+            if (kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC ||
+                kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP)
+                naive->last = 0;
+        }
+        if (naive->last)
+            naive->map[cofi_flow_edge(naive->last, batch->blocks[i]->ip) & 0xfff]++;
+        naive->last = batch->blocks[i]->ip;
+        naive->count++;
+        naive->insns += batch->blocks[i]->n;
+    }
+    for (; e < batch->events_n; e++)
+        if (batch->events[e].kind != COFI_FLOW_PSB && batch->events[e].kind != COFI_FLOW_CBR)
+            naive->last = 0;
+}
+
+static void count_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    (void)block;
+    *(uint64_t *)opaque += count;
+}
+
+static void coverage_is_the_sum_of_the_blocks(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 12; seed++) {
+        struct prog_run run = {.gen = seed & 1 ? COFI_PT : COFI_RTIT, .insns = 30000, .interrupt = 50, .seed = seed};
+        run.ctl = seed & 1 ? USER | BRANCH : R_USER | R_RETC;
+        prog_make(&prog, seed, 20);
+        prog_go(&prog, &run);
+        static const struct cofi_flow_block *blocks[1024];
+        struct cofi_flow_event events[64];
+        struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+        struct cofi_image *image = image_of(&prog);
+        struct cofi_flow_config config;
+        struct cofi_flow *flow;
+        static struct naive naive;
+        static uint8_t map[1 << 12];
+        configure(&config, &run);
+        config.image = image;
+        config.cache_bytes = seed & 2 ? 700000 : 0;
+        assert_int_equal(cofi_flow_open(&flow, &config), 0);
+        memset(&naive, 0, sizeof naive);
+        memset(map, 0, sizeof map);
+        while (cofi_flow_next(flow, &batch) > 0)
+            count_edges(&naive, &batch);
+        assert_int_equal(cofi_flow_seek(flow, 0), 0);
+        uint64_t counted = 0;
+        struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map, .block = count_block, .opaque = &counted};
+        assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
+        assert_memory_equal(map, naive.map, sizeof map);
+        assert_int_equal(counted, naive.count);
+        assert_int_equal(coverage.insns, naive.insns);
+        cofi_flow_close(flow);
+        cofi_image_close(image);
+        prog_free(&run);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +296,7 @@ int main(void)
         cmocka_unit_test(rtit_user_and_kernel_with_all_timing),
         cmocka_unit_test(rtit_with_an_address_filter),
         cmocka_unit_test(libipt_finds_the_same_instructions),
+        cmocka_unit_test(coverage_is_the_sum_of_the_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,6 +287,85 @@ static void snapshots_are_streams_and_share_no_byte(void **state)
     free(whole.bytes);
 }
 
+static void note(void *opaque, uint64_t addr, uint64_t len)
+{
+    uint64_t *sum = opaque;
+    sum[0] += len;
+    sum[1] = addr;
+}
+
+static int byte_now(struct cofi_view *view, uint64_t addr)
+{
+    struct cofi_code code;
+    return cofi_view_find(view, addr, &code) < 0 ? -1 : code.bytes[addr - code.start];
+}
+
+/* Processes 10 and 20 take turns on processor 1; they share one page and differ in another. */
+static void a_stream_of_a_processor_shows_the_process_that_runs(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("cpu.data");
+    static const uint8_t a[64] = "aaaa", b[64] = "bbbb";
+    info.per_cpu = true;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (int32_t pid = 10; pid <= 20; pid += 10) {
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = pid, .tid = pid, .time_ns = 1, .name = "x"});
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = pid, .tid = pid, .time_ns = 2, .addr = 0x9000,
+                                           .len = 0x1000, .name = "/bin/sh"});
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = pid, .tid = pid, .time_ns = 3, .addr = 0x1000,
+                                           .bytes = pid == 10 ? a : b, .len = 64});
+    }
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .cpu = 1, .pid = 10, .tid = 11, .time_ns = 5});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = 1, .pid = 10, .tid = 11, .ppid = 20, .ptid = 22,
+                                       .out = true, .time_ns = 10});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = 1, .pid = 20, .tid = 22, .ppid = 10, .ptid = 11,
+                                       .time_ns = 11});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = 2, .pid = 10, .tid = 11, .time_ns = 12});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 10, .tid = 10, .time_ns = 15, .addr = 0x1001,
+                                       .bytes = (const uint8_t *)"c", .len = 1});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = 1, .pid = 0, .tid = 0, .time_ns = 20});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = 1, .pid = 10, .tid = 12, .time_ns = 30});
+    assert_int_equal(cofi_writer_trace(writer, 10, 10, sample_trace, sizeof sample_trace, 1), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct whole whole;
+    whole.bytes = read_whole(path, &whole.n);
+    whole.start = le64(whole.bytes + 40);
+    whole.end = whole.start + le64(whole.bytes + 48);
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        if (le32(whole.bytes + at) == PERF_AUXTRACE) {
+            put_le(whole.bytes + at + 36, UINT32_MAX, 4); /* tid */
+            put_le(whole.bytes + at + 40, 1, 4);          /* cpu */
+        }
+    write_whole(path, whole.bytes, whole.n);
+    struct cofi_recording *recording;
+    struct cofi_view *view;
+    uint64_t told[2] = {0};
+    int32_t pid;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_int_equal(cofi_recording_thread(recording, 0, 0, &pid), 11);
+    assert_int_equal(cofi_recording_thread(recording, 0, 10, &pid), 22);
+    assert_int_equal(pid, 20);
+    assert_int_equal(cofi_recording_thread(recording, 0, 25, &pid), 0);
+    assert_int_equal(cofi_recording_thread(recording, 0, 99, &pid), 12);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_stream_image(recording, 0)), 0);
+    cofi_view_advance(view, 5, NULL, NULL);
+    assert_int_equal(byte_now(view, 0x1000), 'a');
+    assert_int_equal(cofi_view_next_change(view), 10);
+    assert_true(cofi_view_advance(view, 10, note, told) > 0);
+    assert_int_equal(told[0], 4); /* only what differs: not the shared page, not the zeros */
+    assert_int_equal(byte_now(view, 0x1000), 'b');
+    cofi_view_advance(view, 20, NULL, NULL);
+    assert_int_equal(byte_now(view, 0x1000), -1);
+    cofi_view_advance(view, 30, NULL, NULL);
+    assert_int_equal(byte_now(view, 0x1000), 'a');
+    assert_int_equal(byte_now(view, 0x1001), 'c');
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+    free(whole.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +374,7 @@ int main(void)
         cmocka_unit_test(compressed_records_that_would_fill_the_memory_are_left_out),
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(events_of_any_size),
+        cmocka_unit_test(a_stream_of_a_processor_shows_the_process_that_runs),
         cmocka_unit_test(snapshots_are_streams_and_share_no_byte),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

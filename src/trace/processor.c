@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Context switches -> which thread, and so which address space, a processor's stream shows when. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+static struct cofi__processor *find(const struct cofi_recording *recording, int32_t cpu)
+{
+    struct cofi__processor *rows = recording->processors.items;
+    for (size_t i = 0; i < recording->processors.n; i++)
+        if (rows[i].cpu == cpu)
+            return &rows[i];
+    return NULL;
+}
+
+/* Who runs from this record on; false: it does not tell. */
+static bool who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid)
+{
+    *pid = sb->pid;
+    *tid = sb->tid;
+    switch ((enum cofi_sideband_kind)sb->kind) {
+    case COFI_SB_ITRACE_START: return true;
+    case COFI_SB_SWITCH: return !sb->out;
+    case COFI_SB_SWITCH_CPU: /* out: the record is the old thread's, and names the new one */
+        if (sb->out) {
+            *pid = sb->ppid;
+            *tid = sb->ptid;
+        }
+        return true;
+    case COFI_SB_COMM:
+    case COFI_SB_MMAP:
+    case COFI_SB_FORK:
+    case COFI_SB_EXIT:
+    case COFI_SB_AUX:
+    case COFI_SB_LOST:
+    case COFI_SB_CODE:
+    case COFI_SB_TEXT_POKE: break;
+    }
+    return false;
+}
+
+static int add_turn(struct cofi_recording *recording, struct cofi__processor *processor, uint64_t time_ns,
+                    int32_t pid, int32_t tid)
+{
+    struct cofi__turn_row *row = cofi__vector_push(&processor->turns);
+    if (!row)
+        return COFI_ERR_NOMEM;
+    *row = (struct cofi__turn_row){time_ns, pid, tid};
+    const struct cofi_image *image = pid > 0 ? cofi_recording_image(recording, pid) : NULL;
+    return cofi__image_turn(processor->image, time_ns, image);
+}
+
+/* One row for each processor that has a stream. */
+static int add_processors(struct cofi_recording *recording)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = 0; i < recording->streams.n; i++) {
+        int32_t cpu = streams[i].public.cpu;
+        if (cpu < 0 || find(recording, cpu))
+            continue;
+        struct cofi__processor *row = cofi__vector_push(&recording->processors);
+        if (!row)
+            return COFI_ERR_NOMEM;
+        row->cpu = cpu;
+        row->turns = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__turn_row);
+        COFI_TRY(cofi__image_open_in(&row->image, recording->store));
+        cofi__image_set_kernel(row->image, recording->kernel);
+    }
+    return 0;
+}
+
+int cofi__build_processors(struct cofi_recording *recording)
+{
+    const struct cofi_sideband *sideband = recording->sideband.items;
+    int32_t pid, tid;
+    COFI_TRY(add_processors(recording));
+    for (size_t i = 0; recording->processors.n && i < recording->sideband.n; i++) {
+        if (sideband[i].cpu > INT32_MAX || !who_runs(&sideband[i], &pid, &tid))
+            continue;
+        struct cofi__processor *processor = find(recording, (int32_t)sideband[i].cpu);
+        if (processor)
+            COFI_TRY(add_turn(recording, processor, sideband[i].time_ns, pid, tid));
+    }
+    return 0;
+}
+
+void cofi__processors_free(struct cofi_recording *recording)
+{
+    struct cofi__processor *rows = recording->processors.items;
+    for (size_t i = 0; i < recording->processors.n; i++) {
+        cofi_image_close(rows[i].image);
+        free(rows[i].turns.items);
+    }
+    free(recording->processors.items);
+}
+
+const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *recording, size_t stream)
+{
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
+    const struct cofi__processor *processor = s && s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+    if (processor && processor->turns.n)
+        return processor->image;
+    const struct cofi_image *image = s ? cofi_recording_image(recording, s->pid) : NULL;
+    return image ? image : recording->kernel;
+}
+
+int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t stream, uint64_t time_ns, int32_t *pid)
+{
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
+    const struct cofi__processor *processor = s && s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+    int32_t none;
+    if (!pid)
+        pid = &none;
+    if (!processor || !processor->turns.n) {
+        *pid = s ? s->pid : -1;
+        return s ? s->tid : -1;
+    }
+    const struct cofi__turn_row *rows = processor->turns.items;
+    size_t low = 0, high = processor->turns.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows[middle].time_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *pid = rows[low ? low - 1 : 0].pid;
+    return rows[low ? low - 1 : 0].tid;
+}

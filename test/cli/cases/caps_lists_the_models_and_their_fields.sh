@@ -1,0 +1,3 @@
+$COFI caps --list
+$COFI caps -m skylake -r
+$COFI caps -m broadwell --json

@@ -1,0 +1,1 @@
+$COFI caps --model=i486
