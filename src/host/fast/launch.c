@@ -228,7 +228,7 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
     if (report >= 0)
         close(report);
     if (c.writer) {
-        int closed = cofi_writer_close(c.writer, status < 0 ? NULL : error);
+        int closed = cofi_writer_close(c.writer, status < 0 || c.status < 0 ? NULL : error);
         status = status < 0 ? status : closed;
     }
     if (status >= 0)
