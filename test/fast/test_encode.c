@@ -12,13 +12,17 @@
 
 #include "host/fast/encode.h"
 
-#define WHAT(n) COFI__FAST_WHAT(COFI__FAST_##n)
+/* Records as words. */
+#define TIP(outcomes, target) COFI__FAST_TIP | (outcomes), (uint32_t)(target), (uint32_t)((uint64_t)(target) >> 32)
+#define CONTROL(kind, tsc, address)                                                                 \
+    COFI__FAST_CONTROL | COFI__FAST_##kind, (tsc), 0, (uint32_t)(address), (uint32_t)((uint64_t)(address) >> 32)
+#define WORDS(r) (const uint8_t *)(r), sizeof(r)
 
-static void expect(const struct cofi__fast_record *records, size_t n, const char *const *lines)
+static void expect(const uint8_t *log, size_t n, const char *const *lines)
 {
     struct cofi__fast_encoder e = {0};
     struct cofi_packet_context context = {.gen = COFI_PT};
-    assert_int_equal(cofi__fast_encode(&e, records, n), 0);
+    assert_int_equal(cofi__fast_encode(&e, log, n), n);
     assert_int_equal(cofi__fast_encode_end(&e), 0);
     size_t at = 0;
     for (; *lines; lines++) {
@@ -41,47 +45,58 @@ static void expect(const struct cofi__fast_record *records, size_t n, const char
 static void the_first_pge_follows_a_psb_without_fup(void **state)
 {
     (void)state;
-    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {0x1234, 0x401000}};
+    const uint32_t r[] = {CONTROL(PGE, 0x1234, 0x401000)};
     const char *const lines[] = {"psb", "tsc 1234", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", NULL};
-    expect(r, 2, (const char *const *)lines);
+    expect(WORDS(r), (const char *const *)lines);
 }
 
 static void outcomes_fill_short_tnts_across_records(void **state)
 {
     (void)state;
     /* 4 outcomes, then 4: six of them fill a packet, two wait for the target. */
-    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {0x1a, WHAT(BITS)}, {0x15, 0x401020}};
+    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 0x1a, TIP(0x15, 0x401020)};
     const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000",
                                  "tnt.8 !.!..!", "tnt.8 .!", "tip 1: ????????????1020", NULL};
-    expect(r, 4, (const char *const *)lines);
+    expect(WORDS(r), (const char *const *)lines);
 }
 
 static void records_before_the_first_synchronisation_are_dropped(void **state)
 {
     (void)state;
-    const struct cofi__fast_record r[] = {{3, 0x401000}, {1, WHAT(TSC)}, {7, 0}, {2, WHAT(PSB)}, {9, 0x401010}, {3, WHAT(BITS)}};
+    const uint32_t r[] = {TIP(3, 0x401000), CONTROL(TSC, 7, 0), 2, CONTROL(PSB, 9, 0x401010), 3};
     const char *const lines[] = {"psb", "tsc 9", "mode.exec cs.l", "fup 2: ????????00401010", "psbend", "tnt.8 !", NULL};
-    expect(r, 6, (const char *const *)lines);
+    expect(WORDS(r), (const char *const *)lines);
 }
 
 static void an_event_is_a_fup_and_a_pgd(void **state)
 {
     (void)state;
-    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {2, WHAT(EVENT)}, {5, 0x401010}, {1, WHAT(PGE)}, {6, 0x402000}};
+    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 2, CONTROL(EVENT, 5, 0x401010), CONTROL(PGE, 6, 0x402000)};
     const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 .",
                                  "fup 1: ????????????1010", "tip.pgd 0: ????????????????", "tsc 6", "mode.exec cs.l",
                                  "tip.pge 1: ????????????2000", NULL};
-    expect(r, 6, (const char *const *)lines);
+    expect(WORDS(r), (const char *const *)lines);
 }
 
 static void forty_seven_outcomes_come_out_in_order(void **state)
 {
     (void)state;
-    const struct cofi__fast_record r[] = {{1, WHAT(PGE)}, {1, 0x401000}, {UINT64_C(1) << 47 | 1, WHAT(BITS)}};
+    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 1u << 24, 1u << 23 | 1};
     const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 ......",
                                  "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......",
                                  "tnt.8 ......", "tnt.8 ....!", NULL};
-    expect(r, 3, (const char *const *)lines);
+    expect(WORDS(r), (const char *const *)lines);
+}
+
+static void a_zero_word_and_a_cut_record_end_the_log(void **state)
+{
+    (void)state;
+    const uint32_t zero[] = {CONTROL(PGE, 1, 0x401000), 0, 3};
+    const uint32_t cut[] = {CONTROL(PGE, 1, 0x401000), COFI__FAST_TIP | 1, 0x401000};
+    struct cofi__fast_encoder e = {0};
+    assert_int_equal(cofi__fast_encode(&e, WORDS(zero)), 20);
+    assert_int_equal(cofi__fast_encode(&e, WORDS(cut)), 20);
+    cofi__fast_encoder_fini(&e);
 }
 
 int main(void)
@@ -92,6 +107,7 @@ int main(void)
         cmocka_unit_test(records_before_the_first_synchronisation_are_dropped),
         cmocka_unit_test(an_event_is_a_fup_and_a_pgd),
         cmocka_unit_test(forty_seven_outcomes_come_out_in_order),
+        cmocka_unit_test(a_zero_word_and_a_cut_record_end_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 512 << 10 };
+enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 256 << 10 };
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
 {
@@ -131,17 +131,16 @@ static void write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *se
 
 static void take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
-    c->result->log_bytes += bytes;
-    /* The log is made of records, and its memory is as aligned as they are. */
-    const struct cofi__fast_record *records = (const struct cofi__fast_record *)(const void *)log;
-    const size_t piece = 16384;
-    for (size_t n = bytes / sizeof *records, i = 0; i < n;) {
-        size_t take = n - i < piece ? n - i : piece;
-        if (i + take < n && take == piece && records[i + take - 1].what >= COFI__FAST_WHAT(COFI__FAST_TSC))
-            take++; /* keep a pair together: one more does no harm */
-        keep_error(c, cofi__fast_encode(&seat->encoder, records + i, take));
+    const size_t piece = 128 << 10;
+    for (size_t i = 0; i < bytes;) {
+        long took = cofi__fast_encode(&seat->encoder, log + i, bytes - i < piece ? bytes - i : piece);
         write_out(c, seat);
-        i += take;
+        if (took <= 0) {
+            keep_error(c, (int)took);
+            break;
+        }
+        i += (size_t)took;
+        c->result->log_bytes += (size_t)took;
     }
 }
 
@@ -179,10 +178,7 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
             take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), t->head.used[chunk]);
         }
     }
-    uint64_t start = cofi__fast_slot_address(k, index) + cofi__fast_chunk_offset(k, t->head.chunk);
-    uint64_t p = __atomic_load_n(&t->head.p, __ATOMIC_ACQUIRE);
-    if (p >= start && p - start <= k->chunk_bytes)
-        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), p - start);
+    take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->encoder.branches;
     write_out(c, seat);
@@ -290,7 +286,7 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
 bool cofi__fast_collect(struct cofi__fast_collector *c)
 {
     bool any = false;
-    for (uint32_t i = 0; i < c->control->slots; i++) {
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
         if (state == COFI__FAST_SLOT_FREE)
@@ -309,14 +305,14 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
 {
     unsigned busy = 0;
-    for (uint32_t i = 0; i < c->control->slots; i++)
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
         busy += cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_FREE;
     return busy;
 }
 
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
-    for (uint32_t i = 0; i < c->control->slots; i++) {
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
         if (t->head.state >= COFI__FAST_SLOT_LIVE && t->head.pid == pid)
             free_slot(c, i);
@@ -325,7 +321,7 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
-    for (uint32_t i = 0; i < c->control->slots; i++) {
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
         if (t->head.state == COFI__FAST_SLOT_LIVE && t->head.tid &&
             syscall(SYS_tgkill, t->head.pid, t->head.tid, 0) && errno == ESRCH)

@@ -42,21 +42,11 @@ static void flush_tnt(struct cofi__fast_encoder *e)
 }
 
 /* Add a record's outcomes; at most 5 stay outstanding. */
-static void add_outcomes(struct cofi__fast_encoder *e, uint64_t outcomes)
+static void add_outcomes(struct cofi__fast_encoder *e, uint32_t word)
 {
-    if (outcomes <= 1)
-        return;
-    unsigned n = 63 - (unsigned)__builtin_clzll(outcomes);
+    unsigned n = 31 - (unsigned)__builtin_clz(word);
     e->branches += n;
-    if (n > 48) { /* room below the five that may wait */
-        unsigned first = n - 32;
-        e->tnt = e->tnt << first | (outcomes >> 32 & ((UINT64_C(1) << first) - 1));
-        e->tnt_count += first;
-        while (e->tnt_count >= 6)
-            put_tnt(e, 6);
-        n = 32;
-    }
-    e->tnt = e->tnt << n | (outcomes & ((UINT64_C(1) << n) - 1));
+    e->tnt = e->tnt << n | (word & ((1u << n) - 1));
     e->tnt_count += n;
     while (e->tnt_count >= 6)
         put_tnt(e, 6);
@@ -156,36 +146,44 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
     }
 }
 
-/* Before the first synchronisation point nothing can be decoded. */
-static bool skips(const struct cofi__fast_encoder *e, uint64_t what)
+static void take_control(struct cofi__fast_encoder *e, uint32_t word, const uint8_t *p)
 {
-    return !e->synced && what != COFI__FAST_WHAT(COFI__FAST_PSB) && what != COFI__FAST_WHAT(COFI__FAST_PGE);
+    unsigned what = word & 0xff;
+    if (e->synced || what == COFI__FAST_PSB || what == COFI__FAST_PGE)
+        put_control(e, what, le64(p + 4), le64(p + 12));
 }
 
-int cofi__fast_encode(struct cofi__fast_encoder *e, const struct cofi__fast_record *records, size_t n)
+static size_t record_size(uint32_t word)
 {
-    COFI_TRY(make_room(e, 64));
-    for (size_t i = 0; i < n; i++) {
-        uint64_t what = records[i].what, outcomes = records[i].outcomes;
+    if (word < COFI__FAST_TIP)
+        return 4;
+    return word < COFI__FAST_CONTROL ? COFI__FAST_TIP_BYTES : COFI__FAST_CONTROL_BYTES;
+}
+
+long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= 4) {
+        uint32_t word = le32(log + i);
+        size_t size = record_size(word);
+        if (!word || n - i < size)
+            break;
         if (e->size - e->used < RECORD_BYTES_MAX)
             COFI_TRY(make_room(e, RECORD_BYTES_MAX));
-        bool control = what >= COFI__FAST_WHAT(0) && what < COFI__FAST_WHAT(COFI__FAST_WHATS);
-        bool pair = control && what != COFI__FAST_WHAT(COFI__FAST_BITS);
-        if (skips(e, what)) {
-            i += pair;
-            continue;
+        if (size == COFI__FAST_CONTROL_BYTES) {
+            take_control(e, word, log + i);
+        } else if (e->synced) {
+            uint32_t outcomes = word & ~COFI__FAST_TIP;
+            add_outcomes(e, outcomes ? outcomes : 1);
+            if (size == COFI__FAST_TIP_BYTES) {
+                flush_tnt(e);
+                put_ip(e, TIP, le64(log + i + 4));
+                e->branches++;
+            }
         }
-        if (e->synced)
-            add_outcomes(e, what == COFI__FAST_WHAT(COFI__FAST_PSB) && !e->enabled ? 1 : outcomes);
-        if (!control) {
-            flush_tnt(e);
-            put_ip(e, TIP, what);
-            e->branches++;
-        } else if (pair && ++i < n) {
-            put_control(e, (unsigned)(what - COFI__FAST_WHAT(0)), records[i].outcomes, records[i].what);
-        }
+        i += size;
     }
-    return 0;
+    return (long)i;
 }
 
 int cofi__fast_encode_end(struct cofi__fast_encoder *e)

@@ -21,9 +21,9 @@ struct cofi__fast_encoder {
     size_t used, size;
 };
 
-/* Encode n records. A record that needs a second one is complete or the last is ignored. Returns 0 or
- * COFI_ERR_NOMEM. With `seek` set, records before the first PSB or PGE are skipped. */
-int cofi__fast_encode(struct cofi__fast_encoder *e, const struct cofi__fast_record *records, size_t n);
+/* Encode the records in log[0..n), up to a word of 0 or an incomplete record. What comes before the first PSB or
+ * PGE is skipped. Returns how many bytes were taken, or COFI_ERR_NOMEM. */
+long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n);
 /* Write outcomes that do not fill a packet. */
 int cofi__fast_encode_end(struct cofi__fast_encoder *e);
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e);

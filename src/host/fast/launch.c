@@ -86,6 +86,8 @@ static struct thread *take_slot(struct cofi__fast_collector *c, uint32_t *index)
         if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
                                         __ATOMIC_RELAXED)) {
             *index = i;
+            if (c->control->slots_used < i + 1)
+                c->control->slots_used = i + 1;
             return t;
         }
     }
@@ -101,7 +103,6 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
     t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
     t->head.chunk = 0;
-    t->head.p = 0;
     t->head.pid = t->head.tid = pid;
     uint64_t tsc = __rdtsc();
     int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(c->control, index), error);

@@ -10,12 +10,14 @@
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
 #define COFI__FAST_SHARED_BASE 0x210000000000ul
 
-/* The log: records of 16 bytes {outcomes, what}. outcomes: conditional branches since the last record below a
- * marker bit, oldest highest; 1: none. what: the target of an indirect transfer, or one of these, followed (but
- * for BITS) by a second record {tsc, address}. */
-#define COFI__FAST_WHAT(n) (0xffffffff80000000ul + (n))
+/* The log: little-endian words of 32 bits. By the top bits:
+ *   0…   outcomes of conditional branches below a marker bit, oldest highest; 1: none
+ *   10…  the same, then 8 bytes: the target of an indirect transfer
+ *   11…  one of the kinds below, then 8 bytes TSC and 8 bytes address
+ * A word of 0 ends it: memory behind the last record is zero. */
+#define COFI__FAST_TIP 0x80000000u
+#define COFI__FAST_CONTROL 0xc0000000u
 enum {
-    COFI__FAST_BITS,    /* outcomes only */
     COFI__FAST_TSC,     /* time */
     COFI__FAST_PSB,     /* synchronise: the next instruction is at address */
     COFI__FAST_PGD,     /* tracing ends at a far transfer, no address */
@@ -24,10 +26,7 @@ enum {
     COFI__FAST_OVF,     /* records were lost; tracing goes on at address */
     COFI__FAST_WHATS
 };
-
-struct cofi__fast_record {
-    uint64_t outcomes, what;
-};
+enum { COFI__FAST_TIP_BYTES = 12, COFI__FAST_CONTROL_BYTES = 20 };
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
@@ -67,7 +66,6 @@ struct cofi__fast_slot {
     uint64_t full;                /* chunks completed by the thread, ever */
     uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
     uint64_t used[COFI__FAST_CHUNKS_MAX]; /* bytes in a completed chunk */
-    uint64_t p;                   /* address of the next record */
     uint64_t notes_head, notes_tail; /* bytes ever written and read */
     uint32_t drained_word;        /* futex: changes when drained does */
     uint32_t answer;              /* futex: the collector's answer to EXEC */
@@ -87,7 +85,7 @@ struct cofi__fast_control {
     uint32_t stopped;             /* the collector is gone */
     uint32_t trace;               /* 0: translate, record nothing (measurements) */
     uint32_t max_branches, max_insns; /* of a superblock; 0: default */
-    uint32_t next_slot;
+    uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;
     uint64_t psb_bytes;           /* a PSB after so many bytes of log */
 };

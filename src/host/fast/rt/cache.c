@@ -100,24 +100,40 @@ struct block *cache_find(uint64_t pc)
     return NULL;
 }
 
-/* The block whose hot code holds the address, dead ones included. Lock-free: used by signal handlers. */
+static const uint8_t *start_of(const struct block *b, bool cold)
+{
+    return cold ? b->cold_start : b->code_start;
+}
+
+/* The block whose code holds the address, dead ones included. Lock-free: used by signal handlers. */
 struct block *cache_find_code(const uint8_t *code)
 {
     for (unsigned i = 0; i < arena_count; i++) {
         struct arena *a = &arenas[i];
-        if (code < a->base || code >= a->base + ARENA_HOT)
+        if (code < a->base || code >= a->base + ARENA_BYTES)
             continue;
-        size_t low = 0, high = a->blocks;
+        bool cold = code >= a->base + ARENA_HOT;
+        size_t low = 0, high = __atomic_load_n(&a->blocks, __ATOMIC_ACQUIRE);
+        if (!high || code < start_of(a->index[0], cold))
+            return NULL;
         while (high - low > 1) {
             size_t mid = (low + high) / 2;
-            if (a->index[mid]->code_start <= code)
+            if (start_of(a->index[mid], cold) <= code)
                 low = mid;
             else
                 high = mid;
         }
-        struct block *b = a->blocks ? a->index[low] : NULL;
-        return b && code >= b->code_start && code < b->code + b->code_bytes ? b : NULL;
+        return a->index[low];
     }
+    return NULL;
+}
+
+/* The exit whose outcomes the instruction at code logs, or null. */
+struct exit *cache_exit_at(const struct block *b, const uint8_t *code)
+{
+    for (unsigned i = 0; i < b->exits; i++)
+        if (b->exit[i].store == code)
+            return &b->exit[i];
     return NULL;
 }
 

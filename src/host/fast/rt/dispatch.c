@@ -51,10 +51,8 @@ static bool go_on(struct thread *t, struct exit *from, bool indirect)
 /* The thread asked to stop here (a signal, a new chunk): the guest's state is exact at pc. */
 static void safepoint(struct thread *t)
 {
-    bool psb = t->safepoint & 2;
+    bool psb = t->safepoint & SAFEPOINT_PSB;
     t->safepoint = 0;
-    t->thr = 0x7fffffff;
-    t->thr_shift = 31;
     if (t->has_signal)
         signals_deliver(t);
     if (t->paused && !t->has_signal) {
@@ -75,8 +73,6 @@ void rt_dispatch(struct thread *t)
         t->pc = from->pc;
         kind = from->kind;
     }
-    if (kind == EXIT_SAFEPOINT)
-        from = NULL;
     if (kind == EXIT_SYSCALL) {
         do_syscall(t);
         from = NULL;

@@ -99,30 +99,15 @@ static inline void jump(struct out *o, const uint8_t *to)
     rel32(o, to);
 }
 
-/* acc = acc << n | v, with R11 the acc and v 0 or 1. */
-static inline void shift_acc(struct out *o, unsigned n, unsigned v)
+/* mov dword [r11], word */
+static inline void log_word(struct out *o, uint32_t word)
 {
-    if (n == 0)
-        return;
-    if (n == 1 && !v) {
-        BYTES(o, "\x4f\x8d\x1c\x1b");             /* lea r11, [r11+r11] */
-    } else if (n == 1) {
-        BYTES(o, "\x4f\x8d\x5c\x1b\x01");         /* lea r11, [r11+r11+1] */
-    } else if (n <= 3) {
-        BYTES(o, "\x4e\x8d\x1c");                 /* lea r11, [r11*4+v] or *8 */
-        b1(o, n == 2 ? 0x9d : 0xdd);
-        b4(o, v);
-    } else {
-        BYTES(o, "\xc4\x43\xfb\xf0\xdb");         /* rorx r11, r11, 64-n */
-        b1(o, (uint8_t)(64 - n));
-        if (v)
-            BYTES(o, "\x4d\x8d\x5b\x01");         /* lea r11, [r11+1] */
-    }
+    BYTES(o, "\x41\xc7\x03");
+    b4(o, word);
 }
 
-#define ACC_TO_LOG "\x4c\x89\x19"                 /* mov [rcx], r11 */
-#define TARGET_TO_LOG "\x4c\x89\x59\x08"          /* mov [rcx+8], r11 */
-#define NEXT_RECORD "\x48\x8d\x49\x10"            /* lea rcx, [rcx+16] */
-#define ACC_EMPTY "\x41\xbb\x01\x00\x00\x00"      /* mov r11d, 1 */
+#define LOG_TARGET "\x49\x89\x4b\x04"  /* mov [r11+4], rcx */
+#define LOG_NEXT_4 "\x4d\x8d\x5b\x04"  /* lea r11, [r11+4] */
+#define LOG_NEXT_12 "\x4d\x8d\x5b\x0c" /* lea r11, [r11+12] */
 
 #endif

@@ -3,7 +3,7 @@
 #define EXIT_ID   0x1038
 #define TARGET    0x1050
 #define STACK     0x1058
-#define ACC       0x1060
+#define P         0x1060
 #define FLAGS     0x1068
 #define PC        0x1070
 #define SELF      0x1078
@@ -11,6 +11,7 @@
 #define MISS      0x1100
 #define SAFEPOINT 0x1010
 #define S_RCX     0x1018
+#define S_RDX     0x1000
 
         .section .text.start, "ax"
         .globl rt_begin
@@ -22,11 +23,11 @@ rt_begin:
         ud2
 
         .text
-/* From translated code by an exit: exit_id says which, R11 holds the outcomes. */
+/* From translated code by an exit: exit_id says which. R11 = P. */
         .globl rt_entry
 rt_entry:
         movq $0, %gs:MISS
-        mov %r11, %gs:ACC
+        mov %r11, %gs:P
 1:      mov %rax, %gs:REGS
         mov %rcx, %gs:REGS+8
         mov %rdx, %gs:REGS+16
@@ -52,13 +53,15 @@ rt_entry:
         mov %gs:SELF, %rdi
         jmp rt_resume
 
-/* From an indirect transfer that found no block: R11 = target, already in the log. */
+/* From an indirect transfer that found no block: the target is the log's last word. */
         .globl rt_miss
 rt_miss:
-        mov %r11, %gs:PC
+        mov -8(%r11), %rcx
+        mov %rcx, %gs:PC
         mov %gs:S_RCX, %rcx
+        mov %gs:S_RDX, %rdx
         movq $1, %gs:MISS
-        movq $1, %gs:ACC
+        mov %r11, %gs:P
         jmp 1b
 
 /* Into translated code at target. RDI = thread. */
@@ -77,13 +80,15 @@ rt_resume:
         mov REGS+64(%rdi), %r8
         mov REGS+72(%rdi), %r9
         mov REGS+80(%rdi), %r10
-        mov ACC(%rdi), %r11
+        mov P(%rdi), %r11
         mov REGS+96(%rdi), %r12
         mov REGS+104(%rdi), %r13
         mov REGS+112(%rdi), %r14
         mov REGS+120(%rdi), %r15
         mov REGS+56(%rdi), %rdi
         jmp *%gs:TARGET
+        .globl rt_resume_end
+rt_resume_end:
 
 /* Run guest code in place: RSI = 15 registers (all but RSP) and an IRET frame. */
         .globl rt_native

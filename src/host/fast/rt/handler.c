@@ -18,26 +18,52 @@ static const struct point *point_at(const struct block *b, const uint8_t *code)
     return b->points ? &b->point[low] : NULL;
 }
 
-/* The guest's state when an instruction at `code` in the cache faulted. */
+/* The log's place: R11 in translated code, unless that points at the guard page for a safepoint. */
+static void take_p(struct thread *t, const struct ksigcontext *mc)
+{
+    t->p = t->real_p ? t->real_p : mc->r11;
+    t->real_p = 0;
+}
+
+static void undo_stand_ins(struct thread *t, unsigned fix)
+{
+    if (fix & FIX_R11)
+        t->regs[stand_ins[fix >> 4 & 3]] = t->s_reg;
+    if (fix & FIX_RIP)
+        t->regs[rip_stand_ins[fix >> 6]] = t->s_rip;
+    if (fix & FIX_RCX)
+        t->regs[RCX] = t->s_rcx;
+}
+
+/* The guest's state when an instruction at RIP in the cache faulted; its own, or one that writes the log. The
+ * outcomes up to there go to the log. */
 static bool recover(struct thread *t, const struct ksigcontext *mc)
 {
     const uint8_t *code = (const uint8_t *)mc->rip;
     const struct block *b = cache_find_code(code);
-    const struct point *p = b ? point_at(b, code) : NULL;
-    if (!p)
+    if (!b)
+        return false;
+    const struct exit *e = cache_exit_at(b, code);
+    const struct point *p = e ? NULL : point_at(b, code);
+    if (!e && (!p || code < b->code_start))
         return false;
     uint64_t r11 = t->regs[R11];
     regs_from_context(t, mc);
     t->regs[R11] = r11;
-    if (p->fix & FIX_R11)
-        t->regs[stand_ins[p->fix >> 4 & 3]] = t->s_reg;
-    if (p->fix & FIX_RIP)
-        t->regs[rip_stand_ins[p->fix >> 6]] = t->s_rip;
-    if (p->fix & FIX_RCX)
-        t->regs[RCX] = t->s_rcx;
-    uint64_t acc = p->fix & FIX_STORED ? *(uint64_t *)t->head.p : mc->r11;
-    t->acc = acc << p->bits;
+    take_p(t, mc);
+    if (e) {
+        t->pc = e->pc;
+        log_outcomes(t, e->word);
+        return true;
+    }
     t->pc = b->pc + (uint64_t)(int64_t)(int32_t)(p->pc - (uint32_t)b->pc);
+    undo_stand_ins(t, p->fix);
+    if (p->fix & FIX_DONE) {
+        t->pc = mc->rcx;
+        log_tip(t, 1u << p->bits, t->pc);
+    } else {
+        log_outcomes(t, 1u << p->bits);
+    }
     return true;
 }
 
@@ -110,16 +136,18 @@ static bool is_ours(uint64_t rip)
 /* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
 static void fault(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
-    if ((signo == SIGSEGV || signo == SIGBUS) && log_guard(t, info->addr, &uc->mc.rcx))
-        return;
     if (uc->mc.rip >= (uint64_t)rt_probe_begin && uc->mc.rip < (uint64_t)rt_probe_end) {
         if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2 && maps_write_fault(info->addr))
             return;
         uc->mc.rip = (uint64_t)rt_probe_fault;
         return;
     }
-    if (!recover(t, &uc->mc)) {
+    bool guard = signo == SIGSEGV && log_is_guard(t, info->addr);
+    if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
+    if (guard) {
+        redirect(t, uc);
+        return;
     }
     if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2) {
         rt_lock();
@@ -169,10 +197,14 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         return;
     }
     keep(t, info, &uc->mc, false);
-    t->safepoint |= 1;
-    t->thr = 0;
-    t->thr_shift = 0;
+    t->safepoint |= SAFEPOINT_SIGNAL;
     uc->mask = ~SYNC_SIGNALS;
+    if (uc->mc.rip >= (uint64_t)rt_resume && uc->mc.rip < (uint64_t)rt_resume_end) {
+        redirect(t, uc); /* the runtime has looked already */
+    } else if (!is_ours(uc->mc.rip) && !t->real_p) {
+        t->real_p = uc->mc.r11; /* the next record stops the thread */
+        uc->mc.r11 = t->chunk_end + COFI__FAST_GUARD / 2;
+    }
 }
 
 /* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */

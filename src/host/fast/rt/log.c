@@ -30,25 +30,24 @@ static void wait_for_room(struct thread *t)
     }
 }
 
+/* Its memory is cleared: what a killed thread has written ends at the first zero. */
 static void use_chunk(struct thread *t, uint32_t chunk)
 {
     t->head.chunk = chunk;
-    t->head.p = chunk_start(t, chunk);
-    t->chunk_end = t->head.p + rt.control->chunk_bytes;
+    t->p = chunk_start(t, chunk);
+    t->chunk_end = t->p + rt.control->chunk_bytes;
+    memset((void *)t->p, 0, rt.control->chunk_bytes);
 }
 
-static void next_chunk(struct thread *t, uint64_t used)
+static void next_chunk(struct thread *t)
 {
-    t->head.used[t->head.chunk] = used;
+    t->head.used[t->head.chunk] = t->p - chunk_start(t, t->head.chunk);
     __atomic_store_n(&t->head.full, t->head.full + 1, __ATOMIC_RELEASE);
-    wait_for_room(t);
-    use_chunk(t, (t->head.chunk + 1) % rt.control->chunks);
     if (rt.control->keep_all)
         bell();
-    /* A synchronisation point as soon as the guest's address is known. */
-    t->safepoint |= 2;
-    t->thr = 0;
-    t->thr_shift = 0;
+    wait_for_room(t);
+    use_chunk(t, (t->head.chunk + 1) % rt.control->chunks);
+    t->safepoint |= SAFEPOINT_PSB;
 }
 
 void log_open(struct thread *t)
@@ -57,56 +56,57 @@ void log_open(struct thread *t)
     for (uint32_t i = 0; i < rt.control->chunks; i++)
         sys(SYS_mprotect, chunk_start(t, i) + rt.control->chunk_bytes, guard, 0, 0, 0, 0);
     use_chunk(t, 0);
-    t->acc = 1;
     t->safepoint = 0;
-    t->thr = 0x7fffffff;
-    t->thr_shift = 31;
+    t->real_p = 0;
 }
 
-static void put(struct thread *t, uint64_t outcomes, uint64_t what)
+/* A record's place; its first word is to be written last. */
+static uint8_t *take_room(struct thread *t, size_t n)
 {
-    struct cofi__fast_record *r = (struct cofi__fast_record *)t->head.p;
-    r->outcomes = outcomes;
-    r->what = what;
-    __atomic_store_n(&t->head.p, t->head.p + sizeof *r, __ATOMIC_RELEASE);
+    if (t->p + n > t->chunk_end)
+        next_chunk(t);
+    uint8_t *at = (uint8_t *)t->p;
+    t->p += n;
+    return at;
 }
 
-/* Write outstanding outcomes and one of COFI__FAST_TSC … with the time and an address. */
+static void put_word(uint8_t *at, uint32_t word)
+{
+    __atomic_store_n((uint32_t *)at, word, __ATOMIC_RELEASE);
+}
+
+/* Write one of COFI__FAST_TSC … with the time and an address. */
 void log_put(struct thread *t, unsigned what, uint64_t address)
-{
-    if (!rt.control->trace) {
-        t->acc = 1;
-        return;
-    }
-    uint64_t start = chunk_start(t, t->head.chunk);
-    if (t->head.p + 2 * sizeof(struct cofi__fast_record) > t->chunk_end)
-        next_chunk(t, t->head.p - start);
-    struct cofi__fast_record *r = (struct cofi__fast_record *)t->head.p;
-    r[0] = (struct cofi__fast_record){t->acc, COFI__FAST_WHAT(what)};
-    r[1] = (struct cofi__fast_record){rdtsc(), address};
-    __atomic_store_n(&t->head.p, t->head.p + sizeof r[0] * 2, __ATOMIC_RELEASE);
-    t->acc = 1;
-}
-
-/* An indirect transfer that was not made by translated code. */
-void log_tip(struct thread *t, uint64_t target)
 {
     if (!rt.control->trace)
         return;
-    if (t->head.p + sizeof(struct cofi__fast_record) > t->chunk_end)
-        next_chunk(t, t->head.p - chunk_start(t, t->head.chunk));
-    put(t, t->acc, target);
-    t->acc = 1;
+    uint8_t *at = take_room(t, COFI__FAST_CONTROL_BYTES);
+    uint64_t tsc = rdtsc();
+    memcpy(at + 4, &tsc, 8);
+    memcpy(at + 12, &address, 8);
+    put_word(at, COFI__FAST_CONTROL | what);
 }
 
-/* Translated code ran into the guard page: go on in the next chunk. */
-bool log_guard(struct thread *t, uint64_t fault, uint64_t *rcx)
+/* Outcomes below a marker bit. */
+void log_outcomes(struct thread *t, uint32_t word)
 {
-    if (fault < t->chunk_end || fault >= t->chunk_end + COFI__FAST_GUARD)
-        return false;
-    next_chunk(t, rt.control->chunk_bytes);
-    *rcx = t->head.p;
-    return true;
+    if (word > 1)
+        put_word(take_room(t, 4), word);
+}
+
+/* An indirect transfer that translated code has not logged. */
+void log_tip(struct thread *t, uint32_t word, uint64_t target)
+{
+    uint8_t *at = take_room(t, COFI__FAST_TIP_BYTES);
+    memcpy(at + 4, &target, 8);
+    put_word(at, COFI__FAST_TIP | word);
+}
+
+/* Whether a store by translated code met the guard page of the chunk, which is how chunks end and how a
+ * safepoint is had. */
+bool log_is_guard(const struct thread *t, uint64_t fault)
+{
+    return fault >= t->chunk_end && fault < t->chunk_end + COFI__FAST_GUARD;
 }
 
 static void copy_in(uint8_t *ring, uint64_t at, const void *from, size_t n)

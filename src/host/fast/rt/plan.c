@@ -91,20 +91,12 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
     return n > 0;
 }
 
-/* Flags are dead before an instruction that writes them all and cannot fault. */
-static bool check_fits(const struct item *it)
-{
-    return it->x.attr & COFI__FAST_FLAGS_KILL && (!it->x.modrm_offset || it->x.modrm >= 0xc0) &&
-           !(it->x.prefixes & COFI__FAST_LOCK);
-}
-
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
 {
     unsigned branches = 0;
     unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 4;
     unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 48;
     plan->count = 0;
-    plan->check = -1;
     plan->low = pc;
     plan->high = pc;
     for (;;) {
@@ -114,8 +106,6 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
         }
         struct item *it = &plan->item[plan->count];
         fetch(plan, it, pc);
-        if (plan->check < 0 && !branches && it->action == DO_COPY && check_fits(it))
-            plan->check = (int)plan->count;
         uint64_t next = pc + it->x.length;
         plan->count++;
         switch ((enum action)it->action) {

@@ -32,9 +32,7 @@ struct item {
 struct plan {
     struct item item[PLAN_INSNS + 1];
     unsigned count;
-    int check;            /* index of the item before which flags are dead; -1: none before the first branch */
     uint64_t low, high;
-    bool watched;
 };
 
 /* Plan the superblock at pc, which lies in region r. */

@@ -38,19 +38,19 @@ struct ksiginfo {
 struct thread {
     struct cofi__fast_slot head;
     uint8_t head_pad[0x1000 - sizeof(struct cofi__fast_slot)];
-    uint64_t thr;         /* 0x1000: outcomes above this leave the cache's fast path; 0: safepoint wanted */
-    uint64_t thr_shift;   /* 0x1008: the same as a shift count: 31 or 0 */
-    uint64_t safepoint;   /* 0x1010 */
+    uint64_t s_rdx;       /* 0x1000: guest RDX inside of sequences that use it */
+    uint64_t real_p;      /* 0x1008: P while R11 points at the guard page: a safepoint is wanted; else 0 */
+    uint64_t safepoint;   /* 0x1010: SAFEPOINT_*; looked at when the runtime leaves */
     uint64_t s_rcx;       /* 0x1018: guest RCX inside of sequences that use it */
     uint64_t s_reg;       /* 0x1020: guest value of the register that stands in for R11 */
     uint64_t s_rip;       /* 0x1028: … for RIP */
-    uint64_t s_target;    /* 0x1030 */
+    uint64_t spare;       /* 0x1030 */
     uint64_t exit_id;     /* 0x1038: struct exit | kind */
     uint64_t exit_entry;  /* 0x1040: rt_entry */
     uint64_t miss_entry;  /* 0x1048: rt_miss */
     uint64_t target;      /* 0x1050: where rt_resume jumps */
     uint64_t stack_top;   /* 0x1058 */
-    uint64_t acc;         /* 0x1060: outcomes not yet in the log, below a marker bit (R11 in the cache) */
+    uint64_t p;           /* 0x1060: where the next record goes (R11 in the cache) */
     uint64_t flags;       /* 0x1068 */
     uint64_t pc;          /* 0x1070: guest address to go on at */
     uint64_t self;        /* 0x1078 */
@@ -80,7 +80,7 @@ struct thread {
     uint64_t sysno;
 };
 
-_Static_assert(offsetof(struct thread, thr) == 0x1000, "entry.S");
+_Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
 _Static_assert(offsetof(struct thread, target) == 0x1050, "entry.S");
 _Static_assert(offsetof(struct thread, regs) == 0x1080, "entry.S");
 _Static_assert(offsetof(struct thread, miss_id) == 0x1100, "entry.S");
@@ -95,22 +95,25 @@ struct sighand {
 /* An exit of a block to a known address. */
 struct exit {
     uint64_t pc;          /* where the guest goes on */
+    uint8_t *store;       /* the instruction that logs the exit's outcomes; null: none */
     uint8_t *jump;        /* the E9 to patch; null: not linkable */
     uint8_t *stub;        /* what it jumps to when not linked */
     struct block *to;     /* linked to */
     struct exit *next_in; /* list of to's incoming exits */
     uint32_t kind;        /* enum exit_kind */
-    uint32_t owner_pad;
+    uint32_t word;        /* outcomes as they go to the log */
 };
 
-enum exit_kind { EXIT_DIRECT, EXIT_SYSCALL, EXIT_STEP, EXIT_SAFEPOINT };
+enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2 };
+
+enum exit_kind { EXIT_DIRECT, EXIT_SYSCALL, EXIT_STEP };
 
 /* One guest instruction in a block's code. */
 struct point {
     uint32_t pc;          /* low half; the high half is the block's */
     uint16_t offset;      /* of its first byte of code, from the block's code */
     uint8_t fix;          /* enum fix: what to restore */
-    uint8_t bits;         /* not-taken branches since the block's entry that acc does not have yet */
+    uint8_t bits;         /* not-taken branches since the block's entry: not yet in the log */
 };
 
 enum fix {
@@ -118,12 +121,13 @@ enum fix {
     FIX_R11 = 1,      /* s_reg holds the stand-in (low three bits in regs below) */
     FIX_RIP = 2,      /* s_rip holds that of the stand-in for RIP */
     FIX_RCX = 4,      /* s_rcx holds RCX */
-    FIX_STORED = 8,   /* acc is in the log at p */
+    FIX_DONE = 8,     /* an indirect transfer that lacks its record only: RCX holds the target */
     FIX_REG_SHIFT = 4 /* bits 4..5: index in stand_ins of R11's; 6..7: of RIP's */
 };
 
 struct block {
     uint64_t pc;
+    uint8_t *cold_start;
     uint8_t *code_start;  /* first byte of code: the indirect entry or code */
     uint8_t *code;        /* entry for linked jumps */
     uint8_t *indirect;    /* entry for indirect ones, null: none yet */
@@ -165,6 +169,7 @@ void rt_restart(void);   /* signal handlers redirect here: back to dispatch with
 void rt_restorer(void);
 void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+extern char rt_resume_end[];
 extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
@@ -193,9 +198,10 @@ void *rt_alloc(size_t n);   /* from the descriptors' arena, never freed but by r
 /* log.c */
 void log_open(struct thread *t);
 void log_put(struct thread *t, unsigned what, uint64_t address);
-void log_tip(struct thread *t, uint64_t target);
-bool log_guard(struct thread *t, uint64_t fault, uint64_t *rcx);
-void log_close(struct thread *t);
+void log_tip(struct thread *t, uint32_t word, uint64_t target);
+void log_outcomes(struct thread *t, uint32_t word);
+bool log_is_guard(const struct thread *t, uint64_t fault);
+void log_guard(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(void);
 
@@ -213,6 +219,7 @@ struct arena *cache_arena(uint64_t pc);
 bool cache_arena_at(uint64_t address);
 struct block *cache_find(uint64_t pc);
 struct block *cache_find_code(const uint8_t *code);
+struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);

@@ -39,16 +39,14 @@ void step_done(struct thread *t, uint64_t from)
     }
     switch ((enum cofi_class)t->step_class) {
     case COFI_CLASS_JCC:
-        t->acc = t->acc << 1 | (t->pc != t->step_next);
-        if (t->acc >> 40)
-            log_put(t, COFI__FAST_TSC, t->pc);
+        log_outcomes(t, 2 | (t->pc != t->step_next));
         break;
     case COFI_CLASS_JMP_IND:
     case COFI_CLASS_CALL_IND:
     case COFI_CLASS_RET:
     case COFI_CLASS_FAR_JMP:
     case COFI_CLASS_FAR_CALL:
-    case COFI_CLASS_FAR_RET: log_tip(t, t->pc); break;
+    case COFI_CLASS_FAR_RET: log_tip(t, 1, t->pc); break;
     case COFI_CLASS_OTHER:
     case COFI_CLASS_JMP:
     case COFI_CLASS_CALL:

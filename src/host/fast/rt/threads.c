@@ -6,6 +6,14 @@
 
 #include "host/fast/rt/rt.h"
 
+static void raise_to(uint32_t *word, uint32_t least)
+{
+    uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (seen < least &&
+           !__atomic_compare_exchange_n(word, &seen, least, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        ;
+}
+
 static struct thread *slot_take(void)
 {
     struct cofi__fast_control *c = rt.control;
@@ -13,6 +21,7 @@ static struct thread *slot_take(void)
         for (uint32_t i = 0; i < c->slots; i++) {
             struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
             uint32_t free = COFI__FAST_SLOT_FREE;
+            raise_to(&c->slots_used, i + 1);
             if (s->state == free && __atomic_compare_exchange_n(&s->state, &free, COFI__FAST_SLOT_TAKEN, false,
                                                                 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
                 return (struct thread *)s;
@@ -39,7 +48,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     struct thread *c = slot_take();
     if (!c)
         return NULL;
-    size_t from = offsetof(struct thread, thr);
+    size_t from = offsetof(struct thread, s_rdx);
     memcpy((uint8_t *)c + from, (uint8_t *)t + from, sizeof *c - from);
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;

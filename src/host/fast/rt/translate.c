@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A plan -> code: the guest's instructions, and between them what writes the log. Flags, stack and all registers
- * but R11 are the guest's own; R11 holds the outcomes, and its guest value lies in the thread. */
+ * but R11 are the guest's own; R11 is where the next record goes, and its guest value lies in the thread. What is
+ * logged of branches is known when the code is made: one word at each way out says which of a superblock's were
+ * taken. So nothing is counted and nothing checked; the guard page behind a chunk stops a thread that fills it. */
 #include "cofi/insn.h"
 #include "host/fast/rt/cache.h"
 #include "host/fast/rt/emit.h"
@@ -17,8 +19,7 @@ struct build {
     struct arena *arena;
     struct block *b;
     struct point *points;
-    unsigned pending;  /* not-taken branches since entry that acc does not have */
-    unsigned depth;
+    unsigned pending;  /* not-taken branches since entry: not in the log yet */
 };
 
 static void mark(struct build *g, uint64_t pc, unsigned fix)
@@ -41,10 +42,22 @@ static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
     return e;
 }
 
+/* Log n outcomes, all but the youngest not taken. Nothing is too little to log where the way out might be part
+ * of a loop that logs nothing: then the store alone lets a safepoint stop it. */
+static void emit_outcomes(struct out *o, struct exit *e, unsigned n, bool taken)
+{
+    e->word = 1u << n | taken;
+    e->store = o->p;
+    log_word(o, e->word);
+    if (n)
+        BYTES(o, LOG_NEXT_4);
+}
+
 /* A jump that can be linked; its 4 bytes must not cross a cache line, since they change while others run. */
-static void emit_exit(struct build *g, struct out *o, uint64_t pc)
+static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outcomes, bool taken)
 {
     struct exit *e = new_exit(g, EXIT_DIRECT, pc);
+    emit_outcomes(o, e, outcomes, taken);
     while ((((uintptr_t)o->p + 1) & 63) > 60)
         b1(o, 0x90);
     e->jump = o->p;
@@ -52,53 +65,6 @@ static void emit_exit(struct build *g, struct out *o, uint64_t pc)
     e->stub = in_cold ? o->p + 5 : g->cold.p;
     jump(o, e->stub);
     emit_leave(in_cold ? o : &g->cold, e);
-}
-
-/* The outcomes go to the log; RCX is saved already. Then to the runtime if it asked, else back. */
-static void emit_flush(struct build *g, uint64_t pc, const uint8_t *back)
-{
-    struct out *o = &g->cold;
-    struct exit *e = new_exit(g, EXIT_SAFEPOINT, pc);
-    load(o, RCX, AT(head.p));
-    BYTES(o, ACC_TO_LOG);
-    BYTES(o, "\x48\xc7\x41\x08"); /* movq [rcx+8], imm32 */
-    b4(o, (uint32_t)COFI__FAST_WHAT(COFI__FAST_BITS));
-    BYTES(o, NEXT_RECORD);
-    store(o, RCX, AT(head.p));
-    BYTES(o, ACC_EMPTY);
-    load(o, RCX, AT(safepoint));
-    BYTES(o, "\xe3\x1e"); /* jrcxz over the next three */
-    load(o, RCX, AT(s_rcx));
-    emit_leave(o, e);
-    load(o, RCX, AT(s_rcx));
-    jump(o, back);
-}
-
-/* Room for outcomes, and the safepoint: at a place where flags are dead. */
-static void emit_check(struct build *g, uint64_t pc)
-{
-    struct out *o = &g->hot;
-    BYTES(o, "\x65\x4c\x3b\x1c\x25"); /* cmp r11, gs:[thr] */
-    b4(o, AT(thr));
-    BYTES(o, "\x0f\x87"); /* ja */
-    rel32(o, g->cold.p);
-    store(&g->cold, RCX, AT(s_rcx));
-    emit_flush(g, pc, o->p);
-}
-
-/* The same where flags are live. */
-static void emit_check_keeping_flags(struct build *g, uint64_t pc)
-{
-    struct out *o = &g->hot;
-    store(o, RCX, AT(s_rcx));
-    load(o, RCX, AT(thr_shift));
-    BYTES(o, "\xc4\xc2\xf3\xf7\xcb"); /* shrx rcx, r11, rcx */
-    BYTES(o, "\xe3\x05");             /* jrcxz over the jump */
-    jump(o, g->cold.p);
-    uint8_t *after = o->p;
-    load(o, RCX, AT(s_rcx));
-    (void)after;
-    emit_flush(g, pc, o->p);
 }
 
 static unsigned pick(const uint8_t *from, uint32_t used)
@@ -201,12 +167,6 @@ static void emit_copy(struct build *g, const struct item *it)
     }
 }
 
-static void emit_taken(struct build *g, const struct item *it)
-{
-    shift_acc(&g->cold, g->pending + 1, 1);
-    emit_exit(g, &g->cold, it->target);
-}
-
 /* The condition's jump to `cold`, near or by a hop for those that have 8 bits only. */
 static void emit_condition(struct out *o, const struct item *it, bool invert, const uint8_t *cold)
 {
@@ -228,7 +188,7 @@ static void emit_jcc(struct build *g, const struct item *it)
 {
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
-    emit_taken(g, it);
+    emit_exit(g, &g->cold, it->target, g->pending + 1, true);
     g->pending++;
 }
 
@@ -240,10 +200,8 @@ static void emit_jcc_last(struct build *g, const struct item *it)
     uint64_t next = it->pc + it->x.length;
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, backward, g->cold.p);
-    shift_acc(&g->cold, g->pending + 1, !backward);
-    emit_exit(g, &g->cold, backward ? next : it->target);
-    shift_acc(&g->hot, g->pending + 1, backward);
-    emit_exit(g, &g->hot, backward ? it->target : next);
+    emit_exit(g, &g->cold, backward ? next : it->target, g->pending + 1, !backward);
+    emit_exit(g, &g->hot, backward ? it->target : next, g->pending + 1, backward);
 }
 
 /* push imm64 without a register. */
@@ -260,25 +218,17 @@ static void emit_push(struct build *g, uint64_t v)
     b8(&g->cold, v);
 }
 
-/* The head of an indirect transfer: outcomes stored, R11 free, RCX = where the record goes. */
-static void emit_record(struct build *g)
+/* The tail of an indirect transfer, RCX = target: log it, and go to the block that the table has for it. */
+static void emit_dispatch(struct build *g, uint64_t pc)
 {
     struct out *o = &g->hot;
-    store(o, RCX, AT(s_rcx));
-    load(o, RCX, AT(head.p));
-    shift_acc(o, g->pending, 0);
-    BYTES(o, ACC_TO_LOG);
-}
-
-/* The tail: R11 = target. */
-static void emit_dispatch(struct build *g)
-{
-    struct out *o = &g->hot;
-    BYTES(o, TARGET_TO_LOG);
-    BYTES(o, NEXT_RECORD);
-    store(o, RCX, AT(head.p));
-    BYTES(o, "\x41\x0f\xb7\xcb"); /* movzx ecx, r11w */
-    BYTES(o, "\xff\x24\xcd");     /* jmp *ibl(,rcx,8) */
+    mark(g, pc, FIX_RCX | FIX_DONE);
+    BYTES(o, LOG_TARGET);
+    log_word(o, COFI__FAST_TIP | 1u << g->pending);
+    BYTES(o, LOG_NEXT_12);
+    store(o, RDX, AT(s_rdx));
+    BYTES(o, "\x0f\xb7\xd1");  /* movzx edx, cx */
+    BYTES(o, "\xff\x24\xd5");  /* jmp *ibl(,rdx,8) */
     b4(o, (uint32_t)CACHE_IBL);
 }
 
@@ -311,96 +261,73 @@ static bool reach_target(const struct build *g, const struct item *it)
     return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
-/* Load the target into s_target before RCX and R11 are taken, where the operand needs them. */
-static void emit_early_target(struct build *g, const struct item *it, uint32_t used)
+/* RCX = the target, from memory. */
+static void emit_memory_target(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
-    if (used >> R11 & 1) {
-        unsigned s = pick(stand_ins, used);
-        mark(g, it->pc, FIX_R11 | s << 4);
-        store(o, stand_ins[s], AT(s_reg));
-        load(o, stand_ins[s], AT_REG(R11));
-        emit_target_load(o, it, stand_ins[s], stand_ins[s]);
-        store(o, stand_ins[s], AT(s_target));
-        load(o, stand_ins[s], AT(s_reg));
-    } else {
-        mark(g, it->pc, FIX_RCX);
-        store(o, RCX, AT(s_rcx));
+    uint32_t used = cofi__fast_registers(&it->x);
+    if (it->x.rip_relative && reach_target(g, it)) {
         emit_target_load(o, it, RCX, R11);
-        store(o, RCX, AT(s_target));
-        load(o, RCX, AT(s_rcx));
-    }
-}
-
-/* R11 = the target, after the outcomes are stored. */
-static void emit_target(struct build *g, const struct item *it, bool early)
-{
-    struct out *o = &g->hot;
-    unsigned reg = (it->x.modrm & 7) | (it->x.rex & 1) << 3;
-    if (early) {
-        load(o, R11, AT(s_target));
-    } else if (it->x.modrm >= 0xc0) {
-        if (reg == R11)
-            load(o, R11, AT_REG(R11));
-        else if (reg == RCX)
-            load(o, R11, AT(s_rcx));
-        else
-            move(o, R11, reg);
-    } else if (it->x.rip_relative && reach_target(g, it)) {
-        uint8_t *p = o->p;
-        emit_target_load(o, it, R11, R11);
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
         memcpy(o->p - 4, &disp, 4);
-        (void)p;
     } else if (it->x.rip_relative) {
-        move_imm(o, R11, rip_target(it));
+        move_imm(o, RCX, rip_target(it));
         if (it->x.prefixes & COFI__FAST_FS)
             b1(o, 0x64);
-        BYTES(o, "\x4d\x8b\x1b"); /* mov r11, [r11] */
+        BYTES(o, "\x48\x8b\x09"); /* mov rcx, [rcx] */
+    } else if (used >> R11 & 1) {
+        unsigned s = pick(stand_ins, used);
+        mark(g, it->pc, FIX_RCX | FIX_R11 | s << 4);
+        store(o, stand_ins[s], AT(s_reg));
+        load(o, stand_ins[s], AT_REG(R11));
+        emit_target_load(o, it, RCX, stand_ins[s]);
+        load(o, stand_ins[s], AT(s_reg));
     } else {
-        emit_target_load(o, it, R11, R11);
+        emit_target_load(o, it, RCX, R11);
     }
 }
 
 static void emit_indirect(struct build *g, const struct item *it)
 {
-    uint32_t used = it->x.modrm < 0xc0 ? cofi__fast_registers(&it->x) : 0;
-    bool early = used & (1u << RCX | 1u << R11);
-    if (early)
-        emit_early_target(g, it, used);
+    struct out *o = &g->hot;
+    unsigned reg = (it->x.modrm & 7) | (it->x.rex & 1) << 3;
     mark(g, it->pc, 0);
-    emit_record(g);
-    /* From here a fault finds the outcomes in the log, pending ones included. */
-    g->pending = 0;
-    mark(g, it->pc, FIX_RCX | FIX_STORED);
-    emit_target(g, it, early);
-    if (it->action == DO_CALL_IND)
+    store(o, RCX, AT(s_rcx));
+    mark(g, it->pc, FIX_RCX);
+    if (it->x.modrm < 0xc0)
+        emit_memory_target(g, it);
+    else if (reg == R11)
+        load(o, RCX, AT_REG(R11));
+    else if (reg != RCX)
+        move(o, RCX, reg);
+    if (it->action == DO_CALL_IND) {
+        mark(g, it->pc, FIX_RCX);
         emit_push(g, it->pc + it->x.length);
-    emit_dispatch(g);
+    }
+    emit_dispatch(g, it->pc);
 }
 
 static void emit_ret(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     mark(g, it->pc, 0);
-    emit_record(g);
-    g->pending = 0;
-    mark(g, it->pc, FIX_RCX | FIX_STORED);
-    BYTES(o, "\x41\x5b"); /* pop r11 */
+    store(o, RCX, AT(s_rcx));
+    mark(g, it->pc, FIX_RCX);
+    b1(o, 0x59); /* pop rcx */
     if (it->x.imm_bytes) {
         BYTES(o, "\x48\x8d\xa4\x24"); /* lea rsp, [rsp+disp32] */
         b4(o, (uint32_t)it->x.imm & 0xffff);
     }
-    emit_dispatch(g);
+    emit_dispatch(g, it->pc);
 }
 
 /* To the runtime for an instruction that it does itself. */
 static void emit_special(struct build *g, const struct item *it, unsigned kind)
 {
-    mark(g, it->pc, 0);
-    shift_acc(&g->hot, g->pending, 0);
-    g->pending = 0;
-    emit_leave(&g->hot, new_exit(g, kind, it->pc));
+    struct exit *e = new_exit(g, kind, it->pc);
+    if (g->pending)
+        emit_outcomes(&g->hot, e, g->pending, false);
+    emit_leave(&g->hot, e);
 }
 
 static void emit_item(struct build *g, const struct item *it)
@@ -419,22 +346,19 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_RET: emit_ret(g, it); break;
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
-    case DO_LEAVE:
-        shift_acc(&g->hot, g->pending, 0);
-        emit_exit(g, &g->hot, it->pc);
-        break;
+    case DO_LEAVE: emit_exit(g, &g->hot, it->pc, g->pending, false); break;
     }
 }
 
-/* Arrival from an indirect transfer: R11 = target, in the log already. */
+/* Arrival from an indirect transfer: RCX = target, logged already. */
 static void emit_arrival(struct out *o, uint64_t pc)
 {
-    move_imm(o, RCX, -pc);
-    BYTES(o, "\x4a\x8d\x0c\x19"); /* lea rcx, [rcx+r11] */
+    move_imm(o, RDX, -pc);
+    BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
     jump_gs(o, AT(miss_entry));
+    load(o, RDX, AT(s_rdx));
     load(o, RCX, AT(s_rcx));
-    BYTES(o, ACC_EMPTY);
 }
 
 void translate_indirect_entry(struct block *b)
@@ -462,7 +386,8 @@ struct block *translate(const struct region *r, uint64_t pc, bool indirect)
     struct arena *a = cache_arena(pc);
     check_space(a);
     struct block *b = rt_alloc(sizeof *b);
-    *b = (struct block){.pc = pc, .low = plan.low, .high = plan.high, .code_start = a->hot};
+    *b = (struct block){.pc = pc, .low = plan.low, .high = plan.high, .code_start = a->hot,
+                        .cold_start = a->cold};
     b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
     struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points};
     if (indirect) {
@@ -470,15 +395,8 @@ struct block *translate(const struct region *r, uint64_t pc, bool indirect)
         emit_arrival(&g.hot, pc);
     }
     b->code = g.hot.p;
-    if (plan.check < 0)
-        emit_check_keeping_flags(&g, pc);
-    for (unsigned i = 0; i < plan.count; i++) {
-        if ((int)i == plan.check) {
-            mark(&g, plan.item[i].pc, 0);
-            emit_check(&g, plan.item[i].pc);
-        }
+    for (unsigned i = 0; i < plan.count; i++)
         emit_item(&g, &plan.item[i]);
-    }
     b->code_bytes = (uint32_t)(g.hot.p - b->code);
     a->hot = g.hot.p;
     a->cold = g.cold.p;
