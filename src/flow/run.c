@@ -497,6 +497,10 @@ static int broken(struct cofi_flow *flow, struct making *m)
         COFI_TRY(cofi__emit_block(flow, run->list[i]));
     flow->n -= run->n;
     place_set(flow, m->ip);
+    if (m->status == COFI_ERR_NO_CODE && run->n == m->k && !m->tip && known) {
+        flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
+        return 0;
+    }
     return cofi__lose(flow, m->status, m->status == COFI_ERR_NO_CODE || m->status == COFI_ERR_BAD_INSN, m->why);
 }
 

@@ -99,12 +99,15 @@ static bool is_direct(uint8_t cls)
 
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place)
 {
-    uint64_t next = position(flow);
     struct block *b = here(flow), *mark = NULL;
+    uint64_t next = position(flow);
     flow->path_n = 0;
-    for (size_t steps = 1; b; steps++) {
+    for (size_t steps = 1; b || (goal->by_ip && next == goal->ip); steps++) {
+        *place = (struct place){.ip = next};
+        if (goal->by_ip && next == goal->ip)
+            return STOP_INSN; /* there may be no code behind what was traced */
         uint32_t i = goal_insn(goal, b);
-        *place = (struct place){.block = b, .insn = i, .named = goal_branch(flow, goal, b)};
+        *place = (struct place){b, i, goal_branch(flow, goal, b), next};
         if (i < b->pub.n)
             return STOP_INSN;
         if (place->named || !is_direct(b->pub.cls)) {
@@ -119,11 +122,6 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
             break;
         next = b->pub.cls == COFI_CLASS_OTHER ? b->pub.end : b->pub.target;
         b = onward(flow, b);
-    }
-    /* An instruction whose fetch faulted: its address is reached, its code is yet to come. */
-    if (!b && goal->by_ip && goal->ip == next) {
-        *place = (struct place){.ip = next};
-        return STOP_INSN;
     }
     if (b)
         flow->code_error = COFI_ERR_MISMATCH;
@@ -145,12 +143,8 @@ int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t 
     struct block *b = place->block;
     flow->path_n = 0;
     flow->last_run = NULL;
-    if (!b) {
-        place_set(flow, place->ip);
-        return 0;
-    }
     if (!n) {
-        stand(flow, b);
+        place_set(flow, place->ip);
         return 0;
     }
     COFI_TRY(cofi__emit_block(flow, cofi__block_cut(flow, b, n)));

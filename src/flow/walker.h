@@ -267,10 +267,10 @@ struct goal {
     uint64_t end_ip;
 };
 struct place {
-    struct block *block;  /* null: STOP_INSN at ip, where there is no code */
-    uint64_t ip;
+    struct block *block;
     uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
     bool named;           /* STOP_BRANCH: the goal names it */
+    uint64_t ip;          /* where the block begins, or would: it may be null when ip is the goal */
 };
 /* Go from the current position along direct jumps only, without changing anything. The path is kept
  * for cofi__walk_take. */
@@ -384,10 +384,6 @@ static inline struct block *here(struct cofi_flow *flow)
         return flow->cur;
     flow->ip = position(flow);
     return flow->cur = cofi__block_at(flow, flow->ip);
-}
-static inline void stand(struct cofi_flow *flow, struct block *b)
-{
-    flow->cur = b;
 }
 
 #endif

@@ -15,6 +15,11 @@ static size_t hex(const char *text, uint8_t *out)
         int used;
         if (*p == ' ' || *p == '\n') {
             p++;
+        } else if (*p == 'R') {
+            memset(out + n, 0, 9);
+            out[n] = 0xc0;
+            n += 9;
+            p++;
         } else if (*p == 'P' || *p == 'H') {
             for (int i = 0; i < 8; i++) {
                 out[n++] = 2;

@@ -18,7 +18,7 @@ struct rig {
 };
 
 /* Code and trace as hex digits with spaces; in a trace, P is PSB and H is PSB PSBEND MODE.Exec(64)
- * TIP.PGE(401000) [PTREF 12]. */
+ * TIP.PGE(401000) [PTREF 12]; R is RTIT's PSB. */
 void rig_open(struct rig *rig, enum cofi_gen gen, uint64_t addr, const char *code);
 void rig_close(struct rig *rig);
 void rig_code(struct rig *rig, uint64_t time, uint64_t addr, const char *code);

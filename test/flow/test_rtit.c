@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * RTIT streams made by hand, with their code, and what they say ran. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+/* Headers with a zero-extended address of four bytes: 85 FUP.PGE, 8d FUP.PGD, 95 FUP.BuffOvf, 9d FUP.PCC,
+ * b5 TIP, bd FUP.FAR; of two bytes that rest on the last address: 80, 88, 90, 98, b0, b8 [RTIT Figure 2]. */
+
+static struct rig rig;
+
+static const char *decode_in(uint64_t base, uint64_t limit, uint64_t addr, const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_RTIT, addr, code);
+    rig.config.ctl_known = rig.config.ranges_known = true;
+    rig.config.ctl = 1 << 11; /* Cmprs_Ret */
+    rig.config.events = limit ? 0 : 7;
+    rig.config.range_base[0] = base;
+    rig.config.range_limit[0] = limit;
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+static const char *decode(const char *code, const char *trace)
+{
+    return decode_in(0, 0, 0x401000, code, trace);
+}
+
+/* The example of the reference: code at 100..110 is traced; a far jump leaves, another enters, a divide
+ * faults [RTIT Table 3]. */
+static void table_3_of_the_reference(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_in(0x100, 0x110, 0x100, "31c0 48ff28 909090909090909090 f7b500000000",
+        "R 840201 8c0501 b48309 840e01 8c0e01 b44503"),
+        "[psb] [enabled >102] 102 [disabled 105 >983] [enabled 105 >10e] [async-disabled 10e >345]");
+}
+
+/* Only the innermost return is compressed: RTIT remembers one CALL [RTIT Figure 7]. */
+static void nested_calls_compress_the_inner_return_only(void **state)
+{
+    (void)state;
+    /* 401000 call 401006; 401005 nop; 401006 call 40100d; 40100b nop; 40100c ret; 40100d ret */
+    assert_string_equal(decode("e801000000 90 e802000000 90 c3 c3", "R 8500104000 03 b00510 880510"),
+        "[psb] [enabled >401000] 401000 401006 40100d 40100b 40100c [async-disabled 401005]");
+}
+
+static void a_psb_may_stand_inside_a_far_transfer(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("90 0f05 90 90", "R 8500104000 bd03104000 R b504104000 880510"),
+        "[psb] [enabled >401000] 401000 401001 [psb] 401004 [async-disabled 401005]");
+    assert_string_equal(decode("90 90 90 90", "R 8500104000 bd01104000 R b503104000 880410"),
+        "[psb] [enabled >401000] 401000 [psb] [async 401001 >401003] 401003 [async-disabled 401004]");
+}
+
+/* After a PSB the processor may still rest addresses on the last one, or not [RTIT 3.3.9]. */
+static void addresses_after_a_psb_are_read_in_both_ways(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("ffe0 ffe0", "R 8500104000 R b00210 b00410 880410"),
+        "[psb] [enabled >401000] [psb] 401000 401002 [async-disabled 401004]");
+    assert_string_equal(decode("ffe0 ffe0", "R 8500104000 R b502104000 b504104000 8d04104000"),
+        "[psb] [enabled >401000] [psb] 401000 401002 [async-disabled 401004]");
+}
+
+static void a_far_address_inside_of_the_instruction_is_its_end(void **state)
+{
+    (void)state;
+    /* four prefixes before SYSCALL: 401000 .. 401006; FUP.FAR says 401004 [ERR E1] */
+    assert_string_equal(decode("262e3e64 0f05 90", "R 8500104000 bd04104000 b506104000 880710"),
+        "[psb] [enabled >401000] 401000 401006 [async-disabled 401007]");
+}
+
+static void an_extra_pgd_is_ignored(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("90 90", "R 8500104000 880110 880210 800110 880210"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001] [enabled 401001 >401001] 401001 "
+        "[async-disabled 401002]");
+}
+
+static void a_tip_that_repeats_the_overflow_address_is_ignored(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("ffe0 90 ffe0", "R 8500104000 9503104000 b00310 b00010 880010"),
+        "[psb] [enabled >401000] [overflow >401003] 401003 [async-disabled 401000]");
+}
+
+static void a_branch_right_after_an_overflow_is_a_branch(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("ffe0 90 ffe0", "R 8500104000 9503104000 b00010 880010"),
+        "[psb] [enabled >401000] [overflow >401003] 401003 [async-disabled 401000]");
+}
+
+/* A conditional branch out of the region is counted, then FUP.PGD carries the address behind it; so does a
+ * near indirect one, after its TIP; walking out carries the limit [RTIT Table 19]. */
+static void the_region_is_left_in_four_ways(void **state)
+{
+    (void)state;
+    /* 401000 jnz 401020; 401002 jmp 401020; 401004 jmp *rax; 401006 nop; 401007 nop (outside) */
+    const char *code = "751e eb1c ffe0 90 90";
+    assert_string_equal(decode_in(0x401000, 0x401007, 0x401000, code,
+        "R 8500104000 03 880210 800210 880410 800410 b03010 880610 800610 880710"),
+        "[psb] [enabled >401000] 401000 [disabled 401002] [enabled 401002 >401002] 401002 [disabled 401004] "
+        "[enabled 401004 >401004] 401004 [disabled 401006] [enabled 401006 >401006] 401006 [disabled 401007]");
+}
+
+/* TraceStop leaves outcomes in the processor: they come from RTIT_TNT_BUFF [RTIT 4.2.11]. */
+static void outcomes_left_by_a_tracestop_belong_before_it(void **state)
+{
+    (void)state;
+    static const uint8_t tnt_buff[] = {0x03};
+    rig_open(&rig, COFI_RTIT, 0x401000, "7500 90");
+    rig.config.tail = tnt_buff;
+    rig.config.tail_n = 1;
+    rig_trace(&rig, "R 8500104000 c1");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] [tracestop] 401000");
+    rig_close(&rig);
+}
+
+/* Tracing was turned off without FUP.PGD; the outcomes come when it is on again [RTIT 4.2.8]. */
+static void outcomes_from_before_a_silent_disable(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("7500 7500 90", "R 8500104000 R 03 800210 03 880410"),
+        "[psb] [enabled >401000] [psb] 401000 [disabled] [enabled >401002] 401002 [async-disabled 401004]");
+}
+
+static void the_periodic_cycle_count_may_hold_an_address_that_never_ran(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("eb02 9090 7500 90", "R 8500104000 980210 03 880610"),
+        "[psb] [enabled >401000] 401000 401004 [async-disabled 401006]");
+}
+
+static void a_stream_without_a_start_begins_at_its_first_tip(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("7500 90", "00112233 R 2f b500104000 03 880210"),
+        "[gap NO_SYNC] [psb] [gap NO_SYNC] 401000 [async-disabled 401002]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_3_of_the_reference),
+        cmocka_unit_test(nested_calls_compress_the_inner_return_only),
+        cmocka_unit_test(a_psb_may_stand_inside_a_far_transfer),
+        cmocka_unit_test(addresses_after_a_psb_are_read_in_both_ways),
+        cmocka_unit_test(a_far_address_inside_of_the_instruction_is_its_end),
+        cmocka_unit_test(an_extra_pgd_is_ignored),
+        cmocka_unit_test(a_tip_that_repeats_the_overflow_address_is_ignored),
+        cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
+        cmocka_unit_test(the_region_is_left_in_four_ways),
+        cmocka_unit_test(outcomes_left_by_a_tracestop_belong_before_it),
+        cmocka_unit_test(outcomes_from_before_a_silent_disable),
+        cmocka_unit_test(the_periodic_cycle_count_may_hold_an_address_that_never_ran),
+        cmocka_unit_test(a_stream_without_a_start_begins_at_its_first_tip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
