@@ -67,9 +67,11 @@ struct cofi_recording_info {
 
 struct cofi_writer;
 
-/* Create a recording at path ("-" is not possible: the file is seeked). A regular file of that name is
- * replaced, not overwritten: who reads the old one keeps it. Strings of *info are copied. Errors:
- * COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, with *error saying which path and what to do. */
+/* Create a recording at path ("-" is not possible: the file is seeked). A name that ends in .zst makes a
+ * compressed one, with zstd: cofi opens it as it is, perf after `zstd -d` (in the same directory, so that
+ * it finds the code inside). A regular file of that name is replaced, not overwritten: who reads the old
+ * one keeps it. Strings of *info are copied. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM,
+ * with *error saying which path and what to do. */
 int cofi_writer_open(struct cofi_writer **writer, const char *path,
                      const struct cofi_recording_info *info, struct cofi_error *error);
 /* Append one sideband record, or trace bytes of the thread's stream (buffered; order between calls for
@@ -95,7 +97,7 @@ struct cofi_recording;
 
 /* Open a recording: perf.data of perf (seekable, from a pipe, or a directory) or of cofi; "-" is standard
  * input (a pipe is copied to an unnamed file first). Truncated and damaged files too: what is there is
- * read, and cofi_recording_warning tells. Sideband is read at once, trace bytes stay in the file (up to
+ * read, and cofi_recording_warning tells. A zstd stream of one is unpacked first. Sideband is read at once, trace bytes stay in the file (up to
  * 16 MiB in memory, larger ones mapped: who truncates such a file while it is open stops its reader).
  * Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, COFI_ERR_BAD_FORMAT (not a perf.data, or no
  * trace in it). A recording may be read by several threads once open. */

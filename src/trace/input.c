@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "base/error.h"
 #include "trace/reader.h"
@@ -62,6 +63,7 @@ static int take(struct cofi__input *input, int fd)
     struct stat st;
     if (fstat(fd, &st))
         return errno;
+    input->mapped = false;
     if (st.st_size <= IN_MEMORY_MAX)
         return read_small(input, fd, (uint64_t)st.st_size);
     return map_large(input, fd, (uint64_t)st.st_size);
@@ -112,6 +114,55 @@ static int spool(struct cofi__input *input, int fd)
     return number;
 }
 
+enum { ZSTD_MAGIC_BYTES = 4, RATIO_MAX = 20000 };
+
+/* Unpack into an unnamed file. A stream that is cut or damaged gives what precedes; so does one that would
+ * fill the disk: no trace is packed RATIO_MAX to 1. */
+static int unpack(const struct cofi__input *packed, int to)
+{
+    static const size_t chunk = 1 << 18;
+    uint8_t *bytes = malloc(chunk);
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    ZSTD_inBuffer in = {packed->bytes, packed->n, 0};
+    uint64_t total = 0;
+    int number = bytes && stream ? 0 : ENOMEM;
+    for (bool more = true; !number && more;) {
+        ZSTD_outBuffer out = {bytes, chunk, 0};
+        size_t status = ZSTD_decompressStream(stream, &out, &in);
+        total += out.pos;
+        if (out.pos && write(to, bytes, out.pos) != (ssize_t)out.pos)
+            number = errno ? errno : ENOSPC;
+        more = !ZSTD_isError(status) && (in.pos < in.size || out.pos == chunk) && total / RATIO_MAX <= packed->n;
+    }
+    ZSTD_freeDStream(stream);
+    free(bytes);
+    return number;
+}
+
+/* A recording that was written as .zst. */
+static int take_compressed(struct cofi__input *input)
+{
+    static const uint8_t magic[ZSTD_MAGIC_BYTES] = {0x28, 0xb5, 0x2f, 0xfd};
+    if (input->n < ZSTD_MAGIC_BYTES || memcmp(input->bytes, magic, sizeof magic))
+        return 0;
+    struct cofi__input packed = *input;
+    int copy = scratch_file();
+    if (copy < 0)
+        return errno;
+    int number = unpack(&packed, copy);
+    if (!number) {
+        *input = (struct cofi__input){.directory = packed.directory};
+        number = take(input, copy);
+        packed.directory = NULL;
+        if (number)
+            *input = packed;
+        else
+            cofi__input_close(&packed);
+    }
+    close(copy);
+    return number;
+}
+
 /* perf record --kcore and --threads make a directory with the file `data` in it. */
 static int open_in(struct cofi__input *input, const char *path, int *fd, struct cofi_error *error)
 {
@@ -150,6 +201,8 @@ int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_er
     if (!number)
         number = S_ISREG(st.st_mode) ? take(input, fd) : spool(input, fd);
     close(fd);
+    if (!number)
+        number = take_compressed(input);
     return number ? failed(error, path, number) : 0;
 }
 

@@ -21,6 +21,8 @@ enum {
     SIDEBAND_MAX = 64 * 1024
 };
 
+#define COMPRESSED_SUFFIX ".zst"
+
 static char *copy_string(const char *text)
 {
     return text ? strdup(text) : NULL;
@@ -41,8 +43,16 @@ static char *absolute(const char *path)
     return real ? real : strdup(path);
 }
 
+static bool names_compressed(const char *path)
+{
+    size_t n = strlen(path), suffix = strlen(COMPRESSED_SUFFIX);
+    return n > suffix && !strcmp(path + n - suffix, COMPRESSED_SUFFIX);
+}
+
 static int write_prologue(struct cofi_writer *writer)
 {
+    bool compressed = names_compressed(writer->path);
+    int error = 0;
     uint8_t head[PERF_HEADER_BYTES + 16 + 2 * (ATTR_BYTES + 16)] = {0};
     uint8_t *entry = head + PERF_HEADER_BYTES + 16;
     put_le(head + PERF_HEADER_BYTES, ID_TRACE, 8);
@@ -52,8 +62,14 @@ static int write_prologue(struct cofi_writer *writer)
         put_le(entry + ATTR_BYTES, PERF_HEADER_BYTES + i * 8, 8);
         put_le(entry + ATTR_BYTES + 8, 8, 8);
     }
-    if (pwrite(writer->fd, head, sizeof head, 0) != (ssize_t)sizeof head)
-        return cofi__writer_failed(writer, COFI_ERR_IO, 0, "%.120s: %s", writer->path, strerror(errno));
+    if (compressed) {
+        error = -cofi__deflate_open(&writer->deflate, writer->fd, head, sizeof head);
+        writer->path[strlen(writer->path) - strlen(COMPRESSED_SUFFIX)] = 0; /* its name once it is unpacked */
+    } else if (pwrite(writer->fd, head, sizeof head, 0) != (ssize_t)sizeof head) {
+        error = errno;
+    }
+    if (error)
+        return cofi__writer_failed(writer, COFI_ERR_IO, 0, "%.120s: %s", writer->path, strerror(error));
     writer->data_start = writer->end = sizeof head;
     COFI_TRY(cofi__writer_prologue(writer));
     COFI_TRY(cofi__writer_drain(writer));
@@ -70,6 +86,7 @@ static void release(struct cofi_writer *writer)
         free(stream);
         stream = next;
     }
+    cofi__deflate_close(writer->deflate);
     if (writer->fd >= 0)
         close(writer->fd);
     cofi__writer_build_ids_free(writer);
@@ -321,7 +338,7 @@ static void put_round(struct cofi_writer *writer)
     writer->round_ns = writer->last_ns;
 }
 
-int cofi_writer_flush(struct cofi_writer *writer)
+static int flush(struct cofi_writer *writer, bool last)
 {
     struct cofi__out_stream *stream = atomic_load(&writer->streams);
     for (; stream; stream = stream->next) {
@@ -332,32 +349,21 @@ int cofi_writer_flush(struct cofi_writer *writer)
     pthread_mutex_lock(&writer->lock);
     put_round(writer);
     cofi__writer_drain(writer);
-    while (writer->in_flight)
-        pthread_cond_wait(&writer->idle, &writer->lock);
-    int status = writer->status;
-    if (status >= 0)
-        status = cofi__writer_header(writer, writer->end, NULL);
-    if (status >= 0 && cofi__writer_features(writer) < 0)
-        status = cofi__writer_failed(writer, COFI_ERR_IO, writer->end,
-                                     "%.120s: no space for the header's tables; the records are complete",
-                                     writer->path);
-    if (status < 0 && writer->bad < writer->end && writer->bad >= writer->data_start) {
-        /* Keep what lies before the first byte that could not be written. */
-        writer->end = writer->bad;
-        cofi__writer_header(writer, writer->end, NULL);
-        if (ftruncate(writer->fd, (off_t)writer->end))
-            writer->features = false;
-    }
+    int status = cofi__writer_complete(writer, last);
     pthread_mutex_unlock(&writer->lock);
     return status;
 }
 
+int cofi_writer_flush(struct cofi_writer *writer)
+{
+    return flush(writer, false);
+}
 
 int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error)
 {
     if (!writer)
         return 0;
-    int status = cofi_writer_flush(writer);
+    int status = flush(writer, true);
     if (error)
         *error = writer->error;
     release(writer);

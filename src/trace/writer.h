@@ -66,7 +66,18 @@ struct cofi_writer {
     _Atomic size_t buffered; /* bytes of room in all streams' buffers */
     struct cofi__build_id *build_ids[BUILD_ID_BUCKETS];
     uint64_t first_ns, last_ns, round_ns;
+    struct cofi__deflate *deflate; /* compressed: offsets are of the unpacked file, written in order */
 };
+
+/* deflate.c: a zstd stream into a file. Its first n bytes are a frame of their own that holds them as they
+ * are, so that they can be changed later. Errors: -errno. */
+struct cofi__deflate;
+int cofi__deflate_open(struct cofi__deflate **deflate, int fd, const uint8_t *bytes, size_t n);
+int cofi__deflate_patch(struct cofi__deflate *deflate, const uint8_t *bytes, size_t n);
+int cofi__deflate_write(struct cofi__deflate *deflate, const struct iovec *parts, int n);
+/* Everything so far can be read from the file; `last`: the stream is complete. */
+int cofi__deflate_flush(struct cofi__deflate *deflate, bool last);
+void cofi__deflate_close(struct cofi__deflate *deflate);
 
 /* writer_file.c; the writer is locked. */
 int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uint8_t features[32]);
@@ -80,6 +91,9 @@ int cofi__writer_reopen(struct cofi_writer *writer);
 /* writer_records.c; the writer is locked. */
 int cofi__writer_prologue(struct cofi_writer *writer);
 int cofi__writer_record(struct cofi_writer *writer, const struct cofi_sideband *sideband);
+
+/* Locked: wait for writes under way, then make the file complete as of now. */
+int cofi__writer_complete(struct cofi_writer *writer, bool last);
 
 /* writer_features.c; the writer is locked, all else is written. */
 int cofi__writer_features(struct cofi_writer *writer);

@@ -176,7 +176,10 @@ int cofi__writer_features(struct cofi_writer *writer)
     cofi__buffer_put(&all, table.bytes, table.n);
     cofi__buffer_put(&all, body.bytes, body.n);
     int status = table.failed || body.failed || all.failed ? COFI_ERR_NOMEM : 0;
-    if (!status && pwrite(writer->fd, all.bytes, all.n, (off_t)writer->end) != (ssize_t)all.n)
+    struct iovec part = {all.bytes, all.n};
+    if (!status && writer->deflate && cofi__deflate_write(writer->deflate, &part, 1))
+        status = COFI_ERR_IO;
+    if (!status && !writer->deflate && pwrite(writer->fd, all.bytes, all.n, (off_t)writer->end) != (ssize_t)all.n)
         status = COFI_ERR_IO;
     if (!status)
         status = cofi__writer_header(writer, writer->end, bitmap);

@@ -69,7 +69,8 @@ int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uin
     if (features)
         memcpy(header + 72, features, 32);
     struct iovec part = {header, sizeof header};
-    int error = pwrite_all(writer->fd, &part, 1, 0);
+    int error = writer->deflate ? cofi__deflate_patch(writer->deflate, header, sizeof header) :
+                                  pwrite_all(writer->fd, &part, 1, 0);
     return error ? write_failed(writer, -error, 0) : 0;
 }
 
@@ -91,7 +92,8 @@ int cofi__writer_drain(struct cofi_writer *writer)
         return 0;
     COFI_TRY(cofi__writer_reopen(writer));
     struct iovec part = {writer->sideband.bytes, writer->sideband.n};
-    int error = pwrite_all(writer->fd, &part, 1, writer->end);
+    int error = writer->deflate ? cofi__deflate_write(writer->deflate, &part, 1) :
+                                  pwrite_all(writer->fd, &part, 1, writer->end);
     if (error)
         return write_failed(writer, -error, writer->end);
     writer->end += writer->sideband.n;
@@ -113,6 +115,10 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
     }
     uint64_t offset = writer->end;
     writer->end += total;
+    if (writer->deflate) {
+        int number = cofi__deflate_write(writer->deflate, copy, n);
+        return number ? write_failed(writer, -number, offset) : 0;
+    }
     writer->in_flight++;
     pthread_mutex_unlock(&writer->lock);
     int error = pwrite_all(writer->fd, copy, n, offset);
@@ -125,4 +131,39 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
         pthread_cond_broadcast(&writer->idle);
     }
     return writer->status;
+}
+
+/* What is compressed cannot be written over, so the features come at the end only. */
+static int complete_compressed(struct cofi_writer *writer, bool last)
+{
+    if (writer->status < 0)
+        return writer->status;
+    int status = last ? cofi__writer_features(writer) : 0;
+    int error = cofi__deflate_flush(writer->deflate, last);
+    if (error || status < 0)
+        return write_failed(writer, error ? -error : EIO, writer->end);
+    return last ? 0 : cofi__writer_header(writer, writer->end, NULL);
+}
+
+int cofi__writer_complete(struct cofi_writer *writer, bool last)
+{
+    if (writer->deflate)
+        return complete_compressed(writer, last);
+    while (writer->in_flight)
+        pthread_cond_wait(&writer->idle, &writer->lock);
+    int status = writer->status;
+    if (status >= 0)
+        status = cofi__writer_header(writer, writer->end, NULL);
+    if (status >= 0 && cofi__writer_features(writer) < 0)
+        status = cofi__writer_failed(writer, COFI_ERR_IO, writer->end,
+                                     "%.120s: no space for the header's tables; the records are complete",
+                                     writer->path);
+    if (status < 0 && writer->bad < writer->end && writer->bad >= writer->data_start) {
+        /* Keep what lies before the first byte that could not be written. */
+        writer->end = writer->bad;
+        cofi__writer_header(writer, writer->end, NULL);
+        if (ftruncate(writer->fd, (off_t)writer->end))
+            writer->features = false;
+    }
+    return status;
 }

@@ -366,6 +366,44 @@ static void a_stream_of_a_processor_shows_the_process_that_runs(void **state)
     free(whole.bytes);
 }
 
+static void a_compressed_recording_is_read_as_it_is_and_unpacks_to_a_plain_one(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("z.data.zst"), *plain = scratch_path("z.data");
+    struct cofi_recording *recording;
+    size_t n;
+    write_sample(path, 46);
+    assert_is_sample(path);
+    uint8_t *packed = read_whole(path, &n), unpacked[1 << 16];
+    size_t total = ZSTD_decompress(unpacked, sizeof unpacked, packed, n);
+    assert_false(ZSTD_isError(total));
+    write_whole(plain, unpacked, total);
+    assert_is_sample(plain);
+    const char *cut = scratch_path("cut.zst");
+    for (size_t i = 0; i < n; i += 13) { /* whatever the end: no crash, and what there is */
+        write_whole(cut, packed, i);
+        if (cofi_recording_open(&recording, cut, NULL) >= 0)
+            cofi_recording_close(recording);
+    }
+    free(packed);
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    static uint8_t trace[1000000];
+    for (size_t i = 0; i < sizeof trace; i++)
+        trace[i] = (uint8_t)(i * i >> 9);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(cofi_writer_trace(writer, 1, 1, trace, sizeof trace, 1), 0);
+        assert_int_equal(cofi_writer_trace(writer, 1, 2, trace, 12345, 1), 0);
+        assert_int_equal(cofi_writer_flush(writer), 0);
+        assert_int_equal(cofi_recording_open(&recording, path, NULL), 0); /* not closed yet */
+        uint64_t bytes = cofi_recording_stream(recording, 0)->bytes + cofi_recording_stream(recording, 1)->bytes;
+        assert_int_equal(bytes, (i + 1) * (sizeof trace + 12345));
+        cofi_recording_close(recording);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(events_of_any_size),
         cmocka_unit_test(a_stream_of_a_processor_shows_the_process_that_runs),
+        cmocka_unit_test(a_compressed_recording_is_read_as_it_is_and_unpacks_to_a_plain_one),
         cmocka_unit_test(snapshots_are_streams_and_share_no_byte),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
