@@ -81,7 +81,7 @@ struct cofi_packet {
         struct { uint8_t intx, abort; } mode_tsx;
         struct { uint8_t ratio; } cbr;
         struct { uint64_t tsc; } tsc;                 /* 56 bits */
-        struct { uint8_t ctc; uint8_t range; } mtc;   /* range: RTIT's RNG; ctc: the 8-bit payload */
+        struct { uint8_t ctc, none[7], range; } mtc;  /* ctc: the 8-bit payload; range: RTIT's RNG */
         struct { uint16_t ctc, fc; } tma;
         struct { uint64_t count; uint8_t bytes; } cyc; /* bytes: encoded length; 0: the shortest */
         struct { uint64_t base; } vmcs;               /* address bits 51:12 in place */

@@ -36,7 +36,7 @@ struct cofi_stream_item {
     uint64_t offset;          /* in the stream, of the packet or of the first byte skipped */
     uint64_t size;            /* bytes of the packet, or skipped */
     const uint8_t *bytes;     /* the packet's bytes, valid until the next call; null for what is skipped */
-    const char *why;          /* BAD_PACKET: which check failed, with its tag; else null */
+    const char *why;          /* BAD_PACKET: which check failed, with its tag; TRUNCATED: so; else null */
     struct cofi_packet packet;
 };
 

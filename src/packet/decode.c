@@ -18,7 +18,8 @@ struct step {
 static_assert(offsetof(struct cofi_packet, ccp) == 4 && offsetof(struct cofi_packet, tnt) == 8 &&
               offsetof(struct cofi_packet, tnt.count) == 16 && offsetof(struct cofi_packet, ip.code) == 16 &&
               offsetof(struct cofi_packet, size) == 1 &&
-              offsetof(struct cofi_packet, cyc.bytes) == 16 && sizeof(struct cofi_packet) <= 40,
+              offsetof(struct cofi_packet, cyc.bytes) == 16 && offsetof(struct cofi_packet, mtc.range) == 16 &&
+              sizeof(struct cofi_packet) <= 40,
               "take_step fills a packet as 8 + 8 + 1 bytes");
 
 /* What the slow way carries along. */
@@ -294,18 +295,40 @@ static __attribute__((noinline)) int decode_slow(struct cofi_packet_context *con
     return size;
 }
 
+/* A packet of one step; 8 bytes at skip must be there. */
+static inline int take_step(const struct step *s, const uint8_t *bytes, struct cofi_packet *packet)
+{
+    uint64_t head = s->kind | (uint64_t)s->size << 8;
+    memcpy(packet, &head, sizeof head);
+    packet->tnt.bits = le64(bytes + s->skip) >> s->shift & s->mask;
+    packet->tnt.count = s->aux;
+    return s->size;
+}
+
+/* An RTIT packet of one step and its cycle count, 12 bytes at least [RTIT 4.2.14]; 0: it takes more, or is bad. */
+static int take_counted_step(const uint8_t *bytes, struct cofi_packet *packet)
+{
+    const struct step *s = &rtit_steps[bytes[0]];
+    if (!s->size)
+        return 0;
+    int size = take_step(s, bytes, packet);
+    if (s->kind == COFI_RTIT_TRACESTOP || (s->kind == COFI_RTIT_TNT && s->aux < 6))
+        return size;
+    uint32_t count = le32(bytes + size);
+    unsigned length = count & 3;
+    packet->ccp_size = (uint8_t)length;
+    packet->size = (uint8_t)(size + (int)length);
+    packet->ccp = (uint32_t)bits(count, 2, 8 * length - 2);
+    return length ? packet->size : 0;
+}
+
 int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes, size_t n,
                        struct cofi_packet *packet)
 {
     if (__builtin_expect(n >= 9 && !(context->block | context->cyc), 1)) {
         const struct step *s = &(context->gen == COFI_PT ? pt_steps : rtit_steps)[bytes[0]];
-        if (__builtin_expect(s->size, 1)) {
-            uint64_t head = s->kind | (uint64_t)s->size << 8;
-            memcpy(packet, &head, sizeof head);
-            packet->tnt.bits = le64(bytes + s->skip) >> s->shift & s->mask;
-            packet->tnt.count = s->aux;
-            return s->size;
-        }
+        if (__builtin_expect(s->size, 1))
+            return take_step(s, bytes, packet);
         /* CYC of two bytes, which is what follows a branch mispredicted or a cache missed. */
         if ((bytes[0] & 7) == 7 && !(bytes[1] & 1) && context->gen == COFI_PT) {
             uint64_t head = COFI_PT_CYC | 2 << 8;
@@ -314,6 +337,10 @@ int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes
             packet->cyc.bytes = 2;
             return 2;
         }
+    } else if (n >= 12 && context->cyc && context->gen == COFI_RTIT) {
+        int size = take_counted_step(bytes, packet);
+        if (size)
+            return size;
     }
     return decode_slow(context, bytes, n, packet);
 }

@@ -56,6 +56,29 @@ static unsigned tnt_bits(unsigned value)
 
 static unsigned long long ones(unsigned n) { return n < 64 ? (1ULL << n) - 1 : ~0ULL; }
 
+/* A header of one byte, and at most one field of whole bytes behind it that is the union's first member, and one
+ * in the header that is where a code would be. */
+static struct step fixed_step(const struct row *r, unsigned first, struct step s)
+{
+    struct step none = {0};
+    if (r->mask >> 8 || (r->size > 1 && !r->field_count))
+        return none;
+    s.size = r->size;
+    s.skip = 1;
+    for (unsigned i = 0; i < r->field_count; i++) {
+        const struct field *f = &r->fields[i];
+        if (f->name && f->lsb == 8 && !f->left && f->offset == offsetof(struct cofi_packet, tnt) &&
+            f->lsb + f->width == 8 * r->size)
+            s.mask = ones(f->width);
+        else if (f->name && f->lsb + f->width <= 8 && !f->left && f->bytes == 1 &&
+                 f->offset == offsetof(struct cofi_packet, tnt.count))
+            s.aux = first >> f->lsb & (unsigned)ones(f->width);
+        else
+            return none;
+    }
+    return s;
+}
+
 /* How to take apart the packet that begins with a byte in one step; size 0: it needs more than one. */
 static struct step step_of(enum cofi_gen gen, unsigned first)
 {
@@ -90,19 +113,7 @@ static struct step step_of(enum cofi_gen gen, unsigned first)
         s.shift = 3;
         s.aux = s.size = 1;
         return s;
-    case SHAPE_FIXED:
-        /* One field at most, whole bytes after a header of one byte, at the union's start. */
-        if (r->mask != 0xff || r->field_count > 1)
-            return none;
-        s.size = r->size;
-        s.skip = 1;
-        if (!r->field_count)
-            return s.size == 1 ? s : none;
-        if (!r->fields->name || r->fields->lsb != 8 || r->fields->left ||
-            r->fields->offset != offsetof(struct cofi_packet, tnt))
-            return none;
-        s.mask = ones(r->fields->width);
-        return s;
+    case SHAPE_FIXED: return fixed_step(r, first, s);
     case SHAPE_MODE:
     case SHAPE_TNT64:
     case SHAPE_PSB:

@@ -144,7 +144,7 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
             return want_more(s);
         s->skip_from = s->offset;
         s->skip_status = COFI_ERR_TRUNCATED;
-        s->skip_why = 0;
+        s->skip_why = "the data end inside a packet";
         advance(s, n);
         return skipped(s, item);
     }
