@@ -20,7 +20,8 @@ static void pmi(void *opaque) { ((struct pt_rig *)opaque)->pmis++; }
 
 void rig_open(struct pt_rig *rig, const struct cofi_unit_config *config)
 {
-    *rig = (struct pt_rig){.limit = RIG_BYTES};
+    memset(rig, 0, offsetof(struct pt_rig, text));
+    rig->limit = RIG_BYTES;
     if (config)
         rig->config = *config;
     rig->config.size = sizeof rig->config;
