@@ -107,8 +107,11 @@ static void topa_buffer(struct os *os, struct task *task, uint64_t memory)
             index = 0;
         }
     }
-    task->base = memory;
-    task->mask_ptrs = 0x7f;
+    /* begin anywhere in the buffer, as a driver that was here before does */
+    task->region = (unsigned)below(os, task->region_count);
+    task->offset = below(os, task->sizes[task->region]);
+    task->base = task->tables[task->region];
+    task->mask_ptrs = task->offset << 32 | task->indexes[task->region] << 7 | 0x7f;
     task->ctl |= TOPA;
 }
 
