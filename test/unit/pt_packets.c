@@ -210,6 +210,18 @@ static void blocks_of_4_byte_items(void **state)
     done(rig);
 }
 
+static void bits_in_a_block_close_it(void **state)
+{
+    struct pt_rig *rig = start(NULL, user, 0x401000);
+    (void)state;
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK, .value = 4, .size = 8});
+    rig_jcc(rig, 0x401000, 0x401000, false);
+    rig_near(rig, COFI_EV_JMP_IND, 0x401002, 2, 0x402000);
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 0, .value = 1});
+    rig_expect(rig, "bbp(4,8) bep tnt.8(N) tip(402000)");
+    done(rig);
+}
+
 static void example_14_triggers(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -874,7 +886,7 @@ int main(void)
         T(example_3_asynchronous_branch), T(example_4_asynchronous_branch_with_cr3),
         T(example_6_overflow_with_packets_is_fup), T(example_6_overflow_without_packets_is_pge_later),
         T(example_7_transactions), T(example_8_ptwrite), T(example_9_event_trace), T(example_12_power), T(example_13_blocks),
-        T(blocks_of_4_byte_items), T(example_14_triggers), T(example_16_flow), T(example_17_interrupts), T(example_19_filter),
+        T(blocks_of_4_byte_items), T(bits_in_a_block_close_it), T(example_14_triggers), T(example_16_flow), T(example_17_interrupts), T(example_19_filter),
         T(filters_are_inclusive_at_both_ends_and_stop_wins), T(falling_out_of_a_filter_changes_nothing_until_a_branch),
         T(enabling_outside_the_filter_makes_no_pge), T(enabling_in_a_stop_range_stops_after_psb_plus),
         T(pae_compares_cr3_down_to_bit_5), T(rip_payloads_and_filters_subtract_the_cs_base), T(six_bits_fill_a_short_tnt),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Packets -> bytes: the TNT buffer before them, their CYC, LastIP compression, PSB+. */
-#include <string.h>
+#include <assert.h>
 
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
@@ -38,8 +38,8 @@ static void put(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi
         explain(pt, packet, rule);
     int n = cofi_packet_encode(&pt->codec, packet, pt->stage + pt->stage_count,
                                PT_STAGE_BYTES - pt->stage_count);
-    if (n > 0)
-        pt->stage_count += (uint32_t)n;
+    assert(n > 0); /* every field fits and the stage has room: anything else is a bug of this unit */
+    pt->stage_count += (uint32_t)n;
     pt->event_made = true;
 }
 
@@ -77,11 +77,15 @@ static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
 static void flush(struct cofi__pt *pt, enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = pt->tnt_count > 6 ? COFI_PT_TNT64 : COFI_PT_TNT};
-    packet.tnt.bits = pt->tnt;
+    packet.tnt.bits = bits(pt->tnt, 0, pt->tnt_count); /* older ones may be of a trace that stopped */
     packet.tnt.count = pt->tnt_count;
+    if (pt->block_open) { /* in a block, TNT would be read as an item [PTREF 5.9] */
+        pt->block_open = false;
+        put(pt, &(struct cofi_packet){.kind = COFI_PT_BEP}, PT_RULE_BLOCK);
+    }
     if (pt->tnt_count > 0)
         put(pt, &packet, rule);
-    pt->tnt = pt->tnt_count = 0;
+    pt->tnt_count = 0;
     for (unsigned i = 0; i < pt->deferred_count; i++)
         put_ip(pt, COFI_PT_TIP, pt->deferred[i], PT_RULE_TIP);
     pt->deferred_count = 0;

@@ -21,8 +21,8 @@ static void exstop(struct cofi__pt *pt, uint64_t ip)
 void cofi__pt_stop_clock(struct cofi__pt *pt, uint64_t ip, uint8_t state, uint8_t sub, bool hw)
 {
     struct cofi_packet packet = {.kind = COFI_PT_PWRE};
-    packet.pwre.state = state;
-    packet.pwre.sub = sub;
+    packet.pwre.state = state & 15;
+    packet.pwre.sub = sub & 15;
     packet.pwre.hw = hw;
     cofi__pt_emit(pt, &packet, PT_RULE_PWRE);
     exstop(pt, ip);
@@ -31,9 +31,9 @@ void cofi__pt_stop_clock(struct cofi__pt *pt, uint64_t ip, uint8_t state, uint8_
 static void pwrx(struct cofi__pt *pt, uint8_t last, uint8_t deepest, uint8_t wake)
 {
     struct cofi_packet packet = {.kind = COFI_PT_PWRX};
-    packet.pwrx.last = last;
-    packet.pwrx.deepest = deepest;
-    packet.pwrx.wake = wake;
+    packet.pwrx.last = last & 15;
+    packet.pwrx.deepest = deepest & 15;
+    packet.pwrx.wake = wake & 15;
     cofi__pt_emit(pt, &packet, PT_RULE_PWRX);
 }
 
@@ -77,7 +77,7 @@ void cofi__pt_mwait(struct cofi__pt *pt, const struct cofi_event *event)
 void cofi__pt_sleep(struct cofi__pt *pt, const struct cofi_event *event)
 {
     struct cofi_packet deeper = {.kind = COFI_PT_PWRE};
-    deeper.pwre.state = event->size;
+    deeper.pwre.state = event->size & 15;
     deeper.pwre.hw = event->cause != 0;
     cofi__pt_clock_set(pt, event->tsc, event->cycles);
     if (power(pt) && pt->sleeping)
