@@ -80,7 +80,6 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
         packet.kind = COFI_PT_BBP;
         packet.bbp.type = event->value & 31;
         packet.bbp.sz = event->size == 4;
-        pt->block_open = !pt->overflow;
     } else if (!pt->block_open) {
         return;
     } else if (event->kind == COFI_EV_BLOCK_ITEM) {
@@ -94,6 +93,8 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
         pt->block_open = false;
     }
     cofi__pt_emit(pt, &packet, PT_RULE_BLOCK);
+    if (event->kind == COFI_EV_BLOCK)
+        pt->block_open = !pt->overflow;
     if (packet.kind == COFI_PT_BEP && event->taken)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, event->ip, PT_RULE_BLOCK);
 }
