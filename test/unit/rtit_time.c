@@ -40,6 +40,8 @@ static const struct scripted mtc[] = {
      "mtc 0 01 c100; mtc 0 02 c100; mtc 0 03 c100; mtc 0 04 c100", 0, 0},
     {"a jump beyond 255 changes: one STS (docs/decisions/0209)", "mtc_en=1 sts_en=1", C0, "clock tsc=1000000;clock tsc=1000064",
      "sts 0 0 f4240; mtc 0 85", 0, 0},
+    {"256 changes at once are too many", "mtc_en=1 sts_en=1", C0, "clock tsc=32768", "sts 0 0 8000", 0, 0},
+    {"a jump without STS_En: one MTC", "mtc_en=1", C0, "clock tsc=1000000", "mtc 0 84", 0, 0},
     {"off without MTC_En", "", C0, "clock tsc=128", "", 0, 0},
     {"MTC does not force a TNT (docs/decisions/0207)", "mtc_en=1", C0 ";jcc taken", "clock tsc=128", "mtc 0 01", "tnt_buff=3", 0},
 };
