@@ -172,6 +172,9 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
 /* Same, to the last PSB whose time is at or before ticks. Cost: a search over the PSBs. */
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
+/* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's next run).
+ * bytes must stay until the next call. Not with pull: COFI_ERR_UNSUPPORTED. */
+int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n);
 /* Offset behind the last packet that was read. */
 uint64_t cofi_flow_offset(const struct cofi_flow *flow);
 /* The code as the batch saw it (symbols, bytes): the flow never changes it within a batch. */
@@ -185,7 +188,7 @@ struct cofi_flow_stats {
     uint64_t tnt_bits, tips;
     uint64_t bytes;         /* read */
     uint64_t lost_bytes;    /* in gaps */
-    uint64_t first_ticks, last_ticks, lost_ticks;
+    uint64_t last_ticks, lost_ticks;
     uint64_t cache_bytes;   /* held now, beyond trace and code */
     uint64_t runs, run_hits, run_misses, blocks_decoded;
 };

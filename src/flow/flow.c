@@ -349,6 +349,16 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     begin(flow, skip);
 }
 
+int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
+{
+    if (flow->config.pull)
+        return COFI_ERR_UNSUPPORTED;
+    flow->config.bytes = bytes;
+    flow->config.n = n;
+    restart(flow, 0);
+    return 0;
+}
+
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
 {
     if (flow->config.pull)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * A recording's stream -> a flow's configuration: shared by the examples. */
+#ifndef EXAMPLES_FLOW_COMMON_H
+#define EXAMPLES_FLOW_COMMON_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/flow.h>
+#include <cofi/trace.h>
+
+static struct cofi_recording *open_recording(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error;
+    if (cofi_recording_open(&recording, path, &error) < 0) {
+        fprintf(stderr, "%s: %s\n", path, error.text);
+        exit(1);
+    }
+    return recording;
+}
+
+/* The stream's bytes in one piece (to be freed), and what the recording tells of how they were made. */
+static void configure(struct cofi_flow_config *config, struct cofi_recording *recording, size_t stream)
+{
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
+    uint8_t *bytes = malloc(s->bytes + 1);
+    if (!bytes)
+        exit(3);
+    size_t n;
+    for (uint64_t at = 0; at < s->bytes; at += n) {
+        const uint8_t *piece = cofi_recording_bytes(recording, stream, at, &n);
+        if (!n)
+            break;
+        memcpy(bytes + at, piece, n);
+    }
+    cofi_flow_config_init(config, info->gen);
+    config->bytes = bytes;
+    config->n = s->bytes;
+    config->image = cofi_recording_image(recording, s->pid);
+    config->time = info->time;
+    config->reference_tsc = s->reference_tsc;
+    config->family = info->family;
+    config->model = info->model;
+    config->ctl = info->config;
+    config->ctl_known = true;
+    if (!config->image) {
+        fprintf(stderr, "no code for process %d\n", s->pid);
+        exit(1);
+    }
+}
+
+#endif
