@@ -287,6 +287,19 @@ static const uint8_t *pull(void *opaque, size_t *n)
     return bytes;
 }
 
+/* Where --from begins in a stream of pieces. */
+static uint64_t start_of(const struct session_stream *stream)
+{
+    const struct session *session = stream->session;
+    const struct cofi_time_conv *conv = &session->info.time.conv;
+    uint64_t psb = 0;
+    if (session->options.from_offset)
+        psb = cofi_recording_psb(session->recording, stream->index, session->options.from_offset, true);
+    else if (session->options.from_ns && conv->mult)
+        psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
+    return psb == UINT64_MAX ? stream->bytes : psb;
+}
+
 /* The stream's bytes: at once if they lie in one piece (then they can be sought in), else by pull. */
 static void set_bytes(struct session_stream *stream, struct cofi_flow_config *config)
 {
@@ -304,6 +317,7 @@ static void set_bytes(struct session_stream *stream, struct cofi_flow_config *co
     } else {
         config->pull = pull;
         config->opaque = stream;
+        config->offset = stream->position = start_of(stream);
     }
 }
 

@@ -126,6 +126,14 @@ const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size
 /* Where a stream's byte lies in the file (for messages); UINT64_MAX past its end. */
 uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset);
 
+/* The first PSB at or after an offset of the stream, or (forward false) the last one at or before it;
+ * UINT64_MAX: there is none. Cost: a search over the bytes between. */
+uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t stream, uint64_t offset, bool forward);
+/* A PSB from which on decoding shows everything from a TSC value on: no more than a piece (of 256 KiB, if cofi
+ * wrote it) before it. 0 if the stream must be read from its start. Cost: a binary search over the pieces'
+ * reference times, and a search for the PSB. */
+uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks);
+
 /* Sideband in time order, the i-th, or null past the last. */
 const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording *recording, size_t i);
 /* The address space of a process over time (kernel code included where the recording refers to it).

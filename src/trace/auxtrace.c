@@ -169,7 +169,7 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
     uint64_t declared = le64(record + 8);
     if (padding < 8 && padding <= declared && bytes > declared - padding)
         bytes = declared - padding;
-    *piece = (struct cofi__piece){stream->public.bytes, at, bytes};
+    *piece = (struct cofi__piece){stream->public.bytes, at, bytes, reference};
     stream->public.bytes += bytes;
     stream->raw_end = offset + bytes;
     stream->public.pieces = stream->pieces.n;

@@ -46,7 +46,7 @@ struct cofi__event_id {
 };
 
 struct cofi__piece {
-    uint64_t stream_offset, file_offset, bytes;
+    uint64_t stream_offset, file_offset, bytes, reference;
 };
 
 struct cofi__in_stream {

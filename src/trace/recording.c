@@ -153,40 +153,6 @@ const struct cofi_recording_stream *cofi_recording_stream(const struct cofi_reco
     return i < recording->streams.n ? &streams[i].public : NULL;
 }
 
-static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
-{
-    const struct cofi__in_stream *streams = recording->streams.items;
-    if (stream >= recording->streams.n || offset >= streams[stream].public.bytes)
-        return NULL;
-    const struct cofi__piece *pieces = streams[stream].pieces.items;
-    size_t low = 0, high = streams[stream].pieces.n;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (pieces[middle].stream_offset <= offset)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &pieces[low];
-}
-
-const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size_t stream, uint64_t offset, size_t *n)
-{
-    const struct cofi__piece *piece = find_piece(recording, stream, offset);
-    *n = 0;
-    if (!piece)
-        return NULL;
-    uint64_t in_piece = offset - piece->stream_offset;
-    *n = (size_t)(piece->bytes - in_piece);
-    return recording->in.bytes + piece->file_offset + in_piece;
-}
-
-uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset)
-{
-    const struct cofi__piece *piece = find_piece(recording, stream, offset);
-    return piece ? piece->file_offset + (offset - piece->stream_offset) : UINT64_MAX;
-}
-
 const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording *recording, size_t i)
 {
     const struct cofi_sideband *rows = recording->sideband.items;

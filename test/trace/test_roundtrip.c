@@ -285,6 +285,44 @@ static void a_recording_that_is_not_closed_is_read_up_to_what_was_written(void *
     cofi_writer_close(writer, NULL);
 }
 
+/* A PSB+ each 1000 bytes, a piece each 2500; the piece's reference is its number. */
+static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("seek.data");
+    static uint8_t bytes[100000];
+    memset(bytes, 4, sizeof bytes);
+    for (size_t i = 500; i + 16 <= sizeof bytes; i += 1000)
+        memcpy(bytes + i, sample_trace, 16);
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (size_t i = 0; i < sizeof bytes; i += 2500) {
+        assert_int_equal(cofi_writer_trace(writer, 1, 1, bytes + i, 2500, 10 + i / 2500), 0);
+        assert_int_equal(cofi_writer_flush(writer), 0);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_stream(recording, 0)->pieces, 40);
+    assert_int_equal(cofi_recording_psb(recording, 0, 0, true), 500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 500, true), 500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 501, true), 1500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 2400, true), 2500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 99501, true), UINT64_MAX);
+    assert_int_equal(cofi_recording_psb(recording, 0, 499, false), UINT64_MAX);
+    assert_int_equal(cofi_recording_psb(recording, 0, 500, false), 500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 2499, false), 1500);
+    assert_int_equal(cofi_recording_psb(recording, 0, 2500, false), 2500);
+    assert_int_equal(cofi_recording_psb(recording, 0, UINT64_MAX, false), 99500);
+    assert_int_equal(cofi_recording_psb(recording, 1, 0, true), UINT64_MAX);
+    assert_int_equal(cofi_recording_seek(recording, 0, 9), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, 10), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, 11), 2500);
+    assert_int_equal(cofi_recording_seek(recording, 0, 12), 4500);
+    assert_int_equal(cofi_recording_seek(recording, 0, UINT64_MAX), 97500);
+    cofi_recording_close(recording);
+}
+
 static void a_thread_number_used_again_is_another_stream(void **state)
 {
     (void)state;
@@ -375,6 +413,7 @@ int main(void)
         cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
         cmocka_unit_test(threads_write_at_once_and_flush_between),
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),
+        cmocka_unit_test(a_place_to_start_from_is_found_by_offset_and_by_time),
         cmocka_unit_test(a_thread_number_used_again_is_another_stream),
         cmocka_unit_test(a_full_disk_is_an_error_and_what_was_written_stays_readable),
         cmocka_unit_test(what_cannot_be_created_or_opened_says_why),

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * A stream's pieces -> its bytes at an offset, and places in it to start from. */
+#include <cofi/stream.h>
+
+#include "trace/reader.h"
+
+static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
+{
+    const struct cofi__in_stream *streams = recording->streams.items;
+    if (stream >= recording->streams.n || offset >= streams[stream].public.bytes)
+        return NULL;
+    const struct cofi__piece *pieces = streams[stream].pieces.items;
+    size_t low = 0, high = streams[stream].pieces.n;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (pieces[middle].stream_offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &pieces[low];
+}
+
+const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size_t stream, uint64_t offset, size_t *n)
+{
+    const struct cofi__piece *piece = find_piece(recording, stream, offset);
+    *n = 0;
+    if (!piece)
+        return NULL;
+    uint64_t in_piece = offset - piece->stream_offset;
+    *n = (size_t)(piece->bytes - in_piece);
+    return recording->in.bytes + piece->file_offset + in_piece;
+}
+
+uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset)
+{
+    const struct cofi__piece *piece = find_piece(recording, stream, offset);
+    return piece ? piece->file_offset + (offset - piece->stream_offset) : UINT64_MAX;
+}
+
+/* The last PSB that begins at or before an offset in the piece; SIZE_MAX: none. */
+static size_t psb_before(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t offset)
+{
+    size_t before = offset < piece->bytes ? (size_t)offset + 1 : (size_t)piece->bytes;
+    return cofi_sync_backward(recording->info.gen, recording->in.bytes + piece->file_offset, (size_t)piece->bytes,
+                              before);
+}
+
+static size_t psb_after(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t offset)
+{
+    return cofi_sync_forward(recording->info.gen, recording->in.bytes + piece->file_offset, (size_t)piece->bytes,
+                             (size_t)offset);
+}
+
+/* A PSB lies whole in a piece, because pieces begin and end between packets. */
+uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t stream, uint64_t offset, bool forward)
+{
+    if (stream >= recording->streams.n)
+        return UINT64_MAX;
+    const struct cofi__in_stream *s = (const struct cofi__in_stream *)recording->streams.items + stream;
+    const struct cofi__piece *pieces = s->pieces.items, *piece;
+    if (!s->public.bytes || (forward && offset >= s->public.bytes))
+        return UINT64_MAX;
+    piece = find_piece(recording, stream, offset < s->public.bytes ? offset : s->public.bytes - 1);
+    for (size_t i = (size_t)(piece - pieces);; i += forward ? 1 : (size_t)-1) {
+        uint64_t in_piece = offset > pieces[i].stream_offset ? offset - pieces[i].stream_offset : 0;
+        size_t at = forward ? psb_after(recording, &pieces[i], in_piece) : psb_before(recording, &pieces[i], in_piece);
+        if (at != COFI_NO_PSB)
+            return pieces[i].stream_offset + at;
+        if (i == (forward ? s->pieces.n - 1 : 0))
+            return UINT64_MAX;
+    }
+}
+
+uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks)
+{
+    if (stream >= recording->streams.n)
+        return 0;
+    const struct cofi__in_stream *s = (const struct cofi__in_stream *)recording->streams.items + stream;
+    const struct cofi__piece *pieces = s->pieces.items;
+    size_t low = 0, high = s->pieces.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (pieces[middle].reference <= tsc_ticks)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* The last piece that begins at or before that time, and the PSB before its first byte. */
+    if (!low)
+        return 0;
+    uint64_t psb = cofi_recording_psb(recording, stream, pieces[low - 1].stream_offset, false);
+    return psb == UINT64_MAX ? 0 : psb;
+}
