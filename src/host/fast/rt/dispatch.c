@@ -16,16 +16,29 @@ static void note_code(struct thread *t, const struct block *b)
     }
 }
 
+/* Code that others write through another mapping: is the block still what was translated? */
+static bool still_true(const struct block *b)
+{
+    return !b->copy || !memcmp(b->copy, (const void *)b->low, b->high - b->low);
+}
+
 /* The block at pc, made if need be; null when no code can be there. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
 {
     struct block *b = cache_find(pc);
-    if (b)
+    if (b && still_true(b))
         return b;
+    if (b)
+        cache_invalidate(b->low, b->high);
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
-    b = translate(r, pc, indirect);
+    b = translate(r, pc, indirect && !r->shared);
+    if (r->shared) {
+        uint8_t *copy = rt_alloc(b->high - b->low);
+        memcpy(copy, (const void *)b->low, b->high - b->low);
+        b->copy = copy;
+    }
     if (r->dirty || r->writable || r->shared) {
         note_code(t, b);
         maps_protect(r, b->low, b->high);
@@ -39,9 +52,9 @@ static bool go_on(struct thread *t, struct exit *from, bool indirect)
 {
     rt_lock();
     struct block *b = get_block(t, t->pc, indirect);
-    if (b && from && !from->to)
+    if (b && !b->copy && from && !from->to)
         cache_link(from, b);
-    if (b && indirect)
+    if (b && !b->copy && indirect)
         cache_ibl(b);
     rt_unlock();
     t->target = b ? (uint64_t)b->code : 0;
@@ -84,9 +97,11 @@ void rt_dispatch(struct thread *t)
         indirect = false;
         kind = EXIT_DIRECT;
     }
-    if (kind == EXIT_STEP)
+    bool step = kind == EXIT_STEP || t->force_step;
+    t->force_step = false;
+    if (step)
         step_begin(t);
-    if (kind == EXIT_STEP || !go_on(t, from, indirect))
+    if (step || !go_on(t, from, indirect))
         native_step(t);
 }
 

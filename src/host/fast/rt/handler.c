@@ -154,6 +154,7 @@ static void fault(struct thread *t, int signo, const struct ksiginfo *info, stru
         bool watched = maps_write_fault(info->addr);
         rt_unlock();
         if (watched) {
+            t->force_step = true; /* so that it does get past the write */
             redirect(t, uc);
             return;
         }

@@ -58,6 +58,15 @@ static void announce(struct thread *t, const struct region *r, uint64_t pgoff, c
         }
 }
 
+/* Whether pages in it have lost their write permission to us. */
+static bool has_watched(const struct region *r)
+{
+    for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
+        if (watched[i] >= r->start && watched[i] < r->end)
+            return true;
+    return false;
+}
+
 /* One line of /proc/self/maps. */
 static void take_line(struct thread *t, const char *line, const char *end)
 {
@@ -72,7 +81,7 @@ static void take_line(struct thread *t, const char *line, const char *end)
     p = hex(p + 1, &inode);
     while (p < end && *p == ' ')
         p++;
-    r.writable = flags[1] == 'w';
+    r.writable = flags[1] == 'w' || has_watched(&r);
     r.shared = flags[3] == 's';
     r.file = p < end && *p == '/';
     bool exec = flags[2] == 'x';

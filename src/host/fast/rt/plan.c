@@ -67,7 +67,7 @@ static bool planned(const struct plan *plan, uint64_t pc)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
-    return target >= r->start && target < r->end && !planned(plan, target);
+    return !r->shared && target >= r->start && target < r->end && !planned(plan, target);
 }
 
 static void leave(struct plan *plan, uint64_t pc)

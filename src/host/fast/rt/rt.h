@@ -63,6 +63,7 @@ struct thread {
     bool stepping;        /* one instruction runs natively under the trap flag */
     bool has_signal;      /* info holds a signal to deliver */
     bool sync_signal;
+    bool force_step;      /* the instruction at pc runs in place */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
@@ -138,7 +139,8 @@ struct block {
     struct exit *incoming;
     struct block *next;   /* hash chain */
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
-    bool dead, watched;
+    bool dead;
+    const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
 };
 
 /* A range of the guest's memory with execute permission. */

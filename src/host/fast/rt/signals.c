@@ -251,6 +251,7 @@ static void build_frame(struct thread *t, const struct ksigaction *a, struct kfr
 
 static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
 {
+    uint64_t mask = mask_now(t);
     t->regs[RSP] = (uint64_t)f;
     t->regs[RDI] = (uint64_t)signo;
     t->regs[RSI] = (uint64_t)&f->info;
@@ -259,7 +260,7 @@ static void enter_handler(struct thread *t, const struct ksigaction *a, struct k
     t->flags &= ~(0x100ul | 0x400ul | 0x10000ul);
     t->pc = a->handler;
     uint64_t block = a->mask | (a->flags & SA_NODEFER ? 0 : 1ul << (signo - 1));
-    t->mask = mask_now(t) | block;
+    t->mask = mask | block;
     if (t->altstack.flags & (int)SS_AUTODISARM_FLAG)
         t->altstack = (struct kstack){.flags = SS_DISABLE};
 }

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ * Guests about code that changes, and about what the processor keeps. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+static uint8_t *pages(int prot)
+{
+    return mmap(NULL, 8192, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+/* mov eax, imm32; ret */
+static void put_return(uint8_t *p, int32_t v)
+{
+    p[0] = 0xb8;
+    memcpy(p + 1, &v, 4);
+    p[5] = 0xc3;
+}
+
+static int call(const uint8_t *p)
+{
+    int (*f)(void);
+    memcpy(&f, &p, sizeof f);
+    return f();
+}
+
+/* Rewritten in place again and again, with and without mprotect between. */
+int guest_jit(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC), *q = pages(PROT_READ | PROT_WRITE);
+    long sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        put_return(p, i);
+        sum += call(p);
+        mprotect(q, 8192, PROT_READ | PROT_WRITE);
+        put_return(q, 2 * i);
+        mprotect(q, 8192, PROT_READ | PROT_EXEC);
+        sum += call(q);
+    }
+    munmap(p, 8192);
+    printf("%ld\n", sum);
+    return 0;
+}
+
+/* An instruction that changes the next one. */
+int guest_jit_same_block(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    /* movb $n, 1(%rip) -> the immediate of: mov $0, %eax; ret */
+    const uint8_t code[] = {0x40, 0x88, 0x3d, 0x01, 0, 0, 0, 0xb8, 0, 0, 0, 0, 0xc3};
+    memcpy(p, code, sizeof code);
+    int (*f)(int);
+    memcpy(&f, &p, sizeof f);
+    long sum = 0;
+    for (int i = 0; i < 200; i++)
+        sum += f(i & 127);
+    printf("%ld\n", sum);
+    return 0;
+}
+
+static volatile int go, stop;
+static uint8_t *shared_code;
+
+static void *writer(void *arg)
+{
+    (void)arg;
+    while (!go)
+        ;
+    put_return(shared_code, 2);
+    stop = 1;
+    return NULL;
+}
+
+/* Another thread rewrites. */
+int guest_jit_thread(void)
+{
+    pthread_t t;
+    shared_code = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    put_return(shared_code, 1);
+    printf("%d\n", call(shared_code));
+    pthread_create(&t, NULL, writer, NULL);
+    go = 1;
+    while (!stop)
+        call(shared_code);
+    pthread_join(t, NULL);
+    printf("%d\n", call(shared_code));
+    return 0;
+}
+
+/* Written through one mapping, run through another. */
+int guest_jit_dual(void)
+{
+    int fd = (int)syscall(SYS_memfd_create, "code", 0);
+    if (ftruncate(fd, 4096))
+        return 1;
+    uint8_t *w = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    uint8_t *x = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+    long sum = 0;
+    for (int i = 0; i < 300; i++) {
+        put_return(w, i);
+        sum += call(x);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
+/* The kernel writes code. */
+int guest_kernel_writes(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC), code[6];
+    int fd[2];
+    long sum = 0;
+    if (pipe(fd))
+        return 1;
+    for (int i = 0; i < 50; i++) {
+        put_return(code, i);
+        if (write(fd[1], code, 6) != 6 || read(fd[0], p, 6) != 6)
+            return 1;
+        sum += call(p);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
+int guest_dlopen(void)
+{
+    double x = 0;
+    for (int i = 0; i < 30; i++) {
+        void *m = dlopen("libm.so.6", RTLD_NOW);
+        double (*f)(double) = (double (*)(double))dlsym(m, i & 1 ? "cos" : "sin");
+        x += f(i);
+        dlclose(m);
+    }
+    printf("%.12f\n", x);
+    return 0;
+}
+
+int guest_vdso(void)
+{
+    struct timespec a, b;
+    int back = 0;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    for (int i = 0; i < 10000; i++) {
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        back += b.tv_sec < a.tv_sec || (b.tv_sec == a.tv_sec && b.tv_nsec < a.tv_nsec);
+        a = b;
+    }
+    printf("%d %d\n", back, time(NULL) > 1000);
+    return 0;
+}
+
+int guest_gs(void)
+{
+    static uint64_t area[4] = {11, 22, 33, 44};
+    uint64_t v = 0, base = 0;
+    syscall(SYS_arch_prctl, 0x1001, area);
+    __asm__ volatile("mov %%gs:8, %0" : "=r"(v));
+    __asm__ volatile("movq $55, %%gs:16" : : : "memory");
+    syscall(SYS_arch_prctl, 0x1004, &base);
+    printf("%llu %llu %d\n", (unsigned long long)v, (unsigned long long)area[2], base == (uint64_t)(uintptr_t)area);
+    return 0;
+}
+
+int guest_int80(void)
+{
+    int r;
+    __asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory", "r8", "r9", "r10", "r11"); /* getpid */
+    printf("%d\n", r == getpid());
+    return 0;
+}
+
+static volatile int traps;
+
+static void on_trap(int signo, siginfo_t *info, void *context)
+{
+    (void)signo;
+    ucontext_t *uc = context;
+    traps += info->si_code == TRAP_TRACE;
+    uc->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+}
+
+/* The program sets the trap flag itself. */
+int guest_trap_flag(void)
+{
+    struct sigaction a = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &a, NULL);
+    __asm__ volatile("pushfq\n orl $0x100, (%%rsp)\n popfq\n nop\n nop" : : : "memory", "cc");
+    printf("%d\n", traps);
+    return 0;
+}
+
+/* Vector, x87 and flag state through branches, calls, system calls and signals. */
+int guest_registers(void)
+{
+    uint64_t in[8], out[8];
+    uint16_t cw = 0x27f, cw2;
+    uint32_t mxcsr = 0x1fc0, mxcsr2;
+    uint64_t flags;
+    for (int i = 0; i < 8; i++)
+        in[i] = (uint64_t)i * 0x0123456789abcdefu;
+    __asm__ volatile("fldcw %0\n ldmxcsr %1" : : "m"(cw), "m"(mxcsr));
+    __asm__ volatile("vmovdqu %0, %%ymm5" : : "m"(*(const char(*)[32])in) : "xmm5");
+    for (volatile int i = 0; i < 1000; i++)
+        if (i % 3 == 0)
+            __asm__ volatile("syscall" : : "a"(SYS_getppid) : "rcx", "r11", "memory");
+    __asm__ volatile("vmovdqu %%ymm5, %0" : "=m"(*(char(*)[32])out));
+    __asm__ volatile("fnstcw %0\n stmxcsr %1" : "=m"(cw2), "=m"(mxcsr2));
+    __asm__ volatile("stc\n std\n jmp 1f\n 1: pushfq\n pop %0\n cld" : "=r"(flags) : : "cc");
+    printf("%d %x %x %llx\n", memcmp(in, out, 32), cw2, mxcsr2 & 0xffc0, (unsigned long long)flags & 0x401);
+    uint64_t rcx, r11;
+    __asm__ volatile("stc\n syscall\n mov %%rcx, %0\n mov %%r11, %1\n lea (%%rip), %%rax\n sub %%rax, %0"
+                     : "=r"(rcx), "=r"(r11) : "a"(SYS_getppid) : "rcx", "r11", "memory", "cc");
+    printf("%lld %llx\n", (long long)rcx, (unsigned long long)r11 & 1);
+    return 0;
+}
+
+/* A filter that allows what this program does and kills for the rest. */
+int guest_seccomp(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 77),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof code[0], code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    printf("%d\n", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
+    long r = syscall(SYS_getppid);
+    printf("%ld %d\n", r, errno);
+    return 0;
+}
+
+int guest_close_all(void)
+{
+    fflush(stdout);
+    int keep = dup(1);
+    dup2(keep, 3);
+    syscall(436, 4, ~0u, 0); /* close_range */
+    pid_t p = fork();
+    if (!p)
+        _exit(dprintf(3, "child\n") != 6);
+    waitpid(p, NULL, 0);
+    dprintf(3, "done %d\n", open("/dev/null", 0));
+    return 0;
+}
+
+/* The 128 bytes below the stack pointer are a leaf's own. */
+int guest_redzone(void)
+{
+    uint64_t r = 0;
+    for (int i = 0; i < 1000; i++)
+        __asm__ volatile("movq $7, -8(%%rsp)\n movq $9, -120(%%rsp)\n mov %1, %%rcx\n 1: dec %%rcx\n jnz 1b\n"
+                         "mov -8(%%rsp), %%rax\n add -120(%%rsp), %%rax\n add %%rax, %0"
+                         : "+r"(r) : "r"(100L) : "rax", "rcx", "memory", "cc");
+    printf("%llu\n", (unsigned long long)r);
+    return 0;
+}
+
+static int recurse(int n)
+{
+    volatile char pad[64] = {0};
+    return n ? recurse(n - 1) + 1 + pad[0] : 0;
+}
+
+int guest_deep(void)
+{
+    printf("%d\n", recurse(50000));
+    return 0;
+}
+
+static jmp_buf env;
+
+static void thrower(int n)
+{
+    if (n == 0)
+        longjmp(env, 5);
+    thrower(n - 1);
+}
+
+int guest_jumps(void)
+{
+    volatile int n = 0;
+    for (volatile int i = 0; i < 1000; i++)
+        if (setjmp(env) == 5)
+            n++;
+        else
+            thrower(i % 100);
+    printf("%d\n", n);
+    uint64_t c = 0;
+    __asm__ volatile("mov $10, %%rcx\n 1: inc %0\n loop 1b\n jrcxz 2f\n ud2\n 2: mov $5, %%ecx\n"
+                     "3: inc %0\n cmp $2, %%ecx\n loopne 3b" : "+r"(c) : : "rcx", "cc");
+    printf("%llu\n", (unsigned long long)c);
+    return 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * Guests about threads and processes. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t total;
+static __thread uint64_t mine;
+
+static void *work(void *arg)
+{
+    uint64_t n = (uint64_t)(uintptr_t)arg, h = n;
+    for (int i = 0; i < 200000; i++) {
+        h = h * 6364136223846793005u + 1;
+        mine += h >> 60;
+        if ((i & 1023) == 0) {
+            void *p = malloc(h >> 55);
+            pthread_mutex_lock(&lock);
+            total += h >> 40;
+            pthread_mutex_unlock(&lock);
+            free(p);
+        }
+    }
+    return (void *)(uintptr_t)mine;
+}
+
+int guest_threads(void)
+{
+    pthread_t t[8];
+    uint64_t sum = 0;
+    for (uintptr_t i = 0; i < 8; i++)
+        pthread_create(&t[i], NULL, work, (void *)i);
+    for (int i = 0; i < 8; i++) {
+        void *r;
+        pthread_join(t[i], &r);
+        sum += (uintptr_t)r;
+    }
+    printf("%llu %llu\n", (unsigned long long)total, (unsigned long long)sum);
+    return 0;
+}
+
+static void *increment(void *arg)
+{
+    __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+int guest_many_threads(void)
+{
+    int n = 0;
+    for (int i = 0; i < 500; i++) {
+        pthread_t t[4];
+        for (int j = 0; j < 4; j++)
+            pthread_create(&t[j], NULL, increment, &n);
+        for (int j = 0; j < 4; j++)
+            pthread_join(t[j], NULL);
+    }
+    printf("%d\n", n);
+    return 0;
+}
+
+static int tree(int depth)
+{
+    int sum = 1;
+    for (int i = 0; depth && i < 2; i++) {
+        pid_t p = fork();
+        if (!p)
+            _exit(tree(depth - 1));
+        int status;
+        waitpid(p, &status, 0);
+        sum += WEXITSTATUS(status);
+    }
+    return sum;
+}
+
+int guest_fork_tree(void)
+{
+    printf("%d\n", tree(5));
+    return 0;
+}
+
+static void *forker(void *arg)
+{
+    int good = 0;
+    for (int i = 0; i < 10; i++) {
+        pid_t p = fork();
+        if (!p) {
+            free(malloc(100));
+            _exit(7);
+        }
+        int status = 0;
+        waitpid(p, &status, 0);
+        good += WEXITSTATUS(status) == 7;
+    }
+    __atomic_add_fetch((int *)arg, good, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+int guest_fork_in_threads(void)
+{
+    pthread_t t[4];
+    int n = 0;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, forker, &n);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    printf("%d\n", n);
+    return 0;
+}
+
+int guest_spawn(void)
+{
+    extern char **environ;
+    char *good[] = {"sh", "-c", "echo spawned; exit 3", NULL}, *bad[] = {"/no/such/program", NULL};
+    pid_t p;
+    int status;
+    fflush(stdout);
+    printf("%d\n", posix_spawnp(&p, good[0], NULL, NULL, good, environ));
+    waitpid(p, &status, 0);
+    printf("%d\n", WEXITSTATUS(status));
+    printf("missing: %s\n", strerror(posix_spawn(&p, bad[0], NULL, NULL, bad, environ)));
+    return 0;
+}
+
+int guest_exec_fails(void)
+{
+    char *bad[] = {"/no/such/program", NULL};
+    for (int i = 0; i < 3; i++)
+        if (execv(bad[0], bad) < 0)
+            printf("%s\n", strerror(errno));
+    fflush(stdout);
+    char *good[] = {"echo", "from echo", NULL};
+    execvp(good[0], good);
+    return 1;
+}
+
+int guest_vfork(void)
+{
+    volatile int shared = 1;
+    pid_t p = vfork();
+    if (!p) {
+        shared = 2;
+        _exit(5);
+    }
+    int status;
+    waitpid(p, &status, 0);
+    printf("%d %d\n", shared, WEXITSTATUS(status));
+    return 0;
+}
