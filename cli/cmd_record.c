@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cofi/cofi.h>
@@ -71,11 +72,20 @@ static volatile int32_t forward_to;
 /* A terminal's signal reaches the command by itself; another's is handed on. */
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
+    static volatile time_t last;
+    struct timespec now;
     (void)context;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (stop && now.tv_sec - last < 1) /* timeout(1) tells us, and then our process group */
+        return;
+    last = now.tv_sec;
     stop++;
     if (forward_to > 0 && info->si_code <= 0)
         kill(forward_to, signal);
 }
+
+/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. */
+static void on_failed_write(int signal) { (void)signal; }
 
 static void catch_signals(void)
 {
@@ -84,7 +94,8 @@ static void catch_signals(void)
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
+    signal(SIGPIPE, on_failed_write);
+    signal(SIGXFSZ, on_failed_write);
 }
 
 /* ---- options ---- */
@@ -257,7 +268,7 @@ static bool close_outputs(struct job *job, uint64_t *bytes)
     for (size_t i = 0; i < job->outputs_n; i++) {
         struct cofi_recorder_stats stats = {0};
         if (cofi_recorder_close(job->outputs[i].recorder, &stats, &error) < 0) {
-            complain("record: %s; what was written before is kept", error.text);
+            complain("record: %s", error.text);
             good = false;
         }
         *bytes += stats.bytes;

@@ -13,7 +13,8 @@
 
 #include "base/error.h"
 
-enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, FLUSH_BYTES = 16 << 20 };
+/* The file is made complete every so many events, which for a stepping host is every second or two. */
+enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
 
 struct field {
     char name[40];
@@ -41,6 +42,7 @@ struct cofi_recorder {
     size_t streams_n;
     struct cofi_recorder_stats stats;
     uint64_t flushed;        /* stats.bytes when the file was complete last */
+    uint64_t events;         /* since then */
     int status;
     struct cofi_error error;
 };
@@ -260,6 +262,18 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
     return recorder->status;
 }
 
+/* If we are killed now, what the file has so far can be read. */
+static void flush(struct cofi_recorder *recorder)
+{
+    recorder->events = 0;
+    for (size_t i = 0; i < recorder->streams_n; i++)
+        if (recorder->streams[i] && recorder->streams[i]->unit)
+            cofi_unit_drain(recorder->streams[i]->unit);
+    recorder->flushed = recorder->stats.bytes;
+    if (recorder->writer && !recorder->status)
+        keep(recorder, cofi_writer_flush(recorder->writer), "the recording");
+}
+
 static int event(void *opaque, const struct cofi_task *task, const struct cofi_event *event)
 {
     struct cofi_recorder *recorder = opaque;
@@ -269,10 +283,8 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
     if (event->kind == COFI_EV_CLOCK || event->kind == COFI_EV_WAKE)
         stream->tsc = event->tsc;
     cofi_unit_event(stream->unit, event);
-    if (recorder->writer && recorder->stats.bytes - recorder->flushed > FLUSH_BYTES) {
-        recorder->flushed = recorder->stats.bytes;
-        keep(recorder, cofi_writer_flush(recorder->writer), "the recording");
-    }
+    if (++recorder->events > FLUSH_EVENTS || recorder->stats.bytes - recorder->flushed > FLUSH_BYTES)
+        flush(recorder);
     return recorder->status;
 }
 

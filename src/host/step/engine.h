@@ -51,6 +51,7 @@ struct step_task {
     struct step_code code;        /* that instruction; length 0: none there */
     unsigned mode;                /* of CS at the last stop: 64 or 32 */
     unsigned from_mode;           /* the same when it was resumed */
+    bool owed;                    /* a step trap that was overtaken by another stop is still to come */
     bool restarting;              /* ip is a system call that the kernel is to restart */
     bool user_tf;                 /* the program itself had TF set before the step */
     bool taken;                   /* for a Jcc to its own successor */

@@ -299,8 +299,21 @@ void step_adopt(struct step_engine *engine, struct step_task *child, struct step
 
 /* ---- letting go ---- */
 
+/* A step trap still to come would kill the program when we are gone. */
+static void take_owed(struct step_task *task)
+{
+    int status;
+    if (!task->owed)
+        return;
+    step_ptrace(PTRACE_SINGLESTEP, task->tid, 0, NULL);
+    while (waitpid(task->tid, &status, __WALL) < 0 && errno == EINTR)
+        ;
+    task->owed = false;
+}
+
 static void detach(struct step_engine *engine, struct step_task *task)
 {
+    take_owed(task);
     step_rseq_restore(task);
     step_show_trap_mask(task);
     if (engine->cpu >= 0)

@@ -96,7 +96,9 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
     bool plain = task->resume == STEP_BY_STEP && task->regs.rip != task->ip && !task->user_tf &&
                  task->code.insn.length && task->code.insn.cls != COFI_CLASS_FAR_CALL;
     int code = plain ? TRAP_TRACE : siginfo_of(task, &info);
-    if (code == SIGTRAP) {
+    if (code == TRAP_TRACE && task->owed && task->regs.rip == task->ip) {
+        task->owed = false;
+    } else if (code == SIGTRAP) {
         step_hide_trap_mask(task);
     } else if (code == TRAP_TRACE) {
         step_retired(engine, task);
@@ -165,6 +167,16 @@ static void execed(struct step_engine *engine, struct step_task *task)
     step_refresh(engine, task);
 }
 
+/* Such a stop goes before a step trap that is pending: the instruction ran. */
+static void overtaken(struct step_engine *engine, struct step_task *task)
+{
+    if (task->resume != STEP_BY_STEP || !task->code.insn.length || task->regs.rip == task->ip ||
+        !task->cpu.begun || task->owed)
+        return;
+    step_retired(engine, task);
+    task->owed = true;
+}
+
 static void event_stop(struct step_engine *engine, struct step_task *task, int event, int signal)
 {
     switch (event) {
@@ -173,6 +185,7 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
     case PTRACE_EVENT_CLONE: born(engine, task); break;
     case PTRACE_EVENT_EXEC: execed(engine, task); break;
     case PTRACE_EVENT_STOP:
+        overtaken(engine, task);
         if (signal == SIGTRAP) { /* a new thread's first stop, a group-stop's end, what we asked for */
             if (task->resume == STEP_BY_SIGNAL)
                 step_hide_trap_mask(task);
