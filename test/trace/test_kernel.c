@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * Where the kernel's code is found: kcore, a vmlinux moved by KASLR, the cached vDSO; and what is refused. */
+#include "sample.h"
+
+#include <elf.h>
+
+#include "base/bytes.h"
+
+#define TEXT UINT64_C(0xffffffff81000000)
+static const uint8_t id_bytes[20] = {0xab, 0xcd, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18};
+
+/* An ELF of 0x2000 bytes: a loadable part of 0x1000 bytes at vaddr, filled with a byte; a build id; _text. */
+static void write_elf(const char *path, uint64_t vaddr, uint8_t fill)
+{
+    static uint8_t file[0x2400];
+    Elf64_Ehdr ehdr = {.e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = 1, .e_phoff = 64, .e_ehsize = 64,
+                       .e_phentsize = 56, .e_phnum = 2, .e_shentsize = 64, .e_shoff = 0x2000, .e_shnum = 5,
+                       .e_shstrndx = 3};
+    Elf64_Phdr phdrs[2] = {
+        {.p_type = PT_LOAD, .p_flags = 5, .p_offset = 0x1000, .p_vaddr = vaddr, .p_filesz = 0x1000, .p_memsz = 0x1000},
+        {.p_type = PT_NOTE, .p_offset = 0x200, .p_filesz = 36, .p_memsz = 36, .p_align = 4}};
+    static const char names[] = "\0_text\0.symtab\0.strtab";
+    Elf64_Sym symbols[2] = {{0}, {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = 2,
+                                  .st_value = vaddr, .st_size = 0x100}};
+    Elf64_Shdr sections[5] = {
+        {0},
+        {.sh_type = SHT_SYMTAB, .sh_name = 7, .sh_offset = 0x400, .sh_size = sizeof symbols, .sh_link = 3,
+         .sh_info = 1, .sh_entsize = sizeof *symbols, .sh_addralign = 8},
+        {.sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = vaddr, .sh_offset = 0x1000,
+         .sh_size = 0x1000},
+        {.sh_type = SHT_STRTAB, .sh_name = 15, .sh_offset = 0x500, .sh_size = sizeof names},
+        {.sh_type = SHT_NOTE, .sh_flags = SHF_ALLOC, .sh_offset = 0x200, .sh_size = 36, .sh_addralign = 4}};
+    memcpy(ehdr.e_ident, "\177ELF\2\1\1", 7);
+    memset(file, 0, sizeof file);
+    memcpy(file, &ehdr, sizeof ehdr);
+    memcpy(file + 64, phdrs, sizeof phdrs);
+    memcpy(file + 0x200, "\4\0\0\0\x14\0\0\0\3\0\0\0GNU", 16);
+    memcpy(file + 0x210, id_bytes, 20);
+    memcpy(file + 0x400, symbols, sizeof symbols);
+    memcpy(file + 0x500, names, sizeof names);
+    memcpy(file + 0x2000, sections, sizeof sections);
+    memset(file + 0x1000, fill, 0x1000);
+    write_whole(path, file, sizeof file);
+}
+
+static void write_kernel_sample(const char *path, uint64_t text)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    struct cofi_sideband kernel = {.kind = COFI_SB_MMAP, .pid = -1, .tid = 0, .kernel = true, .addr = text,
+                                   .len = 0x2000000, .pgoff = text, .name = "[kernel.kallsyms]_text",
+                                   .build_id_size = 20};
+    struct cofi_sideband module = {.kind = COFI_SB_MMAP, .pid = -1, .tid = 0, .kernel = true,
+                                   .addr = 0xffffffffc0000000, .len = 0x1000, .name = "/lib/modules/1/x.ko"};
+    struct cofi_sideband vdso = {.kind = COFI_SB_MMAP, .pid = 7, .tid = 7, .addr = 0x7fff00001000, .len = 0x1000,
+                                 .name = "[vdso]", .build_id_size = 20};
+    memcpy(kernel.build_id, id_bytes, 20);
+    memcpy(vdso.build_id, id_bytes, 20);
+    put(writer, kernel);
+    put(writer, module);
+    put(writer, vdso);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 7, .tid = 7, .name = "x"});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_TEXT_POKE, .pid = -1, .kernel = true, .time_ns = 50,
+                                       .addr = text + 0x10, .bytes = (const uint8_t *)"\xcc\xcc", .len = 2});
+    assert_int_equal(cofi_writer_trace(writer, 7, 7, sample_trace, sizeof sample_trace, 1), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+}
+
+/* The byte at an address as process 7 sees it at a time; -1 and *why if none. */
+static int byte_at(const char *path, uint64_t time_ns, uint64_t addr, char why[500])
+{
+    struct cofi_recording *recording;
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 7)), 0);
+    cofi_view_advance(view, time_ns, NULL, NULL);
+    int byte = cofi_view_find(view, addr, &code) < 0 ? -1 : code.bytes[addr - code.start];
+    snprintf(why, 500, "%s", cofi_view_why(view));
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+    return byte;
+}
+
+static void a_kcore_beside_the_data_shows_the_kernel_and_its_modules(void **state)
+{
+    (void)state;
+    char why[500];
+    assert_int_equal(mkdir(scratch_path("k.data"), 0700), 0);
+    assert_int_equal(mkdir(scratch_path("k.data/kcore_dir"), 0700), 0);
+    write_kernel_sample(scratch_path("k.data/data"), TEXT);
+    write_elf(scratch_path("k.data/kcore_dir/kcore"), TEXT, 'k');
+    assert_int_equal(byte_at(scratch_path("k.data"), 0, TEXT + 0x10, why), 'k');
+    assert_int_equal(byte_at(scratch_path("k.data"), 50, TEXT + 0x10, why), 0xcc);
+    assert_int_equal(byte_at(scratch_path("k.data"), 50, TEXT + 0x12, why), 'k');
+}
+
+static void without_a_kernel_the_reason_says_what_to_record(void **state)
+{
+    (void)state;
+    char why[500];
+    setenv("HOME", scratch, 1);
+    write_kernel_sample(scratch_path("n.data"), TEXT);
+    assert_int_equal(byte_at(scratch_path("n.data"), 0, TEXT, why), -1);
+    assert_non_null(strstr(why, "perf record --kcore"));
+    assert_int_equal(byte_at(scratch_path("n.data"), 0, 0xffffffffc0000010, why), -1);
+    assert_non_null(strstr(why, "only a kcore shows loaded modules"));
+    assert_int_equal(byte_at(scratch_path("n.data"), 0, 0x7fff00001000, why), -1);
+    assert_non_null(strstr(why, "[vdso]"));
+}
+
+static void a_cached_vmlinux_is_moved_to_where_the_kernel_was(void **state)
+{
+    (void)state;
+    char why[500], folder[200];
+    setenv("HOME", scratch, 1);
+    snprintf(folder, sizeof folder, "mkdir -p %s/.debug/.build-id/ab/cd0102030405060708090a0b0c0d0e0f101112", scratch);
+    assert_int_equal(system(folder), 0);
+    write_elf(scratch_path(".debug/.build-id/ab/cd0102030405060708090a0b0c0d0e0f101112/elf"), TEXT, 'v');
+    write_elf(scratch_path(".debug/.build-id/ab/cd0102030405060708090a0b0c0d0e0f101112/vdso"), 0, 'd');
+    write_kernel_sample(scratch_path("v.data"), TEXT + 0x1a000000);
+    assert_int_equal(byte_at(scratch_path("v.data"), 0, TEXT + 0x1a000000, why), 'v');
+    assert_int_equal(byte_at(scratch_path("v.data"), 0, TEXT + 0x1a000fff, why), 'v');
+    assert_int_equal(byte_at(scratch_path("v.data"), 50, TEXT + 0x1a000011, why), 0xcc);
+    assert_int_equal(byte_at(scratch_path("v.data"), 0, TEXT, why), -1);
+    assert_int_equal(byte_at(scratch_path("v.data"), 0, 0x7fff00001000, why), 0x7f); /* its ELF header */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kcore_beside_the_data_shows_the_kernel_and_its_modules),
+        cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
+        cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
