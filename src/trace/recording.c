@@ -70,6 +70,30 @@ static struct cofi_recording *make(void)
     return recording;
 }
 
+/* What the recorder itself says is missing. */
+static void warn_of_losses(struct cofi_recording *recording)
+{
+    enum { AUX_TRUNCATED = 1, AUX_COLLISION = 8 };
+    const struct cofi_sideband *rows = recording->sideband.items;
+    uint64_t lost = 0, full = 0, collided = 0;
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        lost += rows[i].kind == COFI_SB_LOST ? rows[i].len : 0;
+        if (rows[i].kind != COFI_SB_AUX)
+            continue;
+        full += (rows[i].aux_flags & AUX_TRUNCATED) != 0;
+        collided += (rows[i].aux_flags & AUX_COLLISION) != 0;
+    }
+    if (lost)
+        cofi__warn(recording, "the recorder lost %llu sideband records: mappings or switches may be missing "
+                   "(a larger buffer helps: perf record -m)", (unsigned long long)lost);
+    if (full)
+        cofi__warn(recording, "the trace buffer was full %llu times, and tracing stopped there for a while "
+                   "(a larger one helps: perf record -m ,64M)", (unsigned long long)full);
+    if (collided)
+        cofi__warn(recording, "another user of the trace unit (a guest) interrupted the trace %llu times",
+                   (unsigned long long)collided);
+}
+
 static int read_all(struct cofi_recording *recording, struct cofi_error *error)
 {
     uint64_t start, end;
@@ -80,6 +104,7 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
                           "cofi record, or perf record -e intel_pt//");
     cofi__finish_streams(recording);
+    warn_of_losses(recording);
     bool sorted = sort_by_time(recording->sideband.items, recording->sideband.n);
     int status = sorted && !recording->nomem ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
     if (status >= 0)

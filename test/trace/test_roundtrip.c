@@ -116,6 +116,10 @@ static void every_kind_of_sideband_comes_back_in_time_order(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         assert_same(cofi_recording_sideband(recording, i), &rows[i]);
     assert_null(cofi_recording_sideband(recording, ARRAY_LEN(rows)));
+    /* What was lost is told. */
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "lost 77 sideband records"));
+    assert_non_null(strstr(cofi_recording_warning(recording, 1), "buffer was full 1 times"));
+    assert_null(cofi_recording_warning(recording, 2));
     assert_string_equal(cofi_recording_info(recording)->filter, info.filter);
     assert_int_equal(cofi_recording_info(recording)->gen, COFI_RTIT);
     assert_int_equal(cofi_recording_info(recording)->config, info.config);
