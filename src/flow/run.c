@@ -72,7 +72,7 @@ static void append(struct making *m)
 
 static void push_local(struct cofi_flow *flow, struct making *m)
 {
-    if (!block_pushes(m->b))
+    if (!block_pushes(flow, m->b))
         return;
     if (flow->config.gen == COFI_RTIT)
         m->calls = 0;

@@ -130,7 +130,7 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
 
 static void push_if_call(struct cofi_flow *flow, struct block *b)
 {
-    if (block_pushes(b))
+    if (block_pushes(flow, b))
         ret_push(flow, b);
 }
 

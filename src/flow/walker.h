@@ -343,11 +343,12 @@ static inline void ret_drop_sites(struct cofi_flow *flow)
 
 static inline void ret_clear(struct cofi_flow *flow) { flow->ret_n = 0; }
 
-/* A CALL that the RET stack remembers: not a direct one to the next instruction [PTREF 7.1]. */
-static inline bool block_pushes(const struct block *b)
+/* A CALL that a compressed RET may return behind. PT: not a direct one to the next instruction
+ * [PTREF 7.1]; RTIT: every near one (docs/decisions/0215). */
+static inline bool block_pushes(const struct cofi_flow *flow, const struct block *b)
 {
     return b->pub.cls == COFI_CLASS_CALL_IND ||
-           (b->pub.cls == COFI_CLASS_CALL && b->pub.target != b->pub.end);
+           (b->pub.cls == COFI_CLASS_CALL && (b->pub.target != b->pub.end || flow->config.gen == COFI_RTIT));
 }
 
 static inline bool takes_tip(uint8_t cls)

@@ -137,8 +137,11 @@ static bool tip(struct walker *w, const struct plain_packet *p)
 {
     if (w->was_pgd) /* out of the region by a far transfer [RTIT 2.2.6] */
         return true;
-    if (w->flow->e5 && w->was_ovf && p->lip == w->ip) /* [ERR E5] */
-        return true;
+    if (w->was_ovf && p->lip == w->ip) { /* [ERR E5] */
+        w->flow->like_e5 = true;
+        if (w->flow->e5)
+            return true;
+    }
     if (!w->on)
         return fail(w, "TIP while PacketEn is 0");
     if (w->far_due) {
@@ -230,5 +233,5 @@ bool plain_flow_decode(struct plain_flow *flow, const uint8_t *bytes, size_t n)
             w.was_ovf = p.kind == PLAIN_OVF;
         }
     }
-    return true;
+    return !w.on || spend_bits(&w); /* what is known of the end */
 }
