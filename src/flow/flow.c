@@ -45,6 +45,8 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
+    flow->stop_psb = UINT64_MAX;
+    flow->paused = flow->speculative = false;
 }
 
 int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config)
@@ -254,7 +256,7 @@ static bool batch_done(const struct cofi_flow *flow)
 
 static int prepare(struct cofi_flow *flow)
 {
-    if (!flow->spill_n && cofi__cache_full(flow))
+    if (!flow->spill_n && !flow->keep_cache && cofi__cache_full(flow))
         cofi__cache_flush(flow);
     if (flow->code_due && !flow->spill_n)
         COFI_TRY(code_change(flow));
@@ -267,8 +269,8 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->batch = batch;
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
-    while (status >= 0 && !batch_done(flow) && !flow->code_due && status != STEP_END) {
-        if (cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
+    while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->paused && status != STEP_END) {
+        if (!flow->keep_cache && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
             break;
         status = step(flow);
         if (flow->status < 0)
@@ -277,7 +279,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->batch = NULL;
     if (status < 0)
         return flow->status = status;
-    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n;
+    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n || flow->code_due;
 }
 
 /* The time of the PSB+ that the flow stands at, 0 if it tells none. PT: TSC; RTIT: the first STS. */
@@ -356,6 +358,16 @@ int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
     flow->config.bytes = bytes;
     flow->config.n = n;
     restart(flow, 0);
+    return 0;
+}
+
+int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset)
+{
+    restart(flow, offset - flow->config.offset);
+    flow->started = flow->speculative = true;
+    flow->cr3 = flow->vmcs = flow->last_ip = 0;
+    flow->non_root = false;
+    flow->cbr = 0;
     return 0;
 }
 

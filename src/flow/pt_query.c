@@ -293,6 +293,7 @@ static int act_tracestop(struct cofi_flow *flow)
 static int act_psb(struct cofi_flow *flow)
 {
     flow->last_ip = 0;
+    cofi__clock_psb(&flow->clock);
     flow->in_psb = true;
     flow->psb_has_ip = false;
     flow->psb_offset = flow->packet_offset;
@@ -314,7 +315,9 @@ static int psb_position(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
         if (flow->overflow)
             return end_overflow(flow, flow->psb_ip);
-        flow->enabled = flow->tentative = flow->psb_has_ip;
+        flow->enabled = flow->psb_has_ip;
+        flow->tentative = flow->psb_has_ip && !flow->speculative;
+        flow->speculative = false;
     } else if (flow->enabled && flow->psb_has_ip) {
         COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
         if (flow->lost)
@@ -348,6 +351,7 @@ static int act_psbend(struct cofi_flow *flow)
     COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
     event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;
+    flow->paused = flow->psb_offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
 }
 

@@ -192,6 +192,10 @@ struct cofi_flow {
     bool in_psb, psb_has_ip;
     uint64_t psb_offset, psb_ip;
     bool ended, started;
+    bool keep_cache;       /* blocks that were shown must stay: do not empty the cache */
+    bool speculative;      /* a piece of a stream: take the first PSB+'s word that tracing went on */
+    bool paused;           /* the PSB+ at or after stop_psb was read */
+    uint64_t stop_psb;
     uint64_t disabled_ip;
 
     /* code */

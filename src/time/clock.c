@@ -54,8 +54,9 @@ static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
 {
     uint64_t near = clock->known ? clock->exact : clock->reference;
     set_exact(clock, extend(tsc, 56, near));
-    clock->have_tma = false;
-    clock->mtc_seen = false;
+    clock->have_tma = clock->fix_mtc = clock->mtc_seen = false;
+    clock->tma_base = clock->ctc_delta = clock->span_cycles = clock->mtc_exact = 0;
+    clock->tma_ctc = clock->last_mtc = 0;
     clock->limit = UINT64_MAX;
 }
 
@@ -185,6 +186,14 @@ void cofi__clock_packet(struct cofi__clock *clock, const struct cofi_packet *pac
     } else if (packet->kind == COFI_PT_CYC) {
         clock->cycles += packet->cyc.count;
     }
+}
+
+void cofi__clock_psb(struct cofi__clock *clock)
+{
+    clock->mtc_seen = false;
+    clock->span_cycles = clock->mtc_exact = 0;
+    if (!clock->known)
+        clock->cycles = 0;
 }
 
 void cofi__clock_break(struct cofi__clock *clock)

@@ -41,6 +41,9 @@ void cofi__clock_mtc(struct cofi__clock *clock, uint8_t ctc);
 /* Cycles were lost (overflow) or not counted (disabled): do not calibrate over this interval. */
 void cofi__clock_break(struct cofi__clock *clock);
 
+/* A PSB+ comes: it tells all timing afresh, so nothing of an interval that is open counts any more. */
+void cofi__clock_psb(struct cofi__clock *clock);
+
 /* Core cycles passed: time is estimated when asked, so that this costs an addition. */
 static inline void cofi__clock_cycles(struct cofi__clock *clock, uint64_t cycles)
 {
