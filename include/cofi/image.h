@@ -62,6 +62,7 @@ struct cofi_code {
     uint64_t start, end;
     const char *path;     /* file or label, never null */
     uint64_t pgoff;       /* file offset of start; 0 for bytes in memory */
+    uint8_t mode;         /* 32 or 64 where the bytes are of an ELF file of that class, else 0 */
     uint64_t base;        /* what to subtract from an address to get the ELF's own; see symbols */
 };
 

@@ -23,8 +23,20 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
     return 0;
 }
 
+/* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class does;
+ * elsewhere the mode stays. A program that changes its mode within a file is not followed. */
+static void mode_from_code(struct cofi_flow *flow)
+{
+    struct cofi_code code;
+    if (cofi_view_find(flow->view, flow->packet_ip, &code) < 0 || !code.mode || code.mode == flow->mode)
+        return;
+    flow->mode = code.mode;
+    ret_drop_sites(flow);
+}
+
 static int enable(struct cofi_flow *flow)
 {
+    mode_from_code(flow);
     flow->enabled = true;
     flow->unknown = flow->stopped = false;
     place_set(flow, flow->packet_ip);

@@ -66,6 +66,7 @@ int cofi__elf_inspect(struct cofi__source *source, int fd)
     if (!status && is_elf) {
         source->elf = true;
         source->elf_exec = ehdr.e_type == ET_EXEC;
+        source->mode = gelf_getclass(elf) == ELFCLASS32 ? 32 : 64;
         if (add_loads(source, elf))
             status = COFI_ERR_NO_CODE;
     }

@@ -42,6 +42,7 @@ struct cofi__source {
     struct cofi__load *loads;
     size_t n_loads;
     bool elf, elf_exec; /* elf_exec: ET_EXEC, its addresses are absolute */
+    uint8_t mode;       /* an ELF's class: 32 or 64; 0: not known */
     _Atomic(struct cofi__symbols *) symbols;
     struct cofi__source *next;
 };

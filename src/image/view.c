@@ -195,6 +195,7 @@ int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code
     code->path = segment->source->path;
     code->pgoff = segment->source->kind == COFI__SOURCE_FILE ? offset - before : 0;
     code->base = base_of(segment, addr);
+    code->mode = segment->source->mode;
     view->last = *code;
     return 0;
 }

@@ -75,22 +75,6 @@ static bool match(struct list *l, uint64_t ip)
 
 static int bad, gaps;
 
-/* RTIT does not tell the mode: the first file that the process maps says it. */
-static unsigned mode_of(const struct cofi_recording *recording, int32_t pid)
-{
-    const struct cofi_sideband *sb;
-    unsigned char head[5] = {0};
-    for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++)
-        if (sb->kind == COFI_SB_MMAP && sb->pid == pid && sb->name[0] == '/') {
-            FILE *f = fopen(sb->name, "rb");
-            size_t n = f ? fread(head, 1, sizeof head, f) : 0;
-            if (f)
-                fclose(f);
-            return n == sizeof head && head[4] == 1 ? 32 : 64;
-        }
-    return 64;
-}
-
 static void walk(const struct cofi_recording *recording, size_t i)
 {
     const struct cofi_recording_info *info = cofi_recording_info(recording);
@@ -110,7 +94,6 @@ static void walk(const struct cofi_recording *recording, size_t i)
     }
     config.bytes = bytes;
     config.n = s->bytes;
-    config.mode = mode_of(recording, s->pid);
     config.image = cofi_recording_image((struct cofi_recording *)(uintptr_t)recording, s->pid);
     config.time = info->time;
     config.reference_tsc = s->reference_tsc;
