@@ -102,6 +102,7 @@ static void measure_door(const char *name, enum cofi_gen gen, const char *fields
 #define RTIT_RANGES "filter_event_id=0 lip0=401000 lip2=402000 tracestop_event_id=1 lip1=900000 lip3=901000 os=1 user=1 cr3_en=1 " \
                     "cr3_match=280 cmprs_ret=1 "
 #define ON "trace_en=1 trace_active=1"
+#define PT_RANGES "addr0_a=401000 addr0_b=401fff addr0_cfg=1 addr1_a=900000 addr1_b=900fff addr1_cfg=2 cr3_filter=1 cr3_match=280 "
 #define PT_ALL "os=1 user=1 branch_en=1 trace_en=1"
 
 int main(void)
@@ -112,6 +113,9 @@ int main(void)
     measure("RTIT indirect branch", COFI_RTIT, RTIT_ALL ON, indirect);
     measure_door("RTIT conditional branch by the narrow door", COFI_RTIT, RTIT_ALL ON);
     measure("PT conditional branch", COFI_PT, PT_ALL, conditional);
+    measure("PT conditional branch, IP ranges, CR3, TraceStop", COFI_PT, PT_RANGES PT_ALL, conditional);
+    measure("PT conditional branch, all that, TSC, MTC and cycle counts", COFI_PT,
+            PT_RANGES "tsc_en=1 mtc_en=1 mtc_freq=3 cyc_en=1 ptw_en=1 pwr_evt_en=1 event_en=1 " PT_ALL, conditional);
     measure("PT indirect branch", COFI_PT, PT_ALL, indirect);
     measure_door("PT conditional branch by the narrow door", COFI_PT, PT_ALL);
     return made == 0;

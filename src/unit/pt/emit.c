@@ -205,24 +205,30 @@ void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
         flush(pt, PT_RULE_TNT_FORCED);
 }
 
-/* One outcome [SDM Taken/Not-taken (TNT) Packet]: the first of a packet gives its time
- * [SDM Cycle Packet Semantics]. */
-void cofi__pt_bit(struct cofi__pt *pt, bool taken)
+/* n outcomes, the oldest highest, no more than the packet has room for [SDM Taken/Not-taken (TNT) Packet]: the first
+ * of a packet gives its time [SDM Cycle Packet Semantics]. */
+void cofi__pt_bits(struct cofi__pt *pt, uint64_t outcomes, unsigned n)
 {
-    if (pt->overflow || !pt->take_tnt)
+    if (pt->overflow || !pt->take_tnt || !pt->packet_en)
         return;
     if (pt->tnt_count == 0) {
         release(pt);
         if (pt->eligible[COFI_PT_TNT])
             cofi__pt_cyc(pt);
     }
-    pt->tnt = pt->tnt << 1 | taken;
+    pt->tnt = pt->tnt << n | bits(outcomes, 0, n);
+    pt->tnt_count = (uint8_t)(pt->tnt_count + n);
     pt->event_made = true;
-    if (++pt->tnt_count == pt->tnt_max)
+    if (pt->tnt_count == pt->tnt_max) {
         flush(pt, PT_RULE_TNT_FULL);
-    else if (pt->config.explain)
+        if (pt->stage_count > PT_STAGE_BYTES - PT_OP_BYTES)
+            cofi__pt_commit(pt);
+    } else if (pt->config.explain) {
         explain(pt, NULL, PT_RULE_TNT_BIT);
+    }
 }
+
+void cofi__pt_bit(struct cofi__pt *pt, bool taken) { cofi__pt_bits(pt, taken, 1); }
 
 /* [SDM Packets in PSB+]: which packets, under which enables. While tracing is being enabled there is
  * neither MODE.Exec nor FUP, TIP.PGE follows [PTREF 6.1]. */

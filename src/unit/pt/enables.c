@@ -63,6 +63,13 @@ void cofi__pt_enables_context(struct cofi__pt *pt, const struct cofi_context *co
         pt->context_en = cofi__pt_context_value(pt, context);
 }
 
+/* Would FilterEn be 1 at ip? */
+bool cofi__pt_passes(const struct cofi__pt *pt, uint64_t ip)
+{
+    return !cofi__pt_in_stop(pt, ip) &&
+           (pt->filter_count == 0 || in_any(pt->filters, pt->filter_count, cofi__pt_address(pt, ip)));
+}
+
 /* A taken branch, an event or an enable leads to ip; FilterEn follows only while ContextEn is 1, and
  * TraceStop ranges win [SDM Filter Enable (FilterEn), PTREF 3.1]. */
 void cofi__pt_enables_filter(struct cofi__pt *pt, uint64_t ip)
@@ -70,9 +77,7 @@ void cofi__pt_enables_filter(struct cofi__pt *pt, uint64_t ip)
     if (!pt->trigger_en || !pt->context_en)
         return;
     pt->stopping = cofi__pt_in_stop(pt, ip);
-    pt->filter_en = !pt->stopping &&
-                    (pt->filter_count == 0 ||
-                     in_any(pt->filters, pt->filter_count, cofi__pt_address(pt, ip)));
+    pt->filter_en = cofi__pt_passes(pt, ip);
 }
 
 /* [SDM Packet Enable (PacketEn)]. Returns are never compressed across a time without it [PTREF 7.1]. */

@@ -225,6 +225,8 @@ static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_WAKE: cofi__pt_wake(pt, event); break;
     case COFI_EV_OVERFLOW_HINT:
         if (pt->trigger_en && !pt->overflow) {
+            pt->event_context = pt->context;
+            pt->overflow_packets = pt->packet_en;
             cofi__pt_flush_tnt(pt);
             cofi__pt_commit(pt);
             cofi__pt_overflow(pt);
@@ -293,12 +295,35 @@ static void explain_none(struct cofi__pt *pt)
     cofi__pt_explain_none(pt, rule);
 }
 
+/* A conditional branch with nothing due that keeps FilterEn: most of what happens. */
+static bool quick_jcc(struct cofi__pt *pt, const struct cofi_event *event)
+{
+    if (event->kind != COFI_EV_JCC || pt->attention || !pt->packet_en || pt->buffer.capacity)
+        return false;
+    if (event->taken && pt->filter_count + pt->stop_count > 0 && !cofi__pt_passes(pt, event->target))
+        return false;
+    cofi__pt_bit(pt, event->taken);
+    cofi__pt_commit(pt);
+    pt->ip = event->taken ? event->target : event->next;
+    return true;
+}
+
+/* The status of a call, or that the output refused bytes since the last one. */
+static int refused(struct cofi__pt *pt, int status)
+{
+    bool lost = pt->lost;
+    pt->lost = false;
+    return status == 0 && lost ? COFI_ERR_FULL : status;
+}
+
 static int event(struct cofi_unit *unit, const struct cofi_event *event)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
+    if (quick_jcc(pt, event))
+        return refused(pt, 0);
     if (pt->attention)
         attend(pt, event);
-    if (!pt->overflow) { /* what decoders know, should this one be lost */
+    if (pt->buffer.capacity && !pt->overflow) { /* what decoders know, should this one be lost */
         pt->event_context = pt->context;
         pt->overflow_packets = pt->packet_en;
     }
@@ -308,22 +333,20 @@ static int event(struct cofi_unit *unit, const struct cofi_event *event)
     move_ip(pt, event);
     if (!pt->event_made && pt->config.explain)
         explain_none(pt);
-    if (pt->lost) {
-        pt->lost = false;
-        return status < 0 ? status : COFI_ERR_FULL;
-    }
-    return status;
+    return refused(pt, status);
 }
 
-/* The narrow door [design]: outcomes that already bind. */
+/* The narrow door: outcomes that already bind, as many at a time as the packet takes. */
 static int tnt(struct cofi_unit *unit, uint64_t outcomes, unsigned n)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
-    while (n-- > 0) {
-        cofi__pt_bit(pt, outcomes >> n & 1);
-        cofi__pt_commit(pt);
+    while (n > 0) {
+        unsigned room = pt->tnt_max - pt->tnt_count, part = n < room ? n : room;
+        n -= part;
+        cofi__pt_bits(pt, outcomes >> n, part);
     }
-    return 0;
+    cofi__pt_commit(pt);
+    return refused(pt, 0);
 }
 
 /* A due PSB+ goes behind the TIP, whose target is the address it needs. */
@@ -337,7 +360,7 @@ static int tip(struct cofi_unit *unit, uint64_t target)
         struct cofi_event boundary = {.kind = COFI_EV_BOUNDARY, .ip = target};
         attend(pt, &boundary);
     }
-    return 0;
+    return refused(pt, 0);
 }
 
 static void drain(struct cofi_unit *unit)
