@@ -123,7 +123,7 @@ static void leaf(const struct cofi_unit *unit, uint32_t number, uint32_t subleaf
     memset(regs, 0, 4 * sizeof regs[0]);
     if (unit)
         cofi_unit_cpuid(unit, number, subleaf, regs);
-    else if (__get_cpuid_max(0, NULL) >= number)
+    else if ((uint32_t)__get_cpuid_max(0, NULL) >= number)
         __get_cpuid_count(number, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]);
 }
 

@@ -40,6 +40,7 @@ static void put(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi
                                PT_STAGE_BYTES - pt->stage_count);
     assert(n > 0); /* every field fits and the stage has room: anything else is a bug of this unit */
     pt->stage_count += (uint32_t)n;
+    pt->block_open &= pt->codec.block != 0; /* most packets end a block [PTREF 5.9] */
     pt->event_made = true;
 }
 
@@ -178,7 +179,7 @@ void cofi__pt_emit_mode(struct cofi__pt *pt, bool always, enum cofi__pt_rule rul
 void cofi__pt_emit_tsx(struct cofi__pt *pt, bool intx, bool abort, enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = COFI_PT_MODE_TSX};
-    packet.mode_tsx.intx = intx;
+    packet.mode_tsx.intx = intx && !abort; /* both is no state */
     packet.mode_tsx.abort = abort;
     cofi__pt_emit(pt, &packet, rule);
 }

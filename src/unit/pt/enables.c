@@ -104,6 +104,7 @@ void cofi__pt_trigger_off(struct cofi__pt *pt)
     pt->stopping = false;
     pt->overflow = false;
     pt->block_open = false;
+    pt->codec.block = 0;
     pt->compound = false;
     pt->tnt_count = pt->deferred_count = 0;
     pt->mtc_tsc = UINT64_MAX;

@@ -76,6 +76,7 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
     struct cofi_packet packet = {0};
     if (!pt->trigger_en || !pt->context_en)
         return;
+    cofi__pt_flush_tnt(pt); /* which may end the block */
     if (event->kind == COFI_EV_BLOCK) {
         packet.kind = COFI_PT_BBP;
         packet.bbp.type = event->value & 31;
