@@ -11,14 +11,14 @@ enum { PT_PSB = 16, RTIT_ZEROS = 8 };
 #define PT_ODD UINT64_C(0x0282028202820282)
 
 /* Whether eight bytes may be inside of a PSB. RTIT: four zeros at a multiple of 4 are in every one. */
-static inline bool is_pt_word(uint64_t w) { return w == PT_EVEN || w == PT_ODD; }
+static inline unsigned is_pt_word(uint64_t w) { return w == PT_EVEN || w == PT_ODD; }
 static inline bool is_rtit_word(uint64_t w) { return (uint32_t)w == 0 || w >> 32 == 0; }
 
 /* The first i >= from (in steps of 8) with such a word at i; n: none. */
 static size_t next_pt_word(const uint8_t *p, size_t n, size_t i)
 {
     for (; n - i >= 32; i += 32) {
-        bool hit = is_pt_word(le64(p + i)) | is_pt_word(le64(p + i + 8)) | is_pt_word(le64(p + i + 16)) |
+        unsigned hit = is_pt_word(le64(p + i)) | is_pt_word(le64(p + i + 8)) | is_pt_word(le64(p + i + 16)) |
                    is_pt_word(le64(p + i + 24));
         if (hit)
             break;
