@@ -53,8 +53,13 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[1], c->name))
+        if (!strcmp(argv[1], c->name)) {
+            /* So that getopt's complaints begin as all others do. */
+            char name[32];
+            snprintf(name, sizeof name, "cofi %s", c->name);
+            argv[1] = name;
             return c->run(argc - 1, argv + 1);
+        }
     complain("no command '%s'; 'cofi --help' lists them", argv[1]);
     return EXIT_USAGE;
 }
