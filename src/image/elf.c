@@ -42,7 +42,7 @@ static int check_build_id(struct cofi__source *source, Elf *elf)
     const void *id = NULL;
     ssize_t n = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
     if (n <= 0) {
-        snprintf(source->why, sizeof source->why, "%.300s: has no build id, the recording has one",
+        snprintf(source->why, COFI__WHY_BYTES, "%.300s: has no build id, the recording has one",
                  source->path);
         return COFI_ERR_NO_CODE;
     }
@@ -51,7 +51,7 @@ static int check_build_id(struct cofi__source *source, Elf *elf)
     memcpy(padded, id, n < 20 ? (size_t)n : 20);
     if (!memcmp(padded, source->build_id, source->build_id_size))
         return 0;
-    snprintf(source->why, sizeof source->why, "%.300s: build id differs from the recording's: "
+    snprintf(source->why, COFI__WHY_BYTES, "%.300s: build id differs from the recording's: "
              "the file changed since", source->path);
     return COFI_ERR_NO_CODE;
 }

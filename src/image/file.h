@@ -15,7 +15,7 @@ struct cofi__symbols;
 /* A file is read, not mapped, so that one that shrinks is an error and not a signal: in windows of
  * COFI__WINDOW bytes, each with COFI__OVERLAP more behind it, so that an instruction that starts in a
  * window lies whole in it. A window is read at most once and stays where it is. */
-enum { COFI__WINDOW = 1 << 20, COFI__OVERLAP = 64 };
+enum { COFI__WINDOW = 1 << 20, COFI__OVERLAP = 64, COFI__WHY_BYTES = 400 };
 
 enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES };
 
@@ -29,13 +29,14 @@ struct cofi__source {
     enum cofi__source_kind kind;
     char *path; /* or label; never null */
     const uint8_t *bytes; /* BYTES */
+    bool borrowed;        /* bytes belong to someone who outlives the store */
     uint64_t size;        /* bytes, or of the file once opened */
     uint8_t build_id[20]; /* wanted */
     uint8_t build_id_size;
 
     pthread_mutex_t lock; /* holds what follows, but for windows' entries once set */
     _Atomic int state;    /* 0: not tried, 1: open, < 0: enum cofi_status */
-    char why[400];        /* with state < 0, and the last reason a window could not be read */
+    char *why;            /* FILE: with state < 0, and the last reason a window could not be read */
     uint64_t dev, ino, mtime_ns;
     _Atomic(uint8_t *) *windows;
     size_t n_windows;
@@ -56,9 +57,9 @@ void cofi__store_unref(struct cofi__store *store);
 /* The source for a file, the same for the same path and build id; null: out of memory. */
 struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path,
                                       const uint8_t *build_id, size_t build_id_size);
-/* A source that holds a copy of the bytes; null: out of memory. */
+/* A source that holds a copy of the bytes, or borrows them; null: out of memory. */
 struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
-                                       const char *label);
+                                       const char *label, bool borrow);
 
 /* Open a file source if it is not open yet. 0 or COFI_ERR_NO_CODE with source->why. */
 int cofi__source_open(struct cofi__source *source);

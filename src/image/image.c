@@ -104,20 +104,27 @@ static int hold_store(struct cofi_image *image, struct cofi__store *store)
     return 0;
 }
 
+int cofi__image_fork_table(struct cofi_image *image, const struct cofi__table *parent, uint64_t time_ns)
+{
+    for (size_t i = 0; i < parent->image->n_stores; i++)
+        COFI_TRY(hold_store(image, parent->image->stores[i]));
+    for (size_t i = 0; i < parent->n; i++) {
+        const struct cofi__segment *s = &parent->segments[i];
+        COFI_TRY(cofi__image_add(image, time_ns, s->start, s->end - s->start, s->source, s->pgoff));
+    }
+    if (!image->kernel)
+        image->kernel = parent->image->kernel;
+    return 0;
+}
+
 int cofi_image_fork(struct cofi_image *image, const struct cofi_image *parent, uint64_t time_ns)
 {
     struct cofi__table table = {.image = parent};
-    int status = cofi__table_advance(&table, time_ns, NULL, NULL);
-    for (size_t i = 0; status >= 0 && i < parent->n_stores; i++)
-        status = hold_store(image, parent->stores[i]);
-    for (size_t i = 0; status >= 0 && i < table.n; i++) {
-        const struct cofi__segment *s = &table.segments[i];
-        status = cofi__image_add(image, time_ns, s->start, s->end - s->start, s->source, s->pgoff);
-    }
-    if (!image->kernel)
-        image->kernel = parent->kernel;
+    int status = cofi__table_forward(&table, time_ns);
+    if (status >= 0)
+        status = cofi__image_fork_table(image, &table, time_ns);
     free(table.segments);
-    return status < 0 ? status : 0;
+    return status;
 }
 
 int cofi_image_clear(struct cofi_image *image, uint64_t time_ns)
@@ -140,6 +147,13 @@ int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t add
 int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr,
                          const uint8_t *bytes, size_t len, const char *label)
 {
-    struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label);
+    struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label, false);
+    return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
+}
+
+int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes,
+                             size_t len, const char *label)
+{
+    struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label, true);
     return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
 }

@@ -39,6 +39,10 @@ int cofi__image_turn(struct cofi_image *image, uint64_t time_ns, const struct co
 int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                     struct cofi__source *source, uint64_t pgoff);
 
+/* As cofi_image_map_bytes, of bytes that outlive the store. */
+int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes,
+                             size_t len, const char *label);
+
 /* What a view shows: disjoint segments in address order. */
 struct cofi__segment {
     uint64_t start, end, pgoff;
@@ -55,9 +59,14 @@ struct cofi__table {
 /* Apply all changes up to time_ns. Returns how many ranges changed or COFI_ERR_NOMEM. */
 int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
                         void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
+/* Same without telling what changed, which saves the comparison. */
+int cofi__table_forward(struct cofi__table *table, uint64_t time_ns);
 /* Call changed for every range that shows different bytes in b than in a. Returns how many. */
 int cofi__table_differences(const struct cofi__table *a, const struct cofi__table *b,
                             void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
 const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr);
+
+/* cofi_image_fork from what a table of the parent shows now. */
+int cofi__image_fork_table(struct cofi_image *image, const struct cofi__table *parent, uint64_t time_ns);
 
 #endif

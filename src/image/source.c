@@ -46,7 +46,7 @@ static void free_sources(struct cofi__source *source)
         free(source->windows);
         free(source->loads);
         cofi__symbols_free(atomic_load(&source->symbols));
-        if (source->kind == COFI__SOURCE_BYTES)
+        if (!source->borrowed)
             free((void *)source->bytes);
         pthread_mutex_destroy(&source->lock);
         free(source->path);
@@ -68,10 +68,12 @@ void cofi__store_unref(struct cofi__store *store)
 
 static struct cofi__source *make_source(enum cofi__source_kind kind, const char *path)
 {
-    struct cofi__source *source = calloc(1, sizeof *source);
+    bool file = kind == COFI__SOURCE_FILE; /* bytes are many, so they are small: no room for a reason */
+    struct cofi__source *source = calloc(1, sizeof *source + (file ? COFI__WHY_BYTES : 0));
     if (!source)
         return NULL;
     source->kind = kind;
+    source->why = file ? (char *)(source + 1) : NULL;
     source->path = strdup(path);
     if (!source->path) {
         free(source);
@@ -120,18 +122,18 @@ struct cofi__source *cofi__store_file(struct cofi__store *store, const char *pat
 }
 
 struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
-                                       const char *label)
+                                       const char *label, bool borrow)
 {
     struct cofi__source *source = make_source(COFI__SOURCE_BYTES, label ? label : "[code]");
-    uint8_t *copy = source ? malloc(n ? n : 1) : NULL;
-    if (!copy) {
-        if (source)
-            free_sources(source);
+    uint8_t *copy = source && !borrow ? malloc(n ? n : 1) : NULL;
+    if (!source || (!copy && !borrow)) {
+        free_sources(source);
         return NULL;
     }
-    if (n)
+    if (copy && n)
         memcpy(copy, bytes, n);
-    source->bytes = copy;
+    source->borrowed = borrow;
+    source->bytes = borrow ? bytes : copy;
     source->size = n;
     atomic_init(&source->state, 1);
     pthread_mutex_lock(&store->lock);
@@ -149,7 +151,7 @@ static uint64_t mtime_of(const struct stat *st)
 /* Set the reason and give the status that says "no code". */
 static int no_code(struct cofi__source *source, const char *reason)
 {
-    snprintf(source->why, sizeof source->why, "%.300s: %s", source->path, reason);
+    snprintf(source->why, COFI__WHY_BYTES, "%.300s: %s", source->path, reason);
     return COFI_ERR_NO_CODE;
 }
 
@@ -164,7 +166,7 @@ static bool names_no_file(const char *path)
 static int open_fd(struct cofi__source *source, int *fd)
 {
     if (source->path[0] == '[' && strstr(source->path, "]: ")) { /* a reason in place of a file */
-        snprintf(source->why, sizeof source->why, "%.390s", source->path);
+        snprintf(source->why, COFI__WHY_BYTES, "%.390s", source->path);
         return COFI_ERR_NO_CODE;
     }
     if (source->path[0] == '[' || !strncmp(source->path, "//anon", 6))

@@ -159,6 +159,15 @@ int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
     return report.count;
 }
 
+int cofi__table_forward(struct cofi__table *table, uint64_t time_ns)
+{
+    while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
+        COFI_TRY(apply(table, &table->image->changes[table->next]));
+        table->next++;
+    }
+    return 0;
+}
+
 /* Parts of segment s that b does not show, and those that it shows otherwise unless missing_only. */
 static void tell_segment(const struct cofi__table *b, const struct cofi__segment *s, bool missing_only,
                          struct report *report)

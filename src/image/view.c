@@ -76,7 +76,8 @@ static int take_turn(struct cofi_view *view, void (*changed)(void *opaque, uint6
     struct cofi__table *to = table_of(view, turn->image), *from = view->user;
     if (!to)
         return COFI_ERR_NOMEM;
-    COFI_TRY(advance_table(to, turn->time_ns, NULL, NULL));
+    if (to->image)
+        COFI_TRY(cofi__table_forward(to, turn->time_ns));
     view->user = to;
     return cofi__table_differences(from, to, changed, opaque);
 }

@@ -7,13 +7,19 @@
 #include "image/image.h"
 #include "trace/reader.h"
 
-static struct cofi_image *find(struct cofi_recording *recording, int32_t pid)
+static struct cofi__process *find_process(struct cofi_recording *recording, int32_t pid)
 {
-    const struct cofi__process *processes = recording->processes.items;
+    struct cofi__process *processes = recording->processes.items;
     for (size_t i = recording->process_hash[(uint32_t)pid % IN_BUCKETS]; i; i = processes[i - 1].next_hash)
         if (processes[i - 1].pid == pid)
-            return processes[i - 1].image;
+            return &processes[i - 1];
     return NULL;
+}
+
+static struct cofi_image *find(struct cofi_recording *recording, int32_t pid)
+{
+    struct cofi__process *process = find_process(recording, pid);
+    return process ? process->image : NULL;
 }
 
 static struct cofi_image *find_or_add(struct cofi_recording *recording, int32_t pid)
@@ -29,10 +35,30 @@ static struct cofi_image *find_or_add(struct cofi_recording *recording, int32_t 
         return NULL;
     }
     size_t *bucket = &recording->process_hash[(uint32_t)pid % IN_BUCKETS];
-    *process = (struct cofi__process){pid, image, *bucket};
+    *process = (struct cofi__process){pid, image, NULL, *bucket};
     *bucket = recording->processes.n;
     cofi__image_set_kernel(image, recording->kernel);
     return image;
+}
+
+/* What a process shows now: its table is kept, so that many forks cost no more than what changed between. */
+static struct cofi__table *table_now(struct cofi__process *process, uint64_t time_ns)
+{
+    if (!process->now && !(process->now = calloc(1, sizeof *process->now)))
+        return NULL;
+    process->now->image = process->image;
+    return cofi__table_forward(process->now, time_ns) < 0 ? NULL : process->now;
+}
+
+static void forget_tables(struct cofi_recording *recording)
+{
+    struct cofi__process *processes = recording->processes.items;
+    for (size_t i = 0; i < recording->processes.n; i++) {
+        if (processes[i].now)
+            free(processes[i].now->segments);
+        free(processes[i].now);
+        processes[i].now = NULL;
+    }
 }
 
 /* A process begins as its parent's copy; if its number was another's before, that one's memory is gone. */
@@ -40,14 +66,17 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
 {
     if (sb->pid == sb->ppid)
         return 0; /* a thread */
-    struct cofi_image *parent = find(recording, sb->ppid);
     bool reused = find(recording, sb->pid);
     struct cofi_image *child = find_or_add(recording, sb->pid);
     if (!child)
         return COFI_ERR_NOMEM;
     if (reused)
         COFI_TRY(cofi_image_clear(child, sb->time_ns));
-    return parent ? cofi_image_fork(child, parent, sb->time_ns) : 0;
+    struct cofi__process *parent = find_process(recording, sb->ppid);
+    if (!parent)
+        return 0;
+    struct cofi__table *now = table_now(parent, sb->time_ns);
+    return now ? cofi__image_fork_table(child, now, sb->time_ns) : COFI_ERR_NOMEM;
 }
 
 /* perf writes build ids in a table of their own too, by file name. */
@@ -82,7 +111,8 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
 static int apply_code(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
     struct cofi_image *image = sb->kernel ? recording->kernel : find_or_add(recording, sb->pid);
-    return image ? cofi_image_map_bytes(image, sb->time_ns, sb->addr, sb->bytes, sb->len, sb->name) : COFI_ERR_NOMEM;
+    return image ? cofi__image_borrow_bytes(image, sb->time_ns, sb->addr, sb->bytes, sb->len, sb->name) :
+                   COFI_ERR_NOMEM;
 }
 
 static int apply(struct cofi_recording *recording, struct cofi_sideband *sb)
@@ -195,12 +225,9 @@ static void build_names(struct cofi_recording *recording)
     resolve_names(recording, sideband, recording->sideband.n);
 }
 
-int cofi__build_processes(struct cofi_recording *recording)
+static int apply_all(struct cofi_recording *recording)
 {
     struct cofi_sideband *sideband = recording->sideband.items;
-    recording->store = cofi__store_open();
-    if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
-        return COFI_ERR_NOMEM;
     for (size_t i = 0; i < recording->sideband.n; i++) {
         if (sideband[i].kind == COFI_SB_CODE)
             name_code(sideband, i);
@@ -211,6 +238,17 @@ int cofi__build_processes(struct cofi_recording *recording)
         }
         COFI_TRY(status);
     }
+    return 0;
+}
+
+int cofi__build_processes(struct cofi_recording *recording)
+{
+    recording->store = cofi__store_open();
+    if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
+        return COFI_ERR_NOMEM;
+    int status = apply_all(recording);
+    forget_tables(recording);
+    COFI_TRY(status);
     build_names(recording);
     return recording->comms.failed || recording->processes.failed ? COFI_ERR_NOMEM : 0;
 }

@@ -72,6 +72,7 @@ struct cofi__comm {
 struct cofi__process {
     int32_t pid;
     struct cofi_image *image;
+    struct cofi__table *now; /* what it shows at its latest fork, kept while the images are built */
     size_t next_hash; /* index + 1 */
 };
 
