@@ -35,6 +35,8 @@ struct job {
     struct cofi_fast_options fast;
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
+    const char *preset;  /* its fields; null: none */
+    char fields[4096];   /* preset and --config together */
     char command[4096];
 };
 
@@ -46,6 +48,10 @@ static const char usage[] =
     "  --unit=pt|rtit       whose packets (default pt)\n"
     "  --config=NAME=VALUE,...\n"
     "                       register fields by the manual's names: dis_retc, mtc_freq, psb_freq, cyc_en, cmprs_ret, ...\n"
+    "  --preset=app|all|driver\n"
+    "                       RTIT as the reference's examples have it: an application, all of user and system,\n"
+    "                       a driver (the last two need a host that sees the kernel). --config adds to it:\n"
+    "                       addresses as filter_event_id=0,lip0=…,lip2=…\n"
     "  --raw=FILE           also each thread's bytes alone: FILE for the first, FILE.TID for others\n"
     "  --also=UNIT:FILE[:NAME=VALUE,...]\n"
     "                       one more recording of the same run; may be repeated\n"
@@ -144,12 +150,13 @@ static bool parse_also(struct job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_SNAPSHOT, OPT_HELP };
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
     {"unit", required_argument, NULL, OPT_UNIT},
     {"config", required_argument, NULL, OPT_CONFIG},
+    {"preset", required_argument, NULL, OPT_PRESET},
     {"raw", required_argument, NULL, OPT_RAW},
     {"also", required_argument, NULL, OPT_ALSO},
     {"truth", required_argument, NULL, OPT_TRUTH},
@@ -165,6 +172,32 @@ static const struct option long_options[] = {
     {0},
 };
 
+/* The three configurations of [RTIT Appendix A]. Every thread has a unit of its own here, so an application needs no
+ * CR3 filter. */
+static bool take_preset(struct job *job, const char *name)
+{
+    static const struct { const char *name, *fields; } presets[] = {
+        {"app", "os=0,user=1"}, {"all", "os=1,user=1"}, {"driver", "os=1,user=0"}};
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
+        if (!strcmp(name, presets[i].name)) {
+            job->preset = presets[i].fields;
+            job->outputs[0].gen = COFI_RTIT;
+            return true;
+        }
+    return false;
+}
+
+/* The preset's fields, then those of --config. */
+static void apply_preset(struct job *job)
+{
+    struct output *first = &job->outputs[0];
+    if (!job->preset)
+        return;
+    snprintf(job->fields, sizeof job->fields, "%s%s%s", job->preset, first->fields ? "," : "",
+             first->fields ? first->fields : "");
+    first->fields = job->fields;
+}
+
 static bool take_option(struct job *job, int option, char *value)
 {
     uint64_t number;
@@ -173,6 +206,7 @@ static bool take_option(struct job *job, int option, char *value)
     case 'o': first->path = value; return *value;
     case OPT_UNIT: return parse_gen(value, &first->gen);
     case OPT_CONFIG: first->fields = value; return true;
+    case OPT_PRESET: return take_preset(job, value);
     case OPT_RAW: first->raw = value; return *value;
     case OPT_ALSO: return parse_also(job, value);
     case OPT_TRUTH: job->truth_path = value; return *value;
@@ -226,6 +260,7 @@ static int parse(struct job *job, int argc, char **argv)
                                              : "no COMMAND and no -p PID; 'cofi record --help' tells more");
         return EXIT_OURS;
     }
+    apply_preset(job);
     if (!job->step.pid) {
         job->step.argv = argv + optind;
         join(job->command, sizeof job->command, argv + optind);

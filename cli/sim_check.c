@@ -221,12 +221,19 @@ static int check_flow(struct sim *sim)
     struct cofi_image *image;
     struct cofi_flow *flow;
     struct expected_flow e = {.scenario = s};
+    uint8_t tail;
     if (!s->has[SIM_FLOW] || cofi_image_open(&image) < 0)
         return 0;
     for (size_t i = 0; i < s->code_n; i++)
         cofi_image_map_bytes(image, 0, s->code[i].address, s->code[i].bytes, s->code[i].n, "scenario");
     cofi_flow_config_init(&config, sim->config.gen);
     tell_registers(sim, &config);
+    uint64_t tnt = 1;
+    if (sim->config.gen == COFI_RTIT && cofi_unit_get_field(sim->unit, "tnt_buff", &tnt) == 0 && tnt > 1 && tnt < 64) {
+        tail = (uint8_t)tnt; /* outcomes not yet in a packet, read back as a debugger would [RTIT 4.2.11] */
+        config.tail = &tail;
+        config.tail_n = 1;
+    }
     config.bytes = sim->bytes;
     config.n = sim->n;
     config.image = image;
