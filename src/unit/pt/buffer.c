@@ -124,7 +124,8 @@ void cofi__pt_commit(struct cofi__pt *pt)
 static bool same_to_decoders(const struct cofi__pt *pt)
 {
     const struct cofi_context *was = &pt->event_context, *is = &pt->context;
-    return was->mode == is->mode && was->cr3 == is->cr3 && was->vmx == is->vmx && !was->intx && !is->intx;
+    struct cofi_packet mode;
+    return pt->overflow_mode == cofi__pt_mode_byte(pt, &mode) && was->cr3 == is->cr3 && was->vmx == is->vmx && !was->intx && !is->intx;
 }
 
 /* Has the buffer room again? OVF, and where tracing goes on at ip: FUP, or, if what decoders know of the
@@ -149,6 +150,7 @@ void cofi__pt_resume(struct cofi__pt *pt, uint64_t ip, bool ip_known)
         if (!ip_known) /* OVF has turned packets off */
             pt->packet_en = false;
     } else if (same && !(pt->config.errata & COFI_ERRATUM_SKD010)) {
+        pt->mode_sent = pt->overflow_mode;
         cofi__pt_emit_ip(pt, COFI_PT_FUP, ip, PT_RULE_RESUME);
     } else if (!same) {
         if (cofi__pt_ctl(pt) & PT_BIT(CTL_OS))

@@ -162,14 +162,21 @@ void cofi__pt_emit_vmcs(struct cofi__pt *pt, enum cofi__pt_rule rule)
     cofi__pt_emit(pt, &packet, rule);
 }
 
-/* MODE.Exec if the mode is not the one last sent, or always. IF only under event trace [PTREF 5.3]. */
+/* MODE.Exec as of now, and its second byte. IF only under event trace [PTREF 5.3]. */
+uint8_t cofi__pt_mode_byte(const struct cofi__pt *pt, struct cofi_packet *packet)
+{
+    *packet = (struct cofi_packet){.kind = COFI_PT_MODE_EXEC};
+    packet->mode_exec.csl = pt->context.mode == 64;
+    packet->mode_exec.csd = pt->context.mode == 32;
+    packet->mode_exec.iflag = pt->context.iflag && cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN);
+    return (uint8_t)(packet->mode_exec.iflag << 2 | packet->mode_exec.csd << 1 | packet->mode_exec.csl);
+}
+
+/* MODE.Exec if the mode is not the one last sent, or always. */
 void cofi__pt_emit_mode(struct cofi__pt *pt, bool always, enum cofi__pt_rule rule)
 {
-    struct cofi_packet packet = {.kind = COFI_PT_MODE_EXEC};
-    packet.mode_exec.csl = pt->context.mode == 64;
-    packet.mode_exec.csd = pt->context.mode == 32;
-    packet.mode_exec.iflag = pt->context.iflag && cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN);
-    uint8_t mode = (uint8_t)(packet.mode_exec.iflag << 2 | packet.mode_exec.csd << 1 | packet.mode_exec.csl);
+    struct cofi_packet packet;
+    uint8_t mode = cofi__pt_mode_byte(pt, &packet);
     if (!always && mode == pt->mode_sent)
         return;
     cofi__pt_emit(pt, &packet, rule);

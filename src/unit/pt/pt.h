@@ -110,6 +110,7 @@ struct cofi__pt {
     bool lost;            /* the sink refused bytes: the event reports COFI_ERR_FULL */
     bool overflow;
     bool overflow_packets;             /* PacketEn when the overflow began */
+    uint8_t overflow_mode;             /* mode_sent then */
     struct cofi_context event_context; /* before the current event; as decoders know it in overflow */
     uint32_t stage_count, op_start;    /* stage[op_start, stage_count) is not committed yet */
     uint32_t op_tnt_end;               /* end of the earlier bits that the operation forced out, or 0 */
@@ -156,6 +157,7 @@ void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t 
 void cofi__pt_emit_no_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule);
 void cofi__pt_emit_pip(struct cofi__pt *pt, enum cofi__pt_rule rule);
 void cofi__pt_emit_vmcs(struct cofi__pt *pt, enum cofi__pt_rule rule);
+uint8_t cofi__pt_mode_byte(const struct cofi__pt *pt, struct cofi_packet *packet);
 void cofi__pt_emit_mode(struct cofi__pt *pt, bool always, enum cofi__pt_rule rule);
 void cofi__pt_emit_tsx(struct cofi__pt *pt, bool intx, bool abort, enum cofi__pt_rule rule);
 void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule);

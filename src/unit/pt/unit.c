@@ -193,6 +193,13 @@ static void context_only(struct cofi__pt *pt, const struct cofi_event *event)
         cofi__pt_state(pt, event);
 }
 
+static void remember(struct cofi__pt *pt)
+{
+    pt->event_context = pt->context;
+    pt->overflow_packets = pt->packet_en;
+    pt->overflow_mode = pt->mode_sent;
+}
+
 static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
 {
     switch ((enum cofi_event_kind)event->kind) {
@@ -225,8 +232,7 @@ static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_WAKE: cofi__pt_wake(pt, event); break;
     case COFI_EV_OVERFLOW_HINT:
         if (pt->trigger_en && !pt->overflow) {
-            pt->event_context = pt->context;
-            pt->overflow_packets = pt->packet_en;
+            remember(pt);
             cofi__pt_flush_tnt(pt);
             cofi__pt_commit(pt);
             cofi__pt_overflow(pt);
@@ -324,8 +330,7 @@ static int event(struct cofi_unit *unit, const struct cofi_event *event)
     if (pt->attention)
         attend(pt, event);
     if (pt->buffer.capacity && !pt->overflow) { /* what decoders know, should this one be lost */
-        pt->event_context = pt->context;
-        pt->overflow_packets = pt->packet_en;
+        remember(pt);
     }
     pt->event_made = false;
     int status = dispatch(pt, event);
