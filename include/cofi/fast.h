@@ -45,7 +45,7 @@ struct cofi_fast_result {
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */
 int cofi_fast_probe(struct cofi_error *error);
 
-/* The clock of a fast recording: TSC ticks and how they become nanoseconds. Takes 20 ms. */
+/* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 5 ms. */
 void cofi_fast_time_info(struct cofi_time_info *time);
 
 /* Run the command, record it and what it starts, until all of it has ended. The calling thread does the

@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/perf_event.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,19 +29,46 @@ int cofi_fast_probe(struct cofi_error *error)
     return 0;
 }
 
-void cofi_fast_time_info(struct cofi_time_info *time)
+/* perf's own conversion, from the page of an event that counts nothing [perf_event_open]. */
+static bool ask_perf(struct cofi_time_conv *conv)
 {
-    struct timespec a, b, pause = {0, 20000000};
+    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = PERF_COUNT_SW_DUMMY,
+                                   .exclude_kernel = 1};
+    int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0)
+        return false;
+    const struct perf_event_mmap_page *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (page == MAP_FAILED)
+        return false;
+    bool good = page->cap_user_time && page->cap_user_time_zero && page->time_mult;
+    if (good)
+        *conv = (struct cofi_time_conv){.zero = page->time_zero, .mult = page->time_mult, .shift = page->time_shift};
+    munmap((void *)(uintptr_t)page, 4096);
+    return good;
+}
+
+static void measure(struct cofi_time_conv *conv)
+{
+    struct timespec a, b, pause = {0, 5000000};
     clock_gettime(CLOCK_MONOTONIC_RAW, &a);
     uint64_t from = __rdtsc();
     nanosleep(&pause, NULL);
     clock_gettime(CLOCK_MONOTONIC_RAW, &b);
     uint64_t ticks = __rdtsc() - from;
     uint64_t ns = (uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec;
+    conv->shift = 26;
+    conv->mult = (uint32_t)(((unsigned __int128)ns << 26) / (ticks ? ticks : 1));
+}
+
+void cofi_fast_time_info(struct cofi_time_info *time)
+{
     *time = (struct cofi_time_info){.tsc = true};
-    time->conv.shift = 26;
-    time->conv.mult = (uint32_t)(((unsigned __int128)ns << 26) / (ticks ? ticks : 1));
-    time->nominal_ratio = (uint8_t)((ticks * 10 + ns / 2) / (ns ? ns : 1));
+    if (!ask_perf(&time->conv))
+        measure(&time->conv);
+    /* The TSC's frequency in 100 MHz: 10 ticks a ns are 100. */
+    if (time->conv.mult)
+        time->nominal_ratio = (uint8_t)((((UINT64_C(10) << time->conv.shift) + time->conv.mult / 2) / time->conv.mult));
 }
 
 /* The child waits until it is seized, then runs the command; errno comes back over the pipe. */

@@ -20,22 +20,22 @@ static inline void b1(struct out *o, uint8_t b)
 
 static inline void b4(struct out *o, uint32_t v)
 {
-    memcpy(o->p, &v, 4);
+    __builtin_memcpy(o->p, &v, 4);
     o->p += 4;
 }
 
 static inline void b8(struct out *o, uint64_t v)
 {
-    memcpy(o->p, &v, 8);
+    __builtin_memcpy(o->p, &v, 8);
     o->p += 8;
 }
 
-static inline void bytes(struct out *o, const char *p, size_t n)
+static inline void bytes(struct out *o, const uint8_t *p, size_t n)
 {
-    memcpy(o->p, p, n);
-    o->p += n;
+    for (size_t i = 0; i < n; i++)
+        *o->p++ = p[i];
 }
-#define BYTES(o, text) bytes(o, text, sizeof text - 1)
+#define BYTES(o, text) (__builtin_memcpy((o)->p, text, sizeof text - 1), (o)->p += sizeof text - 1)
 
 static inline void rel32(struct out *o, const uint8_t *to)
 {

@@ -70,6 +70,16 @@ static bool follow(const struct plan *plan, const struct region *r, uint64_t tar
     return !r->shared && target >= r->start && target < r->end && !planned(plan, target);
 }
 
+static void push_return(struct plan *plan, uint64_t pc)
+{
+    if (plan->depth == PLAN_CALLS) {
+        for (unsigned i = 1; i < PLAN_CALLS; i++)
+            plan->returns[i - 1] = plan->returns[i];
+        plan->depth--;
+    }
+    plan->returns[plan->depth++] = pc;
+}
+
 static void leave(struct plan *plan, uint64_t pc)
 {
     struct item *it = &plan->item[plan->count++];
@@ -94,13 +104,14 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
 {
     unsigned branches = 0;
-    unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 4;
-    unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 48;
+    unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 8;
+    unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 64;
     plan->count = 0;
+    plan->depth = 0;
     plan->low = pc;
     plan->high = pc;
     for (;;) {
-        if (plan->count >= max_insns || (plan->count && planned(plan, pc)) || pc < r->start || pc >= r->end) {
+        if (plan->count >= max_insns || pc < r->start || pc >= r->end) {
             leave(plan, pc);
             return;
         }
@@ -118,17 +129,27 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
                 break;
             it->action = DO_JCC_LAST;
             return;
-        case DO_JMP:
         case DO_CALL:
+        case DO_JMP:
+            if (!follow(plan, r, it->target)) {
+                leave(plan, it->target);
+                return;
+            }
             pc = it->target;
-            if (follow(plan, r, it->target))
-                break;
-            leave(plan, it->target);
-            return;
+            if (it->action == DO_CALL)
+                push_return(plan, next);
+            break;
+        case DO_RET:
+            if (!plan->depth || plan->count >= max_insns || planned(plan, plan->returns[plan->depth - 1]))
+                return;
+            it->action = DO_RET_HERE;
+            it->target = plan->returns[--plan->depth];
+            pc = it->target;
+            break;
         case DO_JCC_LAST:
         case DO_JMP_IND:
         case DO_CALL_IND:
-        case DO_RET:
+        case DO_RET_HERE:
         case DO_SYSCALL:
         case DO_STEP:
         case DO_LEAVE:

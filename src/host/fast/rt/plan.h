@@ -6,7 +6,7 @@
 #include "host/fast/rt/rt.h"
 #include "x86/fast.h"
 
-enum { PLAN_INSNS = 64, PLAN_BRANCHES = 16 };
+enum { PLAN_INSNS = 96, PLAN_BRANCHES = 16, PLAN_CALLS = 8 };
 
 enum action {
     DO_COPY,      /* as it is, but for R11 and RIP */
@@ -17,6 +17,7 @@ enum action {
     DO_JMP_IND,
     DO_CALL_IND,
     DO_RET,
+    DO_RET_HERE,  /* of a call in the plan: goes on at target, if that is where it returns to */
     DO_SYSCALL,
     DO_STEP,      /* run it in place, under the trap flag */
     DO_LEAVE      /* no instruction: go on at pc in another block */
@@ -33,6 +34,8 @@ struct plan {
     struct item item[PLAN_INSNS + 1];
     unsigned count;
     uint64_t low, high;
+    uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */
+    unsigned depth;
 };
 
 /* Plan the superblock at pc, which lies in region r. */

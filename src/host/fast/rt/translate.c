@@ -138,7 +138,7 @@ static void emit_copy(struct build *g, const struct item *it)
     if (rip && !r11 && fits32((int64_t)(target - (uint64_t)o->p) + 64) &&
         fits32((int64_t)(target - (uint64_t)o->p) - 64) && !(x->prefixes & COFI__FAST_P67)) {
         mark(g, it->pc, 0);
-        bytes(o, (const char *)it->bytes, x->length);
+        bytes(o, it->bytes, x->length);
         uint32_t disp = (uint32_t)(target - (uint64_t)o->p);
         memcpy(o->p - x->length + x->disp_offset, &disp, 4);
         return;
@@ -154,7 +154,7 @@ static void emit_copy(struct build *g, const struct item *it)
         move_imm(o, rip_stand_ins[sr], target);
     }
     uint8_t *p = o->p;
-    bytes(o, (const char *)it->bytes, x->length);
+    bytes(o, it->bytes, x->length);
     if (r11)
         rename_r11(p, x, stand_ins[s]);
     if (rip)
@@ -218,8 +218,16 @@ static void emit_push(struct build *g, uint64_t v)
     b8(&g->cold, v);
 }
 
-/* The tail of an indirect transfer, RCX = target: log it, and go to the block that the table has for it. */
-static void emit_dispatch(struct build *g, uint64_t pc)
+/* To the block that the table has for RCX. */
+static void emit_lookup(struct out *o)
+{
+    BYTES(o, "\x0f\xb7\xd1");  /* movzx edx, cx */
+    BYTES(o, "\xff\x24\xd5");  /* jmp *ibl(,rdx,8) */
+    b4(o, (uint32_t)CACHE_IBL);
+}
+
+/* An indirect transfer, RCX = target: log it. */
+static void emit_target_record(struct build *g, uint64_t pc)
 {
     struct out *o = &g->hot;
     mark(g, pc, FIX_RCX | FIX_DONE);
@@ -227,9 +235,13 @@ static void emit_dispatch(struct build *g, uint64_t pc)
     log_word(o, COFI__FAST_TIP | 1u << g->pending);
     BYTES(o, LOG_NEXT_12);
     store(o, RDX, AT(s_rdx));
-    BYTES(o, "\x0f\xb7\xd1");  /* movzx edx, cx */
-    BYTES(o, "\xff\x24\xd5");  /* jmp *ibl(,rdx,8) */
-    b4(o, (uint32_t)CACHE_IBL);
+    g->pending = 0;
+}
+
+static void emit_dispatch(struct build *g, uint64_t pc)
+{
+    emit_target_record(g, pc);
+    emit_lookup(&g->hot);
 }
 
 /* mov reg, [the branch's memory operand]. */
@@ -246,7 +258,7 @@ static void emit_target_load(struct out *o, const struct item *it, unsigned reg,
     b1(o, 0x8b);
     b1(o, (uint8_t)((x->modrm & 0xc7) | (reg & 7) << 3));
     unsigned tail = x->length - x->modrm_offset - 1u;
-    bytes(o, (const char *)it->bytes + x->modrm_offset + 1, tail);
+    bytes(o, it->bytes + x->modrm_offset + 1, tail);
     y.rex_offset = 1;
     y.opcode_offset = 1;
     y.modrm_offset = 2;
@@ -307,7 +319,8 @@ static void emit_indirect(struct build *g, const struct item *it)
     emit_dispatch(g, it->pc);
 }
 
-static void emit_ret(struct build *g, const struct item *it)
+/* RCX = the return address. */
+static void emit_pop(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     mark(g, it->pc, 0);
@@ -318,7 +331,28 @@ static void emit_ret(struct build *g, const struct item *it)
         BYTES(o, "\x48\x8d\xa4\x24"); /* lea rsp, [rsp+disp32] */
         b4(o, (uint32_t)it->x.imm & 0xffff);
     }
+}
+
+static void emit_ret(struct build *g, const struct item *it)
+{
+    emit_pop(g, it);
     emit_dispatch(g, it->pc);
+}
+
+/* A return to where the plan goes on; elsewhere, by the table. */
+static void emit_ret_here(struct build *g, const struct item *it)
+{
+    struct out *o = &g->hot;
+    emit_pop(g, it);
+    emit_target_record(g, it->pc);
+    move_imm(o, RDX, -it->target);
+    BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
+    BYTES(o, "\xe3\x05");         /* jrcxz over the jump */
+    jump(o, g->cold.p);
+    BYTES(&g->cold, "\x49\x8b\x4b\xf8"); /* mov rcx, [r11-8] */
+    emit_lookup(&g->cold);
+    load(o, RDX, AT(s_rdx));
+    load(o, RCX, AT(s_rcx));
 }
 
 /* To the runtime for an instruction that it does itself. */
@@ -344,6 +378,7 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_JMP_IND:
     case DO_CALL_IND: emit_indirect(g, it); break;
     case DO_RET: emit_ret(g, it); break;
+    case DO_RET_HERE: emit_ret_here(g, it); break;
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
     case DO_LEAVE: emit_exit(g, &g->hot, it->pc, g->pending, false); break;
@@ -381,7 +416,7 @@ static void check_space(const struct arena *a)
 struct block *translate(const struct region *r, uint64_t pc, bool indirect)
 {
     static struct plan plan;
-    static struct point points[2 * PLAN_INSNS + 8];
+    static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc);
     struct arena *a = cache_arena(pc);
     check_space(a);
