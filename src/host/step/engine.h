@@ -129,6 +129,11 @@ void step_entered(struct step_engine *engine, struct step_task *task);
 /* The task's next user instruction is at ip, in user mode from now on. */
 void step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip);
 
+/* ptwrite.c: tell the PTWRITE at task->ip, false if its operand cannot be read; and run it for a processor
+ * that has none (SIGILL), false if it is none. */
+bool step_ptwrite(struct step_engine *engine, struct step_task *task);
+bool step_ptwrite_for(struct step_engine *engine, struct step_task *task);
+
 /* syscall.c: around a system call; signal mask and affinity as the program must see them */
 void step_kernel_entry(struct step_engine *engine, struct step_task *task);
 void step_kernel_exit(struct step_engine *engine, struct step_task *task);

@@ -95,6 +95,8 @@ void step_retired(struct step_engine *engine, struct step_task *task)
         retire_odd(engine, task);
         return;
     }
+    if (task->code.insn.cls == COFI_CLASS_PTWRITE && step_ptwrite(engine, task))
+        return;
     step_in_user(engine, task, task->ip);
     cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, task->regs.rip, task->mode,
                       task->taken);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -133,6 +134,21 @@ static bool anyone_left(const struct step_engine *engine)
     return false;
 }
 
+/* Children whose parent was killed before it told of them: nobody's, they go on alone. Returns whether
+ * anything else is left to wait for. */
+static bool release_orphans(struct step_engine *engine)
+{
+    bool others = false;
+    for (const struct step_task *t = engine->tasks; t; t = t->next)
+        others |= t->state == STEP_RUNNING || t->state == STEP_GROUP;
+    for (struct step_task *t = engine->tasks; t && !others; t = t->next)
+        if (t->state == STEP_HELD && !t->process) {
+            ptrace(PTRACE_DETACH, t->tid, NULL, NULL);
+            t->state = STEP_GONE;
+        }
+    return others || anyone_left(engine);
+}
+
 static void loop(struct step_engine *engine)
 {
     while (!is_over(engine)) {
@@ -142,7 +158,7 @@ static void loop(struct step_engine *engine)
         struct step_task *task = next_ready(engine);
         if (task)
             take_turn(engine, task);
-        else if (!anyone_left(engine) || !listen(engine, true))
+        else if (!release_orphans(engine) || !listen(engine, true))
             break;
     }
 }

@@ -72,6 +72,8 @@ static void signal_stop(struct step_engine *engine, struct step_task *task, int 
     bool ran = task->code.insn.length && !task->restarting && task->regs.rip != task->ip &&
                (task->resume == STEP_BY_STEP || task->resume == STEP_TO_ENTRY);
     task->in_syscall = false;
+    if (signal == SIGILL && synchronous && step_ptwrite_for(engine, task))
+        return;
     if (signal == SIGTRAP && !synchronous && hold_trap(task, &info))
         return;
     task->signal = signal;
