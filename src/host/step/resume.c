@@ -79,7 +79,7 @@ bool step_forget_tf(struct step_task *task)
 }
 
 /* An instruction fetch from the vsyscall page faults, and the kernel does what the call would have done and
- * returns to the caller [arch/x86/entry/vsyscall]: the step ends one instruction later. */
+ * returns to the caller: the step ends one instruction later. */
 static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
 {
     uint64_t from = task->regs.rip, back = 0;
