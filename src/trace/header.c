@@ -199,10 +199,10 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
     bool features = read_features(recording, *data_start + data_bytes);
     if (features && data_bytes) {
         *data_end = *data_start + data_bytes;
-    } else if (n > *data_start + data_bytes) {
+    } else {
         *unclosed = true;
-        cofi__warn(recording, "the recorder did not close the file: what lies behind %#llx is read as far as it goes",
-                   (unsigned long long)(*data_start + data_bytes));
+        cofi__warn(recording, "the recorder did not close the file: it is read as far as it goes (to %#llx)",
+                   (unsigned long long)n);
     }
     return 0;
 }
