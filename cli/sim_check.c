@@ -59,7 +59,7 @@ void sim_print_registers(FILE *out, const struct sim *sim, bool json)
             fprintf(out, "{\"v\":1,\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr,
                     reg.value);
         else
-            fprintf(out, "%-20s %4" PRIx32 "  %016" PRIx64 "\n", reg.name, reg.msr, reg.value);
+            fprintf(out, "%-26s %4" PRIx32 "  %016" PRIx64 "\n", reg.name, reg.msr, reg.value);
     }
 }
 
@@ -199,6 +199,8 @@ static void tell_registers(const struct sim *sim, struct cofi_flow_config *confi
 {
     static const char *const base[] = {"lip0", "lip1"}, *const limit[] = {"lip2", "lip3"};
     struct cofi_unit_register reg;
+    unsigned n;
+    char end;
     for (size_t i = 0; cofi_unit_register_at(sim->unit, i, &reg) == 0; i++) {
         if (!strcmp(reg.name, "RTIT_CTL") || !strcmp(reg.name, "IA32_RTIT_CTL")) {
             config->ctl = reg.value;
@@ -206,9 +208,12 @@ static void tell_registers(const struct sim *sim, struct cofi_flow_config *confi
         } else if (!strcmp(reg.name, "RTIT_EVENTS")) {
             config->events = (uint32_t)reg.value;
             config->ranges_known = true;
+        } else if (sscanf(reg.name, "IA32_RTIT_ADDR%u_%c", &n, &end) == 2 && n < 4) {
+            *(end == 'A' ? &config->range_base[n] : &config->range_limit[n]) = reg.value;
+            config->ranges_known = true;
         }
     }
-    for (int i = 0; i < 2 && config->ranges_known; i++) {
+    for (int i = 0; i < 2 && sim->config.gen == COFI_RTIT; i++) {
         cofi_unit_get_field(sim->unit, base[i], &config->range_base[i]);
         cofi_unit_get_field(sim->unit, limit[i], &config->range_limit[i]);
     }

@@ -110,7 +110,7 @@ const char *cofi_unit_model(unsigned i, const char **text, uint32_t *cpu);
 /* The i-th PT capability's name ("MTC", …) and whether the unit has it (-1 past the last). */
 int cofi_unit_capability(const struct cofi_unit *unit, unsigned i, const char **name);
 /* The i-th field of the unit's registers: name, MSR, lowest bit and width; -1 past the last, else whether
- * the unit has it. PT only. */
+ * the unit has it (RTIT: always). */
 struct cofi_unit_field {
     const char *name;
     uint32_t msr;

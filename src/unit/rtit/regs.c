@@ -135,3 +135,12 @@ int cofi__rtit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_u
     *reg = (struct cofi_unit_register){names[i], numbers[i], cofi__rtit_read(rtit_of_const(unit), (enum rtit_reg)i)};
     return COFI_OK;
 }
+
+int cofi__rtit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field)
+{
+    (void)unit;
+    if (i >= ARRAY_LEN(fields))
+        return -1;
+    *field = (struct cofi_unit_field){fields[i].name, numbers[fields[i].msr], fields[i].lsb, fields[i].width};
+    return 1;
+}

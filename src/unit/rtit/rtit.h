@@ -95,6 +95,7 @@ int cofi__rtit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi__rtit_load(struct cofi_unit *unit, uint32_t msr, uint64_t value);
 int cofi__rtit_set_field(struct cofi_unit *unit, const char *name, uint64_t value);
 int cofi__rtit_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value);
+int cofi__rtit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
 int cofi__rtit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg);
 
 /* enable.c */

@@ -103,5 +103,5 @@ const struct cofi__unit_ops cofi__rtit_ops = {
     .open = open, .close = close, .reset = reset, .rdmsr = cofi__rtit_rdmsr, .wrmsr = cofi__rtit_wrmsr,
     .load = cofi__rtit_load, .cpuid = cpuid, .set_field = cofi__rtit_set_field, .context = context,
     .event = cofi__rtit_event, .tnt = tnt, .tip = tip, .drain = drain, .bytes = bytes_made, .wants = wants,
-    .get_field = cofi__rtit_get_field, .register_at = cofi__rtit_register_at,
+    .get_field = cofi__rtit_get_field, .register_at = cofi__rtit_register_at, .field = cofi__rtit_field,
 };
