@@ -239,7 +239,7 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
     const uint8_t *bytes = bytes_at(source, from, &n);
     bool found = cofi_stream_guess_cyc(bytes, n, bad);
     if (o->talk)
-        fprintf(o->talk, "cofi dump: %s: read %s cycle counts (bad packets without: %" PRIu64 ", with: %" PRIu64
+        fprintf(o->talk, "cofi dump: %s: read %s cycle counts (bytes that are no packet without: %" PRIu64 ", with: %" PRIu64
                 "); --cyc=0 or --cyc=1 decides otherwise\n", o->path, found ? "with" : "without", bad[0], bad[1]);
     return found;
 }

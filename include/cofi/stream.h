@@ -24,7 +24,7 @@ size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, siz
 /* Whether an RTIT stream has cycle counts after its packets (RTIT_CTL.Cycle_Acc), which it does not say
  * itself [RTIT 4.2.15]: both ways are tried from the first PSB on over at most the first 4 MiB, and the one
  * that finds fewer bytes to be no packet wins; without cycle counts if they draw. bad[0], bad[1]: how many
- * bad packets without and with (may be null). */
+ * such bytes without and with (may be null). */
 bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 
 /* One step of a stream: a packet, or bytes that are none. */

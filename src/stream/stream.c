@@ -150,7 +150,7 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
     }
 }
 
-/* Bad packets from the first PSB on, with or without cycle counts. */
+/* Bytes that are no packet from the first PSB on, with or without cycle counts; one at least for each place. */
 static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)
 {
     struct cofi_stream stream;
@@ -161,7 +161,7 @@ static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)
     cofi_stream_feed(&stream, bytes, n);
     cofi_stream_finish(&stream);
     while (cofi_stream_next(&stream, &item))
-        bad += item.status == COFI_ERR_BAD_PACKET;
+        bad += item.status == COFI_ERR_BAD_PACKET ? item.size + !item.size : 0;
     return bad;
 }
 
