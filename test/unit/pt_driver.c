@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * An operating system's driver that knows the unit by CPUID, MSRs, PMIs and physical memory only: random schedules
  * of two tasks with ToPA tables or a range each; no byte may be lost but behind a STOP. What each task should have
- * comes from a second unit, same configuration, into a sink. */
+ * comes from a second unit, same configuration, into a sink.
+ * [SDM Manual Trace Configuration Context Switch; SDM Flushing Trace Output; SDM Enabling and Configuration of Trace Packet
+ * Generation] */
 #include "pt_memory.h"
 #include "pt_rig.h"
 

@@ -66,6 +66,7 @@ static void start_is_psb_psbend_mode_and_pge(void **state)
 }
 
 /* Example 2's addresses, with the code that [PTREF 5.4]'s order picks. */
+/* [SDM TIP/FUP IP Reconstruction; SDM Target IP (TIP) Packet; PTREF 5.4; PTREF 12.2] */
 static void example_2_ip_compression(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -89,6 +90,7 @@ static void example_2_ip_compression(void **state)
     done(rig);
 }
 
+/* [PTREF 5.5; SDM FUP Cases and IP Payload] */
 static void example_3_asynchronous_branch(void **state)
 {
     struct pt_rig *rig = start(NULL, all, 0x401000);
@@ -149,6 +151,7 @@ static void example_7_transactions(void **state)
     done(rig);
 }
 
+/* [SDM Software Trace Instrumentation with PTWRITE; PTREF 5.7] */
 static void example_8_ptwrite(void **state)
 {
     struct pt_rig *rig = start(NULL, user | PTW_EN, 0x401000);
@@ -175,6 +178,7 @@ static void example_9_event_trace(void **state)
     done(rig);
 }
 
+/* [SDM Power Event Tracing; SDM MWAIT Packet] */
 static void example_12_power(void **state)
 {
     struct pt_rig *rig = start(NULL, user | PWR_EVT_EN, 0x401000);
@@ -186,6 +190,7 @@ static void example_12_power(void **state)
     done(rig);
 }
 
+/* [PTREF 5.9] */
 static void example_13_blocks(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -222,6 +227,7 @@ static void bits_in_a_block_close_it(void **state)
     done(rig);
 }
 
+/* [PTREF 5.10; PTREF 2.9] */
 static void example_14_triggers(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -234,6 +240,7 @@ static void example_14_triggers(void **state)
 }
 
 /* Example 16: call, compressed returns, a loop, an indirect jump, a system call. */
+/* [PTREF 12.16; SDM COFI Type for Branch Instructions; SDM Change of Flow Instruction (COFI) Tracing] */
 static void example_16_flow(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -252,6 +259,7 @@ static void example_16_flow(void **state)
 }
 
 /* Example 17: INT 80h, IRET, #UD, IRET, an interrupt that leaves. */
+/* [PTREF 12.17] */
 static void example_17_interrupts(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -266,6 +274,7 @@ static void example_17_interrupts(void **state)
 }
 
 /* Example 19: leaving and entering [401000,401020) in four ways. */
+/* [PTREF 12.19; SDM Filtering by IP; SDM Trace Filtering; SDM Filter Enable (FilterEn)] */
 static void example_19_filter(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -285,6 +294,7 @@ static void example_19_filter(void **state)
     done(rig);
 }
 
+/* [PTREF 3.1; PTREF 3.3; SDM TraceStop Packet] */
 static void filters_are_inclusive_at_both_ends_and_stop_wins(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -351,6 +361,7 @@ static void enabling_in_a_stop_range_stops_after_psb_plus(void **state)
     done(rig);
 }
 
+/* [SDM Filtering by CR3; PTREF 2.5] */
 static void pae_compares_cr3_down_to_bit_5(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -375,6 +386,7 @@ static void pae_compares_cr3_down_to_bit_5(void **state)
     done(rig);
 }
 
+/* [SDM Packet Decoding of RIP versus LIP] */
 static void rip_payloads_and_filters_subtract_the_cs_base(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -451,6 +463,7 @@ static void sdm_example_of_tips_not_deferred(void **state)
     deferred_example(false, "tnt.8(N) tip(1308) tnt.8(NTN) tip(1100) tnt.8(N) fup(110c) tip(cc00)");
 }
 
+/* [PTREF 7.3; PTREF 12.18; SDM Deferred TIPs] */
 static void sdm_example_of_deferred_tips(void **state)
 {
     (void)state;
@@ -468,6 +481,7 @@ static void uncompressed_returns_are_not_deferred(void **state)
     done(rig);
 }
 
+/* [PTREF 7.1; SDM Indirect Transfer Compression for Returns (RET)] */
 static void ret_stack_has_64_entries(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -494,6 +508,7 @@ static void call_to_the_next_instruction_is_not_pushed(void **state)
     done(rig);
 }
 
+/* [PTREF 7.2; PTREF 9.9] */
 static void ret_after_a_mismatch_is_not_compressed(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -559,6 +574,7 @@ static void ret_in_32_bit_mode_compares_32_bits(void **state)
 
 /* ---- PSB+ ---- */
 
+/* [PTREF 5.11; SDM Packets in PSB+; SDM Decoder Synchronization (PSB+)] */
 static void psb_plus_in_a_guest_has_all_its_members(void **state)
 {
     struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, 0, 0x401000);
@@ -605,6 +621,7 @@ static void no_psb_between_init_and_sipi(void **state)
     done(rig);
 }
 
+/* [PTREF 6.8; PTREF 12.22] */
 static void psb_goes_before_the_event_and_never_into_it(void **state)
 {
     (void)state;
@@ -625,6 +642,7 @@ static void psb_goes_before_the_event_and_never_into_it(void **state)
 
 /* ---- overflow ---- */
 
+/* [SDM Internal Buffer Overflow; PTREF 6.6] */
 static void bits_before_an_overflow_belong_before_it(void **state)
 {
     struct pt_rig *rig = start(NULL, user, 0x401000);
@@ -646,6 +664,7 @@ static void fill(struct pt_rig *rig, uint64_t bytes)
         rig_jcc(rig, 0x401000, 0x401000, true);
 }
 
+/* [SDM Overflow Impact on Enables] */
 static void overflow_resumes_as_an_enable_if_the_mode_changed(void **state)
 {
     struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, all, 0x401000);
@@ -733,6 +752,7 @@ static struct pt_rig *with_erratum(uint64_t erratum, uint64_t ctl)
     return start(&(struct cofi_unit_config){.errata = erratum, .tsc_offset = erratum == COFI_ERRATUM_SKZ84}, ctl, 0x401000);
 }
 
+/* [ERR BDM70; PTREF 9.8] */
 static void erratum_bdm70_psb_plus_at_enable_has_fup(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_BDM70, 0);
@@ -742,6 +762,7 @@ static void erratum_bdm70_psb_plus_at_enable_has_fup(void **state)
     done(rig);
 }
 
+/* [ERR BDM64] */
 static void erratum_bdm64_target_before_an_abort_is_wrong(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_BDM64, user);
@@ -755,6 +776,7 @@ static void erratum_bdm64_target_before_an_abort_is_wrong(void **state)
     done(rig);
 }
 
+/* [ERR SKD007] */
 static void erratum_skd007_ovf_overwrites_the_cyc(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_SKD007, user | CYC_EN);
@@ -766,6 +788,7 @@ static void erratum_skd007_ovf_overwrites_the_cyc(void **state)
     done(rig);
 }
 
+/* [ERR SKD010] */
 static void erratum_skd010_no_fup_after_ovf(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_SKD010, user);
@@ -776,6 +799,7 @@ static void erratum_skd010_no_fup_after_ovf(void **state)
     done(rig);
 }
 
+/* [ERR SKD022] */
 static void erratum_skd022_fup_at_vm_entry(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_SKD022, all);
@@ -786,6 +810,7 @@ static void erratum_skd022_fup_at_vm_entry(void **state)
     done(rig);
 }
 
+/* [ERR SKL014] */
 static void erratum_skl014_direct_branch_out_has_no_ip(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -799,6 +824,7 @@ static void erratum_skl014_direct_branch_out_has_no_ip(void **state)
     done(rig);
 }
 
+/* [ERR APL12; ERR APL11] */
 static void erratum_apl12_stray_fup_and_apl11_pgd_after_ovf(void **state)
 {
     struct pt_rig *rig = start(&(struct cofi_unit_config){.errata = COFI_ERRATUM_APL12 | COFI_ERRATUM_APL11,
@@ -813,6 +839,7 @@ static void erratum_apl12_stray_fup_and_apl11_pgd_after_ovf(void **state)
     done(rig);
 }
 
+/* [ERR SKL168] */
 static void erratum_skl168_cycles_before_a_psb_are_lost(void **state)
 {
     struct pt_rig *rig = malloc(sizeof *rig);
@@ -826,6 +853,7 @@ static void erratum_skl168_cycles_before_a_psb_are_lost(void **state)
     done(rig);
 }
 
+/* [ERR SKZ84] */
 static void erratum_skz84_tma_is_a_byte_longer(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_SKZ84, 0);
@@ -837,6 +865,7 @@ static void erratum_skz84_tma_is_a_byte_longer(void **state)
     done(rig);
 }
 
+/* [ERR BDM106] */
 static void erratum_bdm106_branch_en_0_faults(void **state)
 {
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_BDM106, 0);

@@ -37,6 +37,8 @@ static const struct mask_row masks[] = {
     {MSR_CR3_MATCH, UINT64_C(0xffffffffffffffe0), 0},
 };
 
+/* [PTREF 2.1; PTREF 2.3; PTREF 2.4; PTREF 2.5; SDM IA32_RTIT_CTL fields; SDM IA32_RTIT_OUTPUT_BASE MSR; SDM
+ * IA32_RTIT_OUTPUT_MASK_PTRS MSR; SDM IA32_RTIT_CR3_MATCH MSR] */
 static void each_bit_is_writable_ignored_or_faults(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -64,6 +66,7 @@ struct need_case {
     const char *without; /* a model that lacks the capability */
 };
 
+/* [SDM Detection of Intel Processor Trace and Capability Enumeration; PTREF 1.2] */
 static void ctl_bits_fault_without_their_capability(void **state)
 {
     static const struct need_case cases[] = {
@@ -83,6 +86,7 @@ static void ctl_bits_fault_without_their_capability(void **state)
     }
 }
 
+/* [PTREF 1.2; SDM Enabling and Configuration MSRs] */
 static void registers_fault_without_their_capability(void **state)
 {
     struct pt_rig *rig = open_model("broadwell");
@@ -118,6 +122,7 @@ static void status_pending_bits_are_reserved_without_injection(void **state)
     done(rig);
 }
 
+/* [PTREF 1.3; SDM Cycle Threshold Description] */
 static void encodings_not_in_the_bitmaps_fault(void **state)
 {
     struct pt_rig *rig = open_model("skylake"); /* MTC 0 3 6 9; CYC 0..13; PSB 0..5 */
@@ -131,6 +136,7 @@ static void encodings_not_in_the_bitmaps_fault(void **state)
     done(rig);
 }
 
+/* [PTREF 2.6; SDM IA32_RTIT_ADDRn_A and IA32_RTIT_ADDRn_B MSRs] */
 static void range_addresses_must_be_canonical(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -145,6 +151,7 @@ static void range_addresses_must_be_canonical(void **state)
     done(rig);
 }
 
+/* [SDM General Considerations; SDM Enabling and Disabling Packet Generation with TraceEn] */
 static void while_tracing_other_registers_fault_and_ctl_takes_only_its_own_value(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -199,6 +206,7 @@ static void trace_en_needs_an_output_that_exists(void **state)
     done(rig);
 }
 
+/* [SDM Model Specific Capability Restrictions; ERR BDM106; PTREF 6.9] */
 static void broadwell_cannot_do_without_branch_packets(void **state)
 {
     struct pt_rig *rig = open_model("broadwell");
@@ -211,6 +219,7 @@ static void broadwell_cannot_do_without_branch_packets(void **state)
     done(rig);
 }
 
+/* [PTREF 1.4; SDM Virtual-Machine Extensions (VMX)] */
 static void trace_en_faults_in_vmx_operation_of_parts_that_cannot_trace_it(void **state)
 {
     struct pt_rig *rig = open_model("broadwell");
@@ -245,6 +254,7 @@ static void unknown_registers_are_not_found(void **state)
     done(rig);
 }
 
+/* [PTREF 2.2; SDM IA32_RTIT_STATUS MSR] */
 static void status_shows_the_enables_and_the_byte_count(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -272,6 +282,7 @@ static void status_does_not_change_while_trace_en_is_0(void **state)
     done(rig);
 }
 
+/* [SDM Trigger Enable (TriggerEn)] */
 static void enabling_with_stopped_or_error_set_generates_nothing(void **state)
 {
     (void)state;
@@ -287,6 +298,7 @@ static void enabling_with_stopped_or_error_set_generates_nothing(void **state)
     }
 }
 
+/* [PTREF 6.1; SDM Enabling Packet Generation] */
 static void enabling_with_a_byte_count_makes_no_psb(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -350,6 +362,7 @@ static void cold_reset_clears_all(void **state)
     done(rig);
 }
 
+/* [SDM Warm Reset] */
 static void warm_reset_clears_only_trace_en_where_ip_filtering_exists(void **state)
 {
     struct pt_rig *rig = open_model("skylake");
@@ -384,6 +397,7 @@ static uint64_t qword(const uint8_t *p)
     return value;
 }
 
+/* [PTREF 2.7; SDM Trace Configuration Context Switch Using XSAVES/XRSTORS] */
 static void xsaves_stores_ctl_and_clears_trace_en(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -450,6 +464,7 @@ static void fields_are_set_by_name(void **state)
     done(rig);
 }
 
+/* [PTREF 1.1; SDM CPUID Leaf 14H Enumeration of Intel Processor Trace Capabilities] */
 static void cpuid_has_the_leaves_of_the_part(void **state)
 {
     struct pt_rig *rig = open_model("skylake");

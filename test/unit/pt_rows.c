@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The packet generation tables, a test a row: enables and state before, one event, the packets it makes.
- * [PTREF 6.1-6.7; SDM Packet Generation under Different Enable Conditions; SDM PwrEvtEn and PTWEn Packet
+ * [PTREF 6.1; SDM Packet Generation under Different Enable Conditions; SDM PwrEvtEn and PTWEn Packet
  * Generation under Different Enable Conditions]. Expected packets are transcribed from those tables. */
 #include "pt_rig.h"
 
@@ -54,7 +54,7 @@ static const struct row rows[] = {
     {"wrmsr_clearing_trace_en_without_packets_is_nothing", U, IN_KERNEL, KERNEL, CTL(KERNEL, U & ~TRACE_EN), {0}, ""},
     {"wrmsr_clearing_trace_en_with_branch_en_0_is_nothing", NOBR, {0}, IN, CTL(IN, 0), {0}, ""},
 
-    /* 6.2 MOV CR3 */
+    /* [PTREF 6.2] MOV CR3 */
     {"mov_cr3_out_of_context_is_nothing", U, IN_KERNEL, KERNEL, CR3(KERNEL), {.cr3 = 0x2000}, ""},
     {"mov_cr3_out_of_the_filter_in_context_is_pip", UK | FILTER, {0}, OUT, CR3(OUT), {.cr3 = 0x2000}, "pip(2000)"},
     {"mov_cr3_out_of_the_filter_in_a_stop_range_is_pip_and_tracestop", UK | FILTER | STOP, IN_KERNEL, OUT, CR3(STOPS),
@@ -70,7 +70,7 @@ static const struct row rows[] = {
     {"mov_cr3_with_os_0_makes_no_pip", U | CR3_FILTER, {.cr3 = 0x5000}, IN, CR3(IN), {.cr3 = 0x5000}, ""},
     {"mov_cr3_with_branch_en_0_still_is_pip", NOBR, IN_KERNEL, IN, CR3(IN), {.cr3 = 0x2000}, "pip(2000)"},
 
-    /* 6.2 direct near */
+    /* [SDM Direct Transfer COFI] */
     {"direct_jmp_outside_is_nothing", UK | FILTER, {0}, OUT, NEAR(JMP, OUT, OUT + 64), {0}, ""},
     {"direct_jmp_inside_is_nothing", UK, {0}, IN, NEAR(JMP, IN, IN + 64), {0}, ""},
     {"direct_jmp_into_the_filter_is_pge", UK | FILTER, {0}, OUT, NEAR(JMP, OUT, IN), {0}, "mode.exec(64) tip.pge(401000)"},
@@ -92,7 +92,7 @@ static const struct row rows[] = {
     {"not_taken_jcc_with_a_target_outside_changes_nothing", UK | FILTER, {0}, IN, JCC(IN, OUT, false), {0}, ""},
     {"not_taken_jcc_outside_with_a_target_inside_is_nothing", UK | FILTER, {0}, OUT, JCC(OUT, IN, false), {0}, ""},
 
-    /* 6.2 indirect near */
+    /* [SDM Indirect Transfer COFI] */
     {"indirect_jmp_outside_is_nothing", UK | FILTER, {0}, OUT, NEAR(JMP_IND, OUT, OUT + 64), {0}, ""},
     {"indirect_jmp_into_the_filter_is_pge", UK | FILTER, {0}, OUT, NEAR(JMP_IND, OUT, IN), {0}, "mode.exec(64) tip.pge(401000)"},
     {"indirect_jmp_out_of_the_filter_is_pgd_with_target", UK | FILTER, {0}, IN, NEAR(JMP_IND, IN, OUT), {0}, "tip.pgd(500000)"},
@@ -104,7 +104,7 @@ static const struct row rows[] = {
     {"uncompressed_ret_out_of_the_filter_is_pgd_with_target", UK | FILTER, {0}, IN, NEAR(RET, IN, OUT), {0}, "tip.pgd(500000)"},
     {"ret_into_the_filter_is_pge", UK | FILTER, {0}, OUT, NEAR(RET, OUT, IN), {0}, "mode.exec(64) tip.pge(401000)"},
 
-    /* 6.2 far transfers: 0-0, 0-1, 1-0, 1-1 */
+    /* [SDM Far Transfer COFI]: 0-0, 0-1, 1-0, 1-1 */
     {"far_transfer_out_of_context_is_nothing", U, IN_KERNEL, KERNEL, FAR(IRET, KERNEL, KERNEL + 64), {0}, ""},
     {"far_transfer_outside_the_filter_is_nothing", UK | FILTER, {0}, OUT, FAR(SYSCALL, OUT, KERNEL), {CPL(0)}, ""},
     {"task_switch_outside_the_filter_is_pip", UK | FILTER, {0}, OUT, FAR(JMP, OUT, OUT + 64), {.cr3 = 0x7000}, "pip(7000)"},
@@ -132,7 +132,7 @@ static const struct row rows[] = {
     {"task_switch_inside_is_pip_mode_exec_tip", UK, {0}, IN, FAR(IRET, IN, OUT), {.cr3 = 0x7000, .mode = 33},
      "pip(7000) mode.exec(32) tip(500000)"},
 
-    /* 6.3 asynchronous events */
+    /* [PTREF 6.3; SDM Packet Enable (PacketEn); SDM Branch Enable (BranchEn); PTREF 3.2] */
     {"interrupt_out_of_context_is_nothing", U, IN_KERNEL, KERNEL, INT(INTR, KERNEL, KERNEL + 64), {0}, ""},
     {"interrupt_outside_the_filter_is_nothing", UK | FILTER, {0}, OUT, INT(INTR, OUT, KERNEL), {CPL(0)}, ""},
     {"interrupt_outside_into_a_stop_range_is_tracestop", UK | FILTER | STOP, {0}, OUT, INT(INTR, OUT, STOPS), {0}, "stop"},
@@ -175,7 +175,9 @@ static const struct row rows[] = {
     {"sipi_into_context_is_pge", K, {CPL(3)}, IN, INT(SIPI, IN, 0x9000, .vector = 9), {CPL(0), .mode = 17},
      "mode.exec(16) tip.pge(9000)"},
 
-    /* 6.4 VMX */
+    /* [PTREF 6.4, 2.8; SDM Tracing In VMX Operation; SDM VMX-Specific Packets and VMCS Controls; SDM VMCS Packet; SDM
+     * Managing Trace Packet Generation Across VMX Transitions; SDM Failed VM Entry; SDM Host-Only Tracing; SDM
+     * Guest-Only Tracing; SDM System-Wide Tracing] */
     {"vm_exit_inside_is_fup_pip_tip", UK, {CPL(0), .vmx = 3, .cr3 = 0x3000}, IN, INT(VMEXIT, IN, KERNEL), {.vmx = 2, .cr3 = 0x1000},
      "fup(401000) pip(1000) tip(ffffffff81000000)"},
     {"vm_exit_concealed_makes_no_pip", UK, {CPL(0), .vmx = 3, .cr3 = 0x3000, .conceal = COFI_CONCEAL_EXITS}, IN,
@@ -216,7 +218,7 @@ static const struct row rows[] = {
     {"vmptrld_out_of_context_is_nothing", U, {CPL(0), .vmx = 2}, IN, EV(VMPTRLD, IN), {.vmcs = 0x123456000}, ""},
     {"vmptrld_with_branch_en_0_is_vmcs", NOBR, {CPL(0), .vmx = 2}, IN, EV(VMPTRLD, IN), {.vmcs = 0x123456000}, "vmcs(123456000)"},
 
-    /* 6.4 SGX */
+    /* [SDM Intel Software Guard Extensions (SGX)] */
     {"eenter_of_a_production_enclave_is_fup_pgd", UK, {0}, IN, FAR(EENTER, IN, OUT), {.enclave = 2}, "fup(401000) tip.pgd()"},
     {"eexit_of_a_production_enclave_is_pge", UK, {.enclave = 2}, IN, FAR(EEXIT, IN, OUT), {.enclave = 1},
      "mode.exec(64) tip.pge(500000)"},
@@ -229,7 +231,7 @@ static const struct row rows[] = {
     {"eenter_of_a_debug_enclave_into_the_filter_is_pge", UK | FILTER, {0}, OUT, FAR(EENTER, OUT, IN), {0},
      "mode.exec(64) tip.pge(401000)"},
 
-    /* 6.4 TSX */
+    /* [SDM TSX Packet Scenarios; SDM Intel® Transactional Synchronization Extensions (Intel® TSX)] */
     {"xbegin_is_mode_tsx_fup", UK, {0}, IN, EV(XBEGIN, IN), {.intx = 2}, "mode.tsx(begin) fup(401000)"},
     {"xend_is_mode_tsx_fup", UK, {.intx = 2}, IN, EV(XEND, IN), {.intx = 1}, "mode.tsx(commit) fup(401000)"},
     {"nested_xbegin_is_nothing", UK, {.intx = 2}, IN, EV(XBEGIN, IN), {.intx = 2}, ""},
@@ -246,7 +248,7 @@ static const struct row rows[] = {
     {"xbegin_out_of_context_is_nothing", U, IN_KERNEL, IN, EV(XBEGIN, IN), {.intx = 2}, ""},
     {"xbegin_with_branch_en_0_is_nothing", NOBR, {0}, IN, EV(XBEGIN, IN), {.intx = 2}, ""},
 
-    /* 6.5 power and PTWRITE */
+    /* [PTREF 6.5] */
     {"mwait_in_context_is_mwait_pwre_exstop_fup", UK | PWR_EVT_EN, IN_KERNEL, IN,
      EV(MWAIT, IN, .value = UINT64_C(0x100000060), .size = 6), {0}, "mwait(60,1) pwre(c6.0) exstopip fup(401000)"},
     {"mwait_out_of_context_is_pwre_exstop", U | PWR_EVT_EN, IN_KERNEL, IN, EV(MWAIT, IN, .value = 0x60, .size = 6), {0},
@@ -284,7 +286,7 @@ static const struct row rows[] = {
     {"ptwrite_out_of_context_is_nothing", U | PTW_EN, IN_KERNEL, IN, EV(PTWRITE, IN, .value = 1, .size = 4), {0}, ""},
     {"ptwrite_without_ptw_en_is_nothing", UK, {0}, IN, EV(PTWRITE, IN, .value = 1, .size = 4), {0}, ""},
 
-    /* 6.7 event trace */
+    /* [PTREF 6.7, 5.8] */
     {"event_trace_interrupt", UK | EVENT_EN, {0}, IN, INT(INTR, IN, KERNEL, .vector = 32), {CPL(0)},
      "cfe(1,20) fup(401000) tip(ffffffff81000000)"},
     {"event_trace_page_fault", UK | EVENT_EN, {0}, IN, INT(FAULT, IN, KERNEL, .vector = 14, .value = 0xbadf000), {CPL(0)},
@@ -323,7 +325,7 @@ static const struct row rows[] = {
     {"interrupt_that_clears_if_has_mode_exec_under_event_trace", UK | EVENT_EN, {.iflag = 2}, IN, INT(INTR, IN, KERNEL, .vector = 1),
      {CPL(0), .iflag = 1}, "cfe(1,1) fup(401000) mode.exec(64) tip(ffffffff81000000)"},
 
-    /* 5.10 triggers */
+    /* [PTREF 5.10] */
     {"trigger_with_a_known_count", UK, {0}, IN, EV(TRIGGER, IN, .value = 1, .value2 = 3, .taken = true), {0}, "trig(1,3)"},
     {"trigger_without_a_count_has_its_fup", UK, {0}, IN, EV(TRIGGER, IN, .value = 0x40), {0}, "trigip(40,0) fup(401000)"},
     {"trigger_without_packets_has_no_location", NOBR, {0}, IN, EV(TRIGGER, IN, .value = 2, .size = 1), {0}, "trig(2,-0,mult)"},

@@ -147,6 +147,7 @@ static void mtc_and_tnt_of_one_cycle_share_their_cyc(void **state)
     done(bench);
 }
 
+/* [SDM Cycle Counter; SDM Cycle Count Packet (CYC) Packet] */
 static void the_cycle_counter_runs_while_context_en_is_0(void **state)
 {
     struct bench *bench = open_bench(NULL);
@@ -202,6 +203,7 @@ static void tma_has_the_art_and_the_ticks_since_its_edge(void **state)
     done(bench);
 }
 
+/* [SDM TSC Scaling; PTREF 8.1; PTREF 5.6] */
 static void tsc_has_the_offset_and_tma_has_not(void **state)
 {
     struct bench *bench = open_bench(&(struct cofi_unit_config){.tsc_art_num = 84, .tsc_art_den = 1, .tsc_offset = 5000});
@@ -224,6 +226,7 @@ static void tsc_is_56_bits(void **state)
     done(bench);
 }
 
+/* [SDM Mini Time Counter (MTC) Packet; PTREF 8.2] */
 static void mtc_comes_at_each_step_of_every_frequency(void **state)
 {
     (void)state;
@@ -293,6 +296,7 @@ static void mtc_forces_out_earlier_bits(void **state)
     done(bench);
 }
 
+/* [SDM Overflow Impact on Timing Packets] */
 static void no_mtc_in_an_overflow(void **state)
 {
     struct bench *bench = open_bench(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1});
@@ -306,6 +310,7 @@ static void no_mtc_in_an_overflow(void **state)
     done(bench);
 }
 
+/* [SDM Core:Bus Ratio (CBR) Packet] */
 static void cbr_is_the_ratio_the_host_gave(void **state)
 {
     struct bench *bench = open_bench(NULL);

@@ -96,6 +96,7 @@ static void expect_newest(struct bench *bench)
 
 /* ---- single range ---- */
 
+/* [PTREF 4.2; SDM Single Range Output] */
 static void single_range_is_read_back(void **state)
 {
     struct bench *bench = *state;
@@ -138,6 +139,7 @@ static void expect_error(struct bench *bench, uint64_t base, uint64_t mask_ptrs,
     assert_int_equal(cofi_unit_bytes(bench->rig.unit), 0);
 }
 
+/* [SDM Operational Errors; PTREF 4.5] */
 static void single_range_mask_with_a_hole_is_an_operational_error(void **state) { expect_error(*state, 0, 0xf7ff, 0); }
 static void single_range_base_not_aligned_is_an_operational_error(void **state) { expect_error(*state, R0 + 0x80, 0xfff, 0); }
 static void single_range_offset_beyond_the_mask_is_an_operational_error(void **state)
@@ -154,6 +156,7 @@ static void two_regions(struct bench *bench, uint64_t flags0, uint64_t flags1, u
     memory_entry(bench->memory, T0, 2, end | TOPA_END);
 }
 
+/* [PTREF 4.3; PTREF 4.4; SDM Table of Physical Addresses (ToPA)] */
 static void packets_straddle_regions(void **state)
 {
     struct bench *bench = *state;
@@ -207,6 +210,7 @@ static void a_link_is_followed_as_soon_as_the_region_before_it_is_full(void **st
     assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS), 0x7f);
 }
 
+/* [SDM ToPA PMI] */
 static void int_raises_a_pmi_each_time_its_region_fills(void **state)
 {
     struct bench *bench = *state;
@@ -221,6 +225,7 @@ static void int_raises_a_pmi_each_time_its_region_fills(void **state)
     assert_int_equal(status(bench) & 0x34, 4);
 }
 
+/* [SDM ToPA STOP] */
 static void stop_leaves_the_offset_at_the_region_size(void **state)
 {
     struct bench *bench = *state;
@@ -263,6 +268,7 @@ static void expect_topa_error(struct bench *bench, uint64_t entry)
     expect_error(bench, T0, 0x7f, TOPA);
 }
 
+/* [SDM ToPA Errors] */
 static void reserved_bit_1_is_an_error(void **state) { expect_topa_error(*state, R0 | 2); }
 static void reserved_bit_3_is_an_error(void **state) { expect_topa_error(*state, R0 | 8); }
 static void reserved_bit_5_is_an_error(void **state) { expect_topa_error(*state, R0 | 0x20); }
@@ -281,6 +287,7 @@ static void offset_beyond_the_region_is_an_error(void **state)
     expect_error(bench, T0, UINT64_C(4096) << 32 | 0x7f, TOPA);
 }
 
+/* [SDM Restricted Memory Access] */
 static void table_in_restricted_memory_is_an_error(void **state)
 {
     struct bench *bench = *state;
@@ -339,6 +346,7 @@ static void single(struct bench *bench)
     memory_entry(bench->memory, T0, 1, T0 | TOPA_END);
 }
 
+/* [PTREF 4.6; PTREF 1.2] */
 static void one_entry_parts_interrupt_before_the_region_is_full(void **state)
 {
     struct bench *bench = *state;
@@ -378,6 +386,7 @@ static int take(void *opaque, const uint8_t *bytes, size_t n)
     return 0;
 }
 
+/* [SDM Trace Transport Subsystem; PTREF 4.1] */
 static void fabric_ignores_topa_and_goes_to_the_sink(void **state)
 {
     struct bench *bench = *state;

@@ -29,6 +29,7 @@ static void enabling_in_the_kernel_makes_psb_plus_without_fup(void **state)
     rig_expect(rig, "psb cbr(24) psbend");
 }
 
+/* [SDM Filtering by Current Privilege Level (CPL); SDM Context Enable (ContextEn)] */
 static void return_to_user_code_is_mode_exec_and_pge(void **state)
 {
     struct pt_rig *rig = *state;
@@ -100,6 +101,7 @@ static void psb_plus_comes_when_the_period_is_over(void **state)
     assert_true(rig->size > 2048);
 }
 
+/* [SDM Disabling Packet Generation; SDM Packet Generation Enable Controls] */
 static void disabling_by_wrmsr_is_fup_and_pgd(void **state)
 {
     struct pt_rig *rig = *state;
