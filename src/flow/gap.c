@@ -16,6 +16,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
         return 0;
     flow->lost = true;
     flow->lost_any = any_tip;
+    flow->code_missed |= cause == COFI_ERR_NO_CODE;
     flow->gap_cause = (int16_t)cause;
     flow->gap_text = text;
     flow->gap_ip = position(flow);

@@ -294,6 +294,7 @@ static int act_psb(struct cofi_flow *flow)
 {
     flow->last_ip = 0;
     cofi__clock_psb(&flow->clock);
+    flow->code_missed = false;
     flow->in_psb = true;
     flow->psb_has_ip = false;
     flow->psb_offset = flow->packet_offset;

@@ -185,6 +185,7 @@ struct cofi_flow {
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool synced;
     bool lost;             /* in a gap */
+    bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     uint64_t gap_offset, gap_ip, gap_ticks;
     int16_t gap_cause;
