@@ -142,6 +142,29 @@ int cofi_event_print(const struct cofi_event *event, const struct cofi_context *
 int cofi_event_parse(const char *text, const struct cofi_context *before, struct cofi_event *event,
                      struct cofi_error *error);
 
+/* ---- for hosts that see instructions only ---- */
+
+/* Tells events from a stream of instructions, each reported when it is about to run: what the one before it
+ * did follows from where execution went. All members are the adapter's; no allocation, not thread safe. */
+struct cofi_stepper {
+    struct cofi_context context;
+    uint64_t ip, target;
+    uint8_t length, cls, far;
+    bool running; /* ip.. is an instruction whose end is not known yet */
+};
+
+struct cofi_insn;
+void cofi_stepper_init(struct cofi_stepper *stepper, const struct cofi_context *context);
+/* The instruction at ip, decoded, is about to run; context is the state now (null: as before). Writes the
+ * events since the last call, in order, for cofi_unit_event, and returns how many: 0 (the first one, or a
+ * string instruction goes on), 1 (the instruction before), or 2 (then an interrupt, because execution went
+ * where that instruction does not lead). PTWRITE, WRMSR, TSX and clocks are the host's to report. */
+int cofi_stepper_next(struct cofi_stepper *stepper, uint64_t ip, const struct cofi_insn *insn,
+                      const struct cofi_context *context, struct cofi_event events[2]);
+/* The instruction last reported did not complete: a fault, to the handler (null context: same state). */
+void cofi_stepper_fault(struct cofi_stepper *stepper, enum cofi_cause cause, uint16_t vector, uint64_t handler,
+                        const struct cofi_context *context, struct cofi_event *event);
+
 #ifdef __cplusplus
 }
 #endif
