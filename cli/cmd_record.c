@@ -279,6 +279,7 @@ static bool open_outputs(struct job *job, const struct cofi_observer **observers
                                                 .fields = o->fields, .path = o->path, .raw = o->raw,
                                                 .command = job->command[0] ? job->command : NULL};
         cofi_step_time_info(&job->step, &options.time);
+        options.leaps = job->step.clock == COFI_CLOCK_REAL;
         if (cofi_recorder_open(&o->recorder, &options, &error) < 0) {
             complain("record: %s", error.text);
             return false;

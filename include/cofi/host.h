@@ -55,6 +55,7 @@ struct cofi_recorder_options {
     const char *raw;         /* each thread's bytes as they are, in "RAW.TID" ("RAW" for the first); null: none */
     const char *command;     /* the command line that is recorded, or null */
     struct cofi_time_info time; /* the host's clock: conv, tsc_num, tsc_den, nominal_ratio */
+    bool leaps;              /* that clock goes on by many ticks at once (COFI_CLOCK_REAL): coarser MTC by default */
 };
 
 /* Make a recorder. Defaults: user code only; PT: TSC, MTC (frequency 3) and CYC, RET compression on;

@@ -35,6 +35,7 @@ struct cofi_recorder {
     struct cofi_observer observer;
     struct cofi_unit_config unit;
     char *model, *raw;
+    bool leaps;
     struct field *fields;
     size_t fields_n;
     struct cofi_writer *writer;
@@ -57,6 +58,9 @@ static const struct field rtit_defaults[] = {
     {"os", 0}, {"user", 1}, {"dest", 1}, {"sts_en", 1}, {"mtc_en", 1}, {"cmprs_ret", 1},
     {"filter_event_id", 7}, {"tracestop_event_id", 6},
 };
+/* For clocks that leap: a step takes longer than many periods of those above. */
+static const struct field pt_leaps[] = {{"mtc_freq", 12}};
+static const struct field rtit_leaps[] = {{"mtc_range", 3}};
 static const struct field pt_enables[] = {{"trace_en", 1}};
 static const struct field rtit_enables[] = {{"trace_en", 1}, {"trace_active", 1}};
 static const struct field pt_disables[] = {{"trace_en", 0}};
@@ -81,10 +85,13 @@ static int enable(const struct cofi_recorder *recorder, struct cofi_unit *unit, 
 
 static int configure(const struct cofi_recorder *recorder, struct cofi_unit *unit, const struct field **bad)
 {
-    if (recorder->unit.gen == COFI_PT)
+    bool pt = recorder->unit.gen == COFI_PT;
+    if (pt)
         COFI_TRY(set_fields(unit, pt_defaults, ARRAY_LEN(pt_defaults), bad));
     else
         COFI_TRY(set_fields(unit, rtit_defaults, ARRAY_LEN(rtit_defaults), bad));
+    if (recorder->leaps)
+        COFI_TRY(set_fields(unit, pt ? pt_leaps : rtit_leaps, 1, bad));
     return set_fields(unit, recorder->fields, recorder->fields_n, bad);
 }
 
@@ -356,6 +363,7 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
                                                 .sideband = sideband, .end = end};
     recorder->model = options->model ? strdup(options->model) : NULL;
     recorder->raw = options->raw ? strdup(options->raw) : NULL;
+    recorder->leaps = options->leaps;
     recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,
                                                .model = recorder->model,
                                                .tsc_art_num = options->time.tsc_num,
