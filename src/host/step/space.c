@@ -397,6 +397,15 @@ static const struct step_code *decode(struct step_page *page, uint64_t ip, const
     return code;
 }
 
+/* May someone change the instruction's bytes unseen? The last ones of a page may go on in the next. */
+static bool is_watched(struct step_space *space, const struct step_page *page, uint64_t ip)
+{
+    if (page->watched || ip % STEP_PAGE <= STEP_PAGE - STEP_INSN_MAX)
+        return page->watched;
+    const struct step_page *second = find_page(space, page->addr + STEP_PAGE);
+    return second && second->watched;
+}
+
 const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip, unsigned mode,
                                         bool check, const struct step_news *news)
 {
@@ -404,7 +413,7 @@ const struct step_code *step_space_code(struct step_space *space, pid_t tid, uin
     struct step_page *page = get_page(space, tid, addr, news);
     if (!page)
         return NULL;
-    if (page->watched || check) {
+    if (check || is_watched(space, page, ip)) {
         verify(space, tid, page, ip);
         if (!(page = get_page(space, tid, addr, news)))
             return NULL;
