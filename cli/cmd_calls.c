@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "session.h"
-#include "walk.h"
 #include "writer.h"
 
 struct calls_options {
@@ -41,24 +40,22 @@ static const struct option long_options[] = {
     {0},
 };
 
+static int take(void *opaque, int letter, const char *argument)
+{
+    struct calls_options *options = opaque;
+    char *end = "";
+    if (letter == 'd')
+        options->depth = (unsigned)strtoul(argument, &end, 0);
+    if (letter == 'm')
+        options->min_percent = strtod(argument, &end);
+    return *end || !*argument ? -1 : 0;
+}
+
 static int parse(struct calls_options *options, int argc, char **argv)
 {
-    session_options_init(&options->session, "calls");
-    options->depth = 64;
-    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        int taken = session_option(&options->session, letter, optarg);
-        if (taken < 0 || letter == '?')
-            return EXIT_USAGE;
-        if (letter == 'h') {
-            fputs(usage, stdout);
-            return -1;
-        }
-        if (letter == 'd')
-            options->depth = (unsigned)strtoul(optarg, NULL, 0);
-        if (letter == 'm')
-            options->min_percent = strtod(optarg, NULL);
-    }
-    return session_operands(&options->session, argc, argv, optind);
+    const struct session_command command = {"calls", usage, long_options, take, options};
+    *options = (struct calls_options){.depth = 64};
+    return session_parse(&command, &options->session, argc, argv);
 }
 
 static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
@@ -105,8 +102,10 @@ static int transfer(struct feeder *feeder, uint64_t to)
     return to == from->end ? 0 : cofi_calls_resume(feeder->calls, to);
 }
 
-static int feed_block(struct feeder *feeder, const struct cofi_flow_block *block)
+static int feed_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
+    struct feeder *feeder = opaque;
+    feeder->view = cofi_flow_view(flow);
     int status = feeder->pending ? transfer(feeder, block->ip) : 0;
     if (status < 0)
         return status;
@@ -115,8 +114,10 @@ static int feed_block(struct feeder *feeder, const struct cofi_flow_block *block
     return cofi_calls_insns(feeder->calls, block->ip, block->n);
 }
 
-static int feed_event(struct feeder *feeder, const struct cofi_flow_event *event)
+static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
+    struct feeder *feeder = opaque;
+    feeder->view = cofi_flow_view(flow);
     switch ((enum cofi_flow_event_kind)event->kind) {
     case COFI_FLOW_ASYNC:
     case COFI_FLOW_ASYNC_DISABLED: {
@@ -210,28 +211,6 @@ static void print_tree(struct writer *out, const struct calls_options *options, 
     }
 }
 
-static int walk_stream(struct session_stream *stream, struct feeder *feeder)
-{
-    static struct walk walk;
-    struct cofi_flow *flow;
-    const struct cofi_flow_block *block;
-    const struct cofi_flow_event *event;
-    int status = session_flow(stream, false, &flow);
-    if (status < 0)
-        return status;
-    feeder->view = cofi_flow_view(flow);
-    walk_begin(&walk, flow);
-    while ((status = walk_next(&walk, &block, &event)) > 0) {
-        if (event && session_past_end(stream->session, event->offset, &event->time))
-            break;
-        status = event ? feed_event(feeder, event) : feed_block(feeder, block);
-        if (status < 0)
-            break;
-    }
-    walk_end(&walk);
-    return status < 0 ? status : 0;
-}
-
 static int run_stream(struct session *session, size_t i, const struct calls_options *options,
                       struct writer *out, uint64_t *gaps)
 {
@@ -240,7 +219,7 @@ static int run_stream(struct session *session, size_t i, const struct calls_opti
     session_stream(session, i, &stream);
     int status = cofi_calls_open(&feeder.calls, function_at, &feeder);
     if (status >= 0)
-        status = walk_stream(&stream, &feeder);
+        status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, &feeder});
     if (status >= 0) {
         if (!options->session.json)
             write_format(out, "== thread %d (%s)\n", stream.tid, stream.comm);
@@ -253,7 +232,7 @@ static int run_stream(struct session *session, size_t i, const struct calls_opti
 
 int cmd_calls(int argc, char **argv)
 {
-    struct calls_options options = {0};
+    struct calls_options options;
     struct session *session;
     struct writer out;
     uint64_t gaps = 0;

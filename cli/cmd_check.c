@@ -10,7 +10,6 @@
 #include "cli.h"
 #include "session.h"
 #include "truth.h"
-#include "walk.h"
 
 struct check_options {
     struct session_options session;
@@ -37,24 +36,22 @@ static const struct option long_options[] = {
     {0},
 };
 
+static int take(void *opaque, int letter, const char *argument)
+{
+    struct check_options *options = opaque;
+    char *end = "";
+    if (letter == 'u')
+        options->truth = argument;
+    if (letter == 'g')
+        options->max_gaps = (unsigned)strtoul(argument, &end, 0);
+    return *end ? -1 : 0;
+}
+
 static int parse(struct check_options *options, int argc, char **argv)
 {
-    session_options_init(&options->session, "check");
-    options->max_gaps = 10;
-    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        int taken = session_option(&options->session, letter, optarg);
-        if (taken < 0 || letter == '?')
-            return EXIT_USAGE;
-        if (letter == 'h') {
-            fputs(usage, stdout);
-            return -1;
-        }
-        if (letter == 'u')
-            options->truth = optarg;
-        if (letter == 'g')
-            options->max_gaps = (unsigned)strtoul(optarg, NULL, 0);
-    }
-    return session_operands(&options->session, argc, argv, optind);
+    const struct session_command command = {"check", usage, long_options, take, options};
+    *options = (struct check_options){.max_gaps = 10};
+    return session_parse(&command, &options->session, argc, argv);
 }
 
 struct comparison {
@@ -133,6 +130,15 @@ static void add_stats(struct cofi_flow_stats *sum, const struct cofi_flow_stats 
     sum->lost_bytes += more->lost_bytes;
 }
 
+/* One stream's check. */
+struct check {
+    struct session_stream stream;
+    const struct check_options *options;
+    struct comparison comparison;
+    struct cofi_flow_stats stats;
+    uint64_t gaps;
+};
+
 static void print_stream(const struct session_stream *stream, const struct cofi_flow_stats *stats,
                          const struct comparison *comparison)
 {
@@ -144,33 +150,32 @@ static void print_stream(const struct session_stream *stream, const struct cofi_
     putchar('\n');
 }
 
-static int check_stream(struct session_stream *stream, const struct check_options *options,
-                        struct comparison *comparison, struct cofi_flow_stats *stats)
+static int check_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
-    static struct walk walk;
-    struct cofi_flow *flow;
-    const struct cofi_flow_block *block;
-    const struct cofi_flow_event *event;
-    uint64_t gaps = 0;
-    int status = session_flow(stream, false, &flow);
-    if (status < 0)
-        return status;
-    walk_begin(&walk, flow);
-    while ((status = walk_next(&walk, &block, &event)) > 0) {
-        if (event && session_past_end(stream->session, event->offset, &event->time))
-            break;
-        if (block)
-            compare(comparison, block, cofi_flow_offset(flow));
-        else if (event->kind == COFI_FLOW_GAP && gaps++ < options->max_gaps && !options->session.json)
-            name_gap(stream, flow, event);
-    }
-    if (comparison->truth && !comparison->differs)
-        skip_optional(comparison, COFI_NO_IP);
-    if (comparison->truth && !comparison->differs && comparison->at < comparison->truth->n)
+    struct check *check = opaque;
+    compare(&check->comparison, block, cofi_flow_offset(flow));
+    return 0;
+}
+
+static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    struct check *check = opaque;
+    if (event->kind == COFI_FLOW_GAP && check->gaps++ < check->options->max_gaps &&
+        !check->options->session.json)
+        name_gap(&check->stream, flow, event);
+    return 0;
+}
+
+static void check_end(void *opaque, struct cofi_flow *flow)
+{
+    struct check *check = opaque;
+    struct comparison *comparison = &check->comparison;
+    cofi_flow_stats(flow, &check->stats);
+    if (!comparison->truth || comparison->differs)
+        return;
+    skip_optional(comparison, COFI_NO_IP);
+    if (comparison->at < comparison->truth->n)
         name_difference(comparison, COFI_NO_IP, cofi_flow_offset(flow));
-    cofi_flow_stats(flow, stats);
-    walk_end(&walk);
-    return status < 0 ? status : 0;
 }
 
 static void print_totals(const struct check_options *options, const struct check_totals *totals)
@@ -200,20 +205,19 @@ static int check_streams(struct session *session, const struct check_options *op
                          struct check_totals *totals)
 {
     for (size_t i = 0; i < session_streams(session); i++) {
-        struct session_stream stream;
-        struct cofi_flow_stats stats;
-        struct comparison comparison = {0};
-        session_stream(session, i, &stream);
+        struct check check = {.options = options};
+        session_stream(session, i, &check.stream);
         if (options->truth)
-            comparison.truth = truth_take(truth, stream.tid);
-        int status = check_stream(&stream, options, &comparison, &stats);
+            check.comparison.truth = truth_take(truth, check.stream.tid);
+        int status = session_walk(&check.stream, &(struct session_visitor){check_block, check_event,
+                                                                           check_end, &check});
         if (status < 0)
             return status;
         if (!options->session.json)
-            print_stream(&stream, &stats, &comparison);
-        add_stats(&totals->stats, &stats);
-        totals->stream_bytes += stream.bytes;
-        totals->different += comparison.differs;
+            print_stream(&check.stream, &check.stats, &check.comparison);
+        add_stats(&totals->stats, &check.stats);
+        totals->stream_bytes += check.stream.bytes;
+        totals->different += check.comparison.differs;
         totals->streams++;
     }
     return 0;
@@ -235,7 +239,7 @@ static void missing_threads(const struct check_options *options, const struct tr
 
 int cmd_check(int argc, char **argv)
 {
-    struct check_options options = {0};
+    struct check_options options;
     struct session *session;
     struct truth truth = {0};
     struct check_totals totals = {0};

@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "session.h"
-#include "walk.h"
 #include "writer.h"
 
 struct flow_options {
@@ -22,12 +21,10 @@ struct flow_options {
 struct flow_run {
     const struct flow_options *options;
     struct session_stream stream;
-    struct cofi_flow *flow;
     struct cofi_lines *lines;
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
     uint64_t gaps;
-    bool done;
 };
 
 static const char usage[] =
@@ -47,51 +44,39 @@ static const struct option long_options[] = {
     {0},
 };
 
-static int parse_format(struct flow_options *options, const char *text)
+static int take(void *opaque, int letter, const char *argument)
 {
-    if (!strcmp(text, "ip"))
-        options->format = COFI_LINES_IP;
-    else if (!strcmp(text, "text"))
-        options->format = COFI_LINES_TEXT;
-    else {
-        complain("flow: no format '%s'; there are text and ip", text);
-        return EXIT_USAGE;
+    struct flow_options *options = opaque;
+    char *end = "";
+    switch (letter) {
+    case 'f':
+        options->format = strcmp(argument, "ip") ? COFI_LINES_TEXT : COFI_LINES_IP;
+        return strcmp(argument, "ip") && strcmp(argument, "text") ? -1 : 0;
+    case 'l':
+        options->limit = strtoull(argument, &end, 0);
+        break;
+    case 'E': options->no_events = true; break;
+    case 'S': options->no_source = true; break;
     }
-    return EXIT_DONE;
+    return *end ? -1 : 0;
 }
 
-/* EXIT_DONE, EXIT_USAGE, or -1: --help was printed. */
 static int parse(struct flow_options *options, int argc, char **argv)
 {
-    session_options_init(&options->session, "flow");
-    options->limit = UINT64_MAX;
-    options->format = COFI_LINES_TEXT;
-    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        int taken = session_option(&options->session, letter, optarg);
-        if (taken < 0 || letter == '?')
-            return EXIT_USAGE;
-        if (letter == 'h') {
-            fputs(usage, stdout);
-            return -1;
-        }
-        if (letter == 'f' && parse_format(options, optarg) != EXIT_DONE)
-            return EXIT_USAGE;
-        if (letter == 'l')
-            options->limit = strtoull(optarg, NULL, 0);
-        options->no_events |= letter == 'E';
-        options->no_source |= letter == 'S';
-    }
+    const struct session_command command = {"flow", usage, long_options, take, options};
+    *options = (struct flow_options){.limit = UINT64_MAX, .format = COFI_LINES_TEXT};
+    int status = session_parse(&command, &options->session, argc, argv);
     if (options->session.json)
         options->format = COFI_LINES_JSON;
-    return session_operands(&options->session, argc, argv, optind);
+    return status;
 }
 
-static void gap(struct flow_run *run, const struct cofi_flow_event *event)
+static void gap(struct flow_run *run, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     char place[512], what[1024];
     run->gaps++;
     session_place(&run->stream, event->offset, place, sizeof place);
-    session_gap(run->flow, event, what, sizeof what);
+    session_gap(flow, event, what, sizeof what);
     complain("flow: %s: %s", place, what);
 }
 
@@ -125,8 +110,11 @@ static void event_text(struct flow_run *run, const struct cofi_flow_event *event
     else if (event->value)
         write_format(run->out, ": 0x%" PRIx64, event->value);
     if (event->kind == COFI_FLOW_GAP)
-        write_format(run->out, ": %s, bytes 0x%" PRIx64 " to 0x%" PRIx64, cofi_error_text(event->cause),
-                     event->offset, event->end);
+        write_format(run->out, ": %s, from byte 0x%" PRIx64, cofi_error_text(event->cause), event->offset);
+    if (event->kind == COFI_FLOW_GAP && event->end == UINT64_MAX)
+        write_format(run->out, " to the end");
+    else if (event->kind == COFI_FLOW_GAP)
+        write_format(run->out, " to 0x%" PRIx64, event->end);
     if (event->time.known && session_time_conv(run->stream.session)->mult)
         write_format(run->out, "  %" PRIu64 ".%09" PRIu64, event->time.ns / 1000000000,
                      event->time.ns % 1000000000);
@@ -139,58 +127,34 @@ static bool is_quiet(const struct cofi_flow_event *event)
     return event->kind == COFI_FLOW_PSB || event->kind == COFI_FLOW_CBR;
 }
 
-static void show_event(struct flow_run *run, const struct cofi_flow_event *event)
+static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
+    struct flow_run *run = opaque;
     if (event->kind == COFI_FLOW_GAP)
-        gap(run, event);
+        gap(run, flow, event);
     if (event->kind == COFI_FLOW_CODE)
         cofi_lines_forget(run->lines);
-    if (session_past_end(run->stream.session, event->offset, &event->time))
-        run->done = true;
-    else if (run->options->session.json)
+    if (run->options->session.json)
         event_json(run, event);
     else if (run->options->format == COFI_LINES_TEXT && !run->options->no_events && !is_quiet(event))
         event_text(run, event);
-}
-
-static int show_block(struct flow_run *run, struct cofi_view *view, const struct cofi_flow_block *block)
-{
-    size_t n;
-    const uint32_t *ends;
-    const char *text = cofi_lines_block(run->lines, view, block, &n, &ends);
-    if (!text)
-        return COFI_ERR_NOMEM;
-    if (block->n >= run->left) {
-        n = run->left ? ends[run->left - 1] : 0;
-        run->done = true;
-    }
-    run->left -= block->n < run->left ? block->n : run->left;
-    write_bytes(run->out, text, n);
     return 0;
 }
 
-static int show_stream(struct flow_run *run)
+static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
-    static struct walk walk;
-    struct cofi_flow *flow;
-    const struct cofi_flow_block *block;
-    const struct cofi_flow_event *event;
-    int status = session_flow(&run->stream, false, &flow);
-    if (status < 0)
-        return status;
-    struct cofi_view *view = cofi_flow_view(flow);
-    run->flow = flow;
-    walk_begin(&walk, flow);
-    while (!run->done && (status = walk_next(&walk, &block, &event)) > 0) {
-        if (event)
-            show_event(run, event);
-        else if ((status = show_block(run, view, block)) < 0)
-            break;
-        if (writer_failed(run->out))
-            break;
-    }
-    walk_end(&walk);
-    return status < 0 ? status : 0;
+    struct flow_run *run = opaque;
+    size_t n;
+    const uint32_t *ends;
+    const char *text = cofi_lines_block(run->lines, cofi_flow_view(flow), block, &n, &ends);
+    if (!text)
+        return COFI_ERR_NOMEM;
+    bool last = block->n >= run->left;
+    if (last)
+        n = run->left ? ends[run->left - 1] : 0;
+    run->left -= last ? run->left : block->n;
+    write_bytes(run->out, text, n);
+    return last || writer_failed(run->out);
 }
 
 static int run_streams(struct session *session, const struct flow_options *options, struct writer *out)
@@ -205,7 +169,7 @@ static int run_streams(struct session *session, const struct flow_options *optio
             break;
         if (options->format == COFI_LINES_TEXT && session_streams(session) > 1)
             write_format(out, "== thread %d (%s)\n", run.stream.tid, run.stream.comm);
-        status = show_stream(&run);
+        status = session_walk(&run.stream, &(struct session_visitor){show_block, show_event, NULL, &run});
         cofi_lines_close(run.lines);
         gaps += run.gaps;
     }
@@ -216,7 +180,7 @@ static int run_streams(struct session *session, const struct flow_options *optio
 
 int cmd_flow(int argc, char **argv)
 {
-    struct flow_options options = {0};
+    struct flow_options options;
     struct session *session;
     struct writer out;
     int status = parse(&options, argc, argv);

@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "session.h"
-#include "walk.h"
 
 struct stat_options {
     struct session_options session;
@@ -39,20 +38,18 @@ static const struct option long_options[] = {
     {0},
 };
 
+static int take(void *opaque, int letter, const char *argument)
+{
+    (void)argument;
+    ((struct stat_options *)opaque)->no_flow |= letter == 'n';
+    return 0;
+}
+
 static int parse(struct stat_options *options, int argc, char **argv)
 {
-    session_options_init(&options->session, "stat");
-    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        int taken = session_option(&options->session, letter, optarg);
-        if (taken < 0 || letter == '?')
-            return EXIT_USAGE;
-        if (letter == 'h') {
-            fputs(usage, stdout);
-            return -1;
-        }
-        options->no_flow |= letter == 'n';
-    }
-    return session_operands(&options->session, argc, argv, optind);
+    const struct session_command command = {"stat", usage, long_options, take, options};
+    *options = (struct stat_options){0};
+    return session_parse(&command, &options->session, argc, argv);
 }
 
 /* ---- counting ---- */
@@ -85,26 +82,35 @@ static void count_packets(struct session_stream *stream, struct stream_stat *sta
     count_items(&reader, stat);
 }
 
+static int count_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+{
+    (void)opaque;
+    (void)flow;
+    (void)block; /* the flow counts them */
+    return 0;
+}
+
+static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    struct stream_stat *stat = opaque;
+    (void)flow;
+    if (!event->time.known || !event->time.ns) /* no clock, or none that gives nanoseconds */
+        return 0;
+    if (!stat->timed)
+        stat->first_ns = event->time.ns;
+    stat->last_ns = event->time.ns;
+    stat->timed = true;
+    return 0;
+}
+
+static void count_end(void *opaque, struct cofi_flow *flow)
+{
+    cofi_flow_stats(flow, &((struct stream_stat *)opaque)->flow);
+}
+
 static int count_flow(struct session_stream *stream, struct stream_stat *stat)
 {
-    static struct walk walk;
-    struct cofi_flow *flow;
-    const struct cofi_flow_block *block;
-    const struct cofi_flow_event *event;
-    int status = session_flow(stream, false, &flow);
-    if (status < 0)
-        return status;
-    walk_begin(&walk, flow);
-    while ((status = walk_next(&walk, &block, &event)) > 0)
-        if (event && event->time.known) {
-            if (!stat->timed)
-                stat->first_ns = event->time.ns;
-            stat->last_ns = event->time.ns;
-            stat->timed = true;
-        }
-    cofi_flow_stats(flow, &stat->flow);
-    walk_end(&walk);
-    return status < 0 ? status : 0;
+    return session_walk(stream, &(struct session_visitor){count_block, count_event, count_end, stat});
 }
 
 static void add(struct stream_stat *sum, const struct stream_stat *more)
@@ -218,7 +224,7 @@ static int stat_streams(struct session *session, const struct stat_options *opti
 int cmd_stat(int argc, char **argv)
 {
     static struct stream_stat all;
-    struct stat_options options = {0};
+    struct stat_options options;
     struct session *session;
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)

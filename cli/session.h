@@ -40,11 +40,18 @@ struct session_options {
     "      --cpu=F/M[/S]       family/model/stepping it was traced on\n"                            \
     "  -h, --help              this text\n"
 
-void session_options_init(struct session_options *options, const char *command);
-/* Take an option that getopt_long returned. 1: taken, 0: not one of these, negative: bad value, said. */
-int session_option(struct session_options *options, int letter, const char *argument);
-/* Take the operands behind the options: at most one file. EXIT_DONE or EXIT_USAGE. */
-int session_operands(struct session_options *options, int argc, char **argv, int first);
+/* A command, for the parsing of its arguments. */
+struct session_command {
+    const char *name, *usage;
+    const struct option *options; /* SESSION_LONG_OPTIONS and its own, ended by zeros */
+    /* Takes one of its own options: 0, or negative if the value is bad. Null: it has none. */
+    int (*take)(void *opaque, int letter, const char *argument);
+    void *opaque;
+};
+enum { SESSION_HELPED = -1 };
+/* Parse the arguments. EXIT_DONE, EXIT_USAGE after saying why, or SESSION_HELPED: --help was printed. */
+int session_parse(const struct session_command *command, struct session_options *options, int argc,
+                  char **argv);
 
 struct session;
 /* Open the input. EXIT_DONE, or the exit status after saying what is wrong. */
@@ -69,6 +76,15 @@ bool session_cyc(const struct session_stream *stream);
 /* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. */
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
+/* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. */
+struct session_visitor {
+    int (*block)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block);
+    int (*event)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event);
+    void (*end)(void *opaque, struct cofi_flow *flow); /* before the flow is closed; may be null */
+    void *opaque;
+};
+/* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
+int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
 /* Whether --to is passed. */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * The arguments of a decoding command -> struct session_options. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "session.h"
+
+static void init(struct session_options *options, const char *command)
+{
+    *options = (struct session_options){.command = command, .gen = COFI_PT, .tid = -1,
+                                        .to_offset = UINT64_MAX, .to_ns = UINT64_MAX};
+}
+
+/* "1.25" seconds or "@0x1f40" offset. */
+static int parse_place(const char *text, uint64_t *offset, uint64_t *ns)
+{
+    char *end;
+    if (*text == '@') {
+        *offset = strtoull(text + 1, &end, 0);
+        return *end || !text[1] ? -1 : 0;
+    }
+    uint64_t seconds = strtoull(text, &end, 10), fraction = 0;
+    if (end == text)
+        return -1;
+    if (*end == '.') {
+        const char *digits = end + 1;
+        for (uint64_t unit = 100000000; *digits >= '0' && *digits <= '9'; digits++, unit /= 10)
+            fraction += (uint64_t)(*digits - '0') * unit;
+        end = (char *)digits;
+    }
+    *ns = seconds * 1000000000 + fraction;
+    return *end ? -1 : 0;
+}
+
+static int parse_cpu(struct session_options *options, const char *text)
+{
+    int n = 0;
+    if (sscanf(text, "%" SCNu32 "/%" SCNu32 "%n/%" SCNu32 "%n", &options->family, &options->model, &n,
+               &options->stepping, &n) < 2)
+        return -1;
+    return text[n] ? -1 : 0;
+}
+
+static int parse_gen(struct session_options *options, const char *text)
+{
+    if (!strcmp(text, "pt"))
+        options->gen = COFI_PT;
+    else if (!strcmp(text, "rtit"))
+        options->gen = COFI_RTIT;
+    else
+        return -1;
+    return 0;
+}
+
+static int parse_tid(struct session_options *options, const char *text)
+{
+    char *end;
+    long tid = strtol(text, &end, 10);
+    options->tid = (int32_t)tid;
+    return *end || end == text || tid < 0 ? -1 : 0;
+}
+
+static int take_common(struct session_options *options, int letter, const char *argument)
+{
+    int bad = 0;
+    switch (letter) {
+    case 'R': options->raw = argument; break;
+    case 'G': bad = parse_gen(options, argument); break;
+    case 't': bad = parse_tid(options, argument); break;
+    case 'C': bad = parse_cpu(options, argument); break;
+    case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
+    case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
+    case 'j': options->json = true; break;
+    case 'I':
+        if (options->image_n == SESSION_MAX_IMAGES)
+            bad = -1;
+        else
+            options->images[options->image_n++] = argument;
+        break;
+    default: return 0;
+    }
+    return bad < 0 ? -1 : 1;
+}
+
+static int take_operands(struct session_options *options, int argc, char **argv, int first)
+{
+    if (first < argc)
+        options->file = argv[first++];
+    if (first < argc || (options->file && options->raw)) {
+        complain("%s: one input at a time", options->command);
+        return EXIT_USAGE;
+    }
+    return EXIT_DONE;
+}
+
+int session_parse(const struct session_command *command, struct session_options *options, int argc,
+                  char **argv)
+{
+    init(options, command->name);
+    for (int letter; (letter = getopt_long(argc, argv, "h", command->options, NULL)) != -1;) {
+        if (letter == 'h') {
+            fputs(command->usage, stdout);
+            return SESSION_HELPED;
+        }
+        if (letter == '?')
+            return EXIT_USAGE;
+        int taken = take_common(options, letter, optarg);
+        if (!taken && command->take)
+            taken = command->take(command->opaque, letter, optarg);
+        if (taken < 0) {
+            complain("%s: bad value '%s'; --help tells what is possible", command->name, optarg);
+            return EXIT_USAGE;
+        }
+    }
+    return take_operands(options, argc, argv, optind);
+}

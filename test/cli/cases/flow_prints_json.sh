@@ -1,0 +1,2 @@
+. "$CASES/raw.inc"
+"$COFI" flow --raw=trace.pt --image=code.bin@0x401000 --json | head -6

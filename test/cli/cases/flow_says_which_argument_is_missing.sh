@@ -1,0 +1,1 @@
+"$COFI" flow --limit
