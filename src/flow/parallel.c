@@ -54,7 +54,8 @@ struct pool {
     struct piece *pieces;
     size_t n, next, taken;   /* next: to be decoded; taken: delivered */
     struct worker *workers;
-    unsigned threads;
+    struct output *spare;    /* buffers to be used again: fresh ones cost a page fault for each 4 KiB */
+    unsigned threads, spare_n;
     bool stop;
 };
 
@@ -98,7 +99,7 @@ static bool same(const struct seam *left, const struct seam *right)
 static bool output_room(struct output *out, bool times)
 {
     if (out->blocks_max - out->blocks_n < 4096) {
-        size_t max = out->blocks_max ? out->blocks_max * 2 : 1 << 16;
+        size_t max = out->blocks_max ? out->blocks_max * 2 : 1 << 14;
         void *blocks = realloc(out->blocks, max * sizeof *out->blocks);
         if (!blocks)
             return false;
@@ -194,6 +195,8 @@ static void *work(void *opaque)
         struct piece *piece = &pool->pieces[pool->next++];
         piece->worker = w->index;
         bool alone = !w->held++;
+        if (pool->spare_n)
+            piece->out = pool->spare[--pool->spare_n];
         pthread_mutex_unlock(&pool->lock);
         if (alone && cofi__cache_full(w->flow))
             cofi__cache_flush(w->flow);
@@ -241,8 +244,10 @@ static void wait_for(struct pool *pool, struct piece *piece)
 
 static void release(struct pool *pool, struct piece *piece)
 {
-    output_free(&piece->out);
     pthread_mutex_lock(&pool->lock);
+    piece->out.blocks_n = piece->out.events_n = 0;
+    pool->spare[pool->spare_n++] = piece->out;
+    piece->out = (struct output){0};
     pool->workers[piece->worker].held--;
     pool->taken++;
     pthread_cond_broadcast(&pool->change);
@@ -392,7 +397,8 @@ int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, 
     if (threads < 2 || config->pull || config->gen != COFI_PT)
         return serially(config, &s);
     pool.workers = calloc(threads, sizeof *pool.workers);
-    int status = pool.workers ? cut(&pool, piece_bytes ? piece_bytes : 1 << 16) : COFI_ERR_NOMEM;
+    pool.spare = calloc(4 * (size_t)threads, sizeof *pool.spare);
+    int status = pool.workers && pool.spare ? cut(&pool, piece_bytes ? piece_bytes : 1 << 14) : COFI_ERR_NOMEM;
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.change, NULL);
     if (status >= 0)
@@ -410,6 +416,9 @@ int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, 
     }
     for (size_t i = 0; i < pool.n; i++)
         output_free(&pool.pieces[i].out);
+    for (unsigned i = 0; i < pool.spare_n; i++)
+        output_free(&pool.spare[i]);
+    free(pool.spare);
     pthread_cond_destroy(&pool.change);
     pthread_mutex_destroy(&pool.lock);
     free(pool.workers);
