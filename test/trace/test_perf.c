@@ -97,7 +97,7 @@ static void perf_dumps_every_record_and_packet(void **state)
     assert_non_null(strstr(out, " /bin/sh\n"));
 }
 
-/* 70000 NOPs, then example 16: the code is more than a record holds, and a call lies across the seam. */
+/* Example 16 among NOPs: the code is more than a record holds, and the JNZ lies across the seam. */
 static void perf_decodes_code_longer_than_a_record(void **state)
 {
     (void)state;
@@ -109,10 +109,10 @@ static void perf_decodes_code_longer_than_a_record(void **state)
     enum { SEAM = 60 * 1024 };
     uint8_t *code = malloc(70000);
     memset(code, 0x90, 70000);
-    memcpy(code + SEAM - 7, sample_code, sizeof sample_code); /* the call at +5 has 2 bytes before the seam */
+    memcpy(code + SEAM - 13, sample_code, sizeof sample_code); /* 75 | f7 */
     assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
     put(writer, (struct cofi_sideband){SAMPLE_SB(COMM, 0x1001), .name = "sample", .exec = true});
-    put(writer, (struct cofi_sideband){SAMPLE_SB(CODE, 0x1003), .addr = 0x401000 - SEAM + 7, .bytes = code, .len = 70000});
+    put(writer, (struct cofi_sideband){SAMPLE_SB(CODE, 0x1003), .addr = 0x401000 - SEAM + 13, .bytes = code, .len = 70000});
     put(writer, (struct cofi_sideband){SAMPLE_SB(ITRACE_START, 0x1004)});
     assert_int_equal(cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 0x1fff), 0);
     assert_int_equal(cofi_writer_close(writer, NULL), 0);

@@ -378,6 +378,8 @@ static void a_full_disk_is_an_error_and_what_was_written_stays_readable(void **s
     assert_non_null(strstr(error.text, "h.data: "));
     struct cofi_recording *recording = open_recording(path);
     assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "did not close the file"));
+    assert_null(cofi_recording_warning(recording, 1)); /* the header says no more than there is */
     const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
     assert_in_range(stream->bytes, 700000, 1000000);
     uint8_t *bytes = malloc(stream->bytes);
