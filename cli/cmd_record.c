@@ -44,7 +44,7 @@ static const char usage[] =
     "usage: cofi record [options] [--] COMMAND [ARGUMENT...]\n"
     "       cofi record [options] -p PID\n"
     "\n"
-    "  -o FILE              the recording (default cofi.data)\n"
+    "  -o FILE              the recording (default cofi.data); a name in .zst: compressed\n"
     "  --unit=pt|rtit       whose packets (default pt)\n"
     "  --config=NAME=VALUE,...\n"
     "                       register fields by the manual's names: dis_retc, mtc_freq, psb_freq, cyc_en, cmprs_ret, ...\n"
