@@ -13,7 +13,8 @@
 static int wrong(const struct assembler *a, uint64_t column, const char *text)
 {
     if (a->talk)
-        fprintf(a->talk, "cofi asm: %s:%u:%llu: %s\n", a->path, a->line, (unsigned long long)column + 1, text);
+        fprintf(a->talk, "cofi asm: %s:%u:%llu: %s\n", a->path, a->line,
+                (unsigned long long)column + 1, text);
     return EXIT_DATA;
 }
 
@@ -44,7 +45,10 @@ static bool is_word(const char *p, const char *word, const char **rest)
     return true;
 }
 
-static bool ends(const char *p) { return !p[strspn(p, " \t\r")] || strchr("#;", p[strspn(p, " \t\r")]); }
+static bool ends(const char *p)
+{
+    return !p[strspn(p, " \t\r")] || strchr("#;", p[strspn(p, " \t\r")]);
+}
 
 static int bytes_directive(struct assembler *a, const char *start, const char *p)
 {
@@ -82,7 +86,8 @@ static int directive(struct assembler *a, const char *start, const char *p)
         char *end;
         unsigned long count = strtoul(rest, &end, 10);
         if (end == rest || !ends(end) || count > a->n)
-            return wrong(a, (uint64_t)(rest - start), "expected a number of bytes, as many as there are at most");
+            return wrong(a, (uint64_t)(rest - start),
+                         "expected a number of bytes, as many as there are at most");
         a->n -= count;
         a->context.block = 0;
         return 0;
@@ -114,8 +119,9 @@ static int one_line(struct assembler *a, const char *line)
     a->context.cyc = packet.ccp_size != 0;
     int n = cofi_packet_encode(&a->context, &packet, bytes, sizeof bytes);
     if (n < 0)
-        return wrong(a, (uint64_t)(p - line), a->context.block ? "this packet cannot stand inside of a block so"
-                                                               : "this packet cannot stand outside of a block");
+        return wrong(a, (uint64_t)(p - line),
+                     a->context.block ? "this packet cannot stand inside of a block so"
+                                      : "this packet cannot stand outside of a block");
     return append(a, bytes, (size_t)n);
 }
 

@@ -18,7 +18,7 @@ struct assembler {
     size_t n, room;
 };
 
-/* Assemble text[0..n). Returns 0, or the worst exit status after complaints; all lines are tried. */
+/* Assemble text[0..n). Returns 0, or the worst exit status of its lines, all of which are tried. */
 int assemble(struct assembler *assembler, const char *text, size_t n);
 
 #endif

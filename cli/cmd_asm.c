@@ -15,7 +15,8 @@ static void usage(FILE *out)
           "Turn packet text into trace bytes; the inverse of 'cofi dump'.\n\n"
           "  --gen=pt|rtit   what the text is until a line '.gen rtit' says otherwise (default pt)\n"
           "  -o FILE         write there instead of standard output\n\n"
-          "A line is a packet as 'cofi dump' prints it, with or without its offset, a comment after '#' or ';',\n"
+          "A line is a packet as 'cofi dump' prints it, with or without its offset; '#' or ';'\n"
+          "begins a comment;\n"
           "or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);
 }
 
@@ -33,7 +34,8 @@ static int write_out(const struct assembler *a, const char *path)
 int cmd_asm(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"gen", required_argument, 0, 'g'}, {"output", required_argument, 0, 'o'}, {"help", no_argument, 0, 'h'}, {0}};
+        {"gen", required_argument, 0, 'g'}, {"output", required_argument, 0, 'o'},
+        {"help", no_argument, 0, 'h'}, {0}};
     struct assembler a = {.path = "-", .talk = stderr, .context = {.gen = COFI_PT}};
     const char *out = 0;
     for (int option; (option = getopt_long(argc, argv, "o:", options, 0)) != -1;) {
@@ -45,8 +47,13 @@ int cmd_asm(int argc, char **argv)
             out = optarg;
         else if (option == 'g' && !strcmp(optarg, "rtit"))
             a.context.gen = COFI_RTIT;
-        else if (option != 'g' || strcmp(optarg, "pt"))
-            return option == 'g' ? (fprintf(stderr, "cofi asm: --gen is pt or rtit\n"), EXIT_USAGE) : EXIT_USAGE;
+        else if (option == 'g' && !strcmp(optarg, "pt"))
+            a.context.gen = COFI_PT;
+        else {
+            if (option == 'g')
+                fprintf(stderr, "cofi asm: --gen is pt or rtit\n");
+            return EXIT_USAGE;
+        }
     }
     if (argc - optind > 1) {
         fprintf(stderr, "cofi asm: one file at a time; 'cofi asm --help' tells more\n");

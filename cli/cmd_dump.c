@@ -37,7 +37,8 @@ static enum cofi_gen find_gen(const struct dump_options *o, const struct file *f
     if (o->gen)
         return (enum cofi_gen)o->gen;
     bool pt = cofi_sync_forward(COFI_PT, file->bytes, file->n, 0) != COFI_NO_PSB;
-    return !pt && cofi_sync_forward(COFI_RTIT, file->bytes, file->n, 0) != COFI_NO_PSB ? COFI_RTIT : COFI_PT;
+    bool rtit = !pt && cofi_sync_forward(COFI_RTIT, file->bytes, file->n, 0) != COFI_NO_PSB;
+    return rtit ? COFI_RTIT : COFI_PT;
 }
 
 static bool dump_raw(const struct dump_options *o, const struct file *file)
@@ -52,21 +53,24 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
     enum { RTIT_CTL_CYCLE_ACC = 1 << 1 };
     const struct cofi_recording_info *info = cofi_recording_info(recording);
     enum cofi_gen gen = o->gen ? (enum cofi_gen)o->gen : info->gen;
+    int cyc = info->config ? info->config & RTIT_CTL_CYCLE_ACC ? 1 : 0 : -1;
     bool good = true, any = false;
     for (size_t i = 0; cofi_recording_warning(recording, i); i++, good = false)
         fprintf(stderr, "cofi dump: %s: %s\n", o->path, cofi_recording_warning(recording, i));
     for (size_t i = 0; i < cofi_recording_streams(recording); i++) {
         const struct cofi_recording_stream *s = cofi_recording_stream(recording, i);
-        struct dump_source source = {.recording = recording, .stream = i, .n = s->bytes, .tid = s->tid};
+        struct dump_source source = {.recording = recording, .stream = i, .n = s->bytes,
+                                     .tid = s->tid};
         if (o->tid >= 0 && s->tid != o->tid)
             continue;
         const char *comm = cofi_recording_comm(recording, s->tid, UINT64_MAX);
         any = true;
         if (!o->json && !o->quiet && s->tid >= 0)
-            printf("# stream %zu: pid %d, tid %d%s%s\n", i, s->pid, s->tid, comm ? ", " : "", comm ? comm : "");
+            printf("# stream %zu: pid %d, tid %d%s%s\n", i, s->pid, s->tid, comm ? ", " : "",
+                   comm ? comm : "");
         else if (!o->json && !o->quiet)
             printf("# stream %zu: cpu %d\n", i, s->cpu);
-        good &= dump_stream(o, &source, gen, info->config & RTIT_CTL_CYCLE_ACC ? 1 : info->config ? 0 : -1, stdout);
+        good &= dump_stream(o, &source, gen, cyc, stdout);
     }
     if (!any && o->tid >= 0)
         fprintf(stderr, "cofi dump: %s: no stream of thread %ld\n", o->path, o->tid);
@@ -125,8 +129,8 @@ static void split_path(struct dump_options *o, char *path)
         *dash = '-';
 }
 
-enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD, OPT_NO_TIMING,
-       OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON, OPT_HELP };
+enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
+       OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON, OPT_HELP };
 
 static const struct option long_options[] = {
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
@@ -170,7 +174,8 @@ static bool set_option(struct dump_options *o, int option, char *value)
 
 int cmd_dump(int argc, char **argv)
 {
-    struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX, .talk = stderr};
+    struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX,
+                             .talk = stderr};
     static char out[1 << 16];
     for (int option; (option = getopt_long(argc, argv, "", long_options, 0)) != -1;) {
         if (option == OPT_HELP) {

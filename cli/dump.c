@@ -28,8 +28,9 @@ struct dump {
 
 static const char *event_word(const struct cofi_packet *packet)
 {
-    static const char *const cfe[] = {0, "intr", "iret", "smi", "rsm", "sipi", "init", "vmentry", "vmexit",
-                                      "vmexit-intr", "shutdown", 0, "uintr", "uiret", "swintr", "syscall"};
+    static const char *const cfe[] = {
+        0,        "intr",        "iret",     "smi", "rsm",   "sipi",  "init",   "vmentry",
+        "vmexit", "vmexit-intr", "shutdown", 0,     "uintr", "uiret", "swintr", "syscall"};
     static const char *const evd[] = {"cr2", "vmxq", "vmxr"};
     if (packet->kind == COFI_PT_CFE)
         return packet->cfe.type < sizeof cfe / sizeof *cfe ? cfe[packet->cfe.type] : 0;
@@ -40,13 +41,16 @@ static const char *event_word(const struct cofi_packet *packet)
 static bool track(struct dump *d, const struct cofi_packet *packet)
 {
     enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
-    if (kind == COFI_PT_PSB || kind == COFI_RTIT_PSB || kind == COFI_PT_OVF || kind == COFI_RTIT_BUFFOVF)
+    if (kind == COFI_PT_PSB || kind == COFI_RTIT_PSB || kind == COFI_PT_OVF ||
+        kind == COFI_RTIT_BUFFOVF)
         d->last_ip = 0;
-    return cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP && cofi_ip_expand(packet, d->last_ip, &d->last_ip);
+    return cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP &&
+           cofi_ip_expand(packet, d->last_ip, &d->last_ip);
 }
 
 /* The column that a packet's address or other state has behind its payload. */
-static void print_tracked(struct dump *d, const struct cofi_packet *packet, size_t column, bool has_ip)
+static void print_tracked(struct dump *d, const struct cofi_packet *packet, size_t column,
+                          bool has_ip)
 {
     enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
     const char *name = 0;
@@ -230,7 +234,8 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
 /* ---- a stream ---- */
 
 /* RTIT streams do not say whether they have cycle counts. */
-static bool find_cyc(const struct dump_options *o, const struct dump_source *source, uint64_t from, int cyc)
+static bool find_cyc(const struct dump_options *o, const struct dump_source *source, uint64_t from,
+                     int cyc)
 {
     uint64_t bad[2];
     size_t n;
@@ -239,18 +244,22 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
     const uint8_t *bytes = bytes_at(source, from, &n);
     bool found = cofi_stream_guess_cyc(bytes, n, bad);
     if (o->talk)
-        fprintf(o->talk, "cofi dump: %s: read %s cycle counts (bytes that are no packet without: %" PRIu64 ", with: %" PRIu64
-                "); --cyc=0 or --cyc=1 decides otherwise\n", o->path, found ? "with" : "without", bad[0], bad[1]);
+        fprintf(o->talk,
+                "cofi dump: %s: read %s cycle counts (bytes that are no packet without: %" PRIu64
+                ", with: %" PRIu64 "); --cyc=0 or --cyc=1 decides otherwise\n",
+                o->path, found ? "with" : "without", bad[0], bad[1]);
     return found;
 }
 
-bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen, int cyc,
-                 FILE *out)
+bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen,
+                 int cyc, FILE *out)
 {
     struct cofi_stream stream;
     struct cofi_stream_item item;
-    uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to, fed = from;
-    struct dump d = {.options = o, .source = source, .next_offset = from, .end = to, .line.out = out};
+    uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to,
+             fed = from;
+    struct dump d = {
+        .options = o, .source = source, .next_offset = from, .end = to, .line.out = out};
     cofi_stream_init(&stream, gen, from, o->no_sync);
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
     if (!o->json && !o->quiet && gen == COFI_RTIT)

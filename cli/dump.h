@@ -30,8 +30,9 @@ struct dump_source {
     long tid;                        /* -1: none */
 };
 
-/* Print a stream to out. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were packets. */
-bool dump_stream(const struct dump_options *options, const struct dump_source *source, enum cofi_gen gen, int cyc,
-                 FILE *out);
+/* Print a stream to out. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were
+ * packets. */
+bool dump_stream(const struct dump_options *options, const struct dump_source *source,
+                 enum cofi_gen gen, int cyc, FILE *out);
 
 #endif

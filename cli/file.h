@@ -13,8 +13,8 @@ struct file {
     bool mapped;
 };
 
-/* Bring a file into memory ("-": standard input). Returns 0, or the exit status after a complaint that names
- * the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
+/* Bring a file into memory ("-": standard input). Returns 0, or the exit status after a complaint
+ * that names the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
 int file_open(struct file *file, const char *command, const char *path);
 void file_close(struct file *file);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lines of text put together by hand, for commands that print millions: a few times as fast as printf. */
+ * Lines of text put together by hand, for commands that print millions: a few times as fast as
+ * printf. */
 #ifndef COFI_CLI_LINE_H
 #define COFI_CLI_LINE_H
 
@@ -22,7 +23,10 @@ static inline void line_put(struct line *line, const char *text, size_t n)
     line->n += n;
 }
 
-static inline void line_str(struct line *line, const char *text) { line_put(line, text, strlen(text)); }
+static inline void line_str(struct line *line, const char *text)
+{
+    line_put(line, text, strlen(text));
+}
 
 /* In hex with `digits` digits, or as many as it needs if 0. */
 static inline void line_hex(struct line *line, uint64_t value, unsigned digits)
@@ -47,12 +51,14 @@ static inline void line_dec(struct line *line, uint64_t value)
 /* Blanks up to a column, two at least. */
 static inline void line_column(struct line *line, size_t column)
 {
-    static const char blanks[] = "                                                                                ";
+    static const char blanks[] =
+        "                                                                                ";
     size_t n = line->n + 2 < column ? column - line->n : 2;
     line_put(line, blanks, n < sizeof blanks - 1 ? n : sizeof blanks - 1);
 }
 
-static inline void line_bytes(struct line *line, const uint8_t *bytes, size_t n, const char *between)
+static inline void line_bytes(struct line *line, const uint8_t *bytes, size_t n,
+                              const char *between)
 {
     for (size_t i = 0; i < n; i++) {
         if (i && *between)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes -> cofi dump's text -> cofi asm -> the same bytes. First byte: generation, cycle counts, sync, columns. */
+ * Any bytes -> cofi dump's text -> cofi asm -> the same bytes. First byte: generation, cycle
+ * counts, sync, columns. */
 #include "../cli/asm.h"
 #include "../cli/dump.h"
 
@@ -10,8 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     if (!n || n > 1 << 16)
         return 0;
     enum cofi_gen gen = *bytes & 1 ? COFI_PT : COFI_RTIT;
-    struct dump_options options = {.path = "fuzz", .cyc = *bytes >> 1 & 1, .no_sync = *bytes & 4, .bytes = *bytes & 8,
-                                   .lastip = *bytes & 16, .no_offset = *bytes & 32, .tid = -1, .to = UINT64_MAX};
+    struct dump_options options = {.path = "fuzz",
+                                   .cyc = *bytes >> 1 & 1,
+                                   .no_sync = *bytes & 4,
+                                   .bytes = *bytes & 8,
+                                   .lastip = *bytes & 16,
+                                   .no_offset = *bytes & 32,
+                                   .tid = -1,
+                                   .to = UINT64_MAX};
     struct dump_source source = {.bytes = bytes + 1, .n = n - 1, .tid = -1};
     struct assembler back = {.path = "fuzz", .context = {.gen = COFI_PT}};
     char *text = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What fuzz targets share. A target is fuzz/NAME.c with LLVMFuzzerTestOneInput, a name in fuzz/meson.build, and a
- * folder fuzz/corpus/NAME, which every test run replays; scripts/fuzz runs libFuzzer on it. */
+ * What fuzz targets share. A target is fuzz/NAME.c with LLVMFuzzerTestOneInput, a name in
+ * fuzz/meson.build, and a folder fuzz/corpus/NAME, which every test run replays; scripts/fuzz runs
+ * libFuzzer on it. */
 #ifndef COFI_FUZZ_H
 #define COFI_FUZZ_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes -> packets -> bytes and text -> packets: the way back is the way there. First byte: the context. */
+ * Bytes -> packets -> bytes and text -> packets: the way back is the way there. First byte: the
+ * context. */
 #include <cofi/error.h>
 #include <cofi/packet.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Text -> packet -> text: what parses prints to what parses to the same. First byte: the generation. */
+ * Text -> packet -> text: what parses prints to what parses to the same. First byte: the
+ * generation. */
 #include <cofi/error.h>
 #include <cofi/packet.h>
 

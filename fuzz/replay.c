@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Without libFuzzer: run a target over the files and folders named on the command line, one TAP line a file. */
+ * Without libFuzzer: run a target over the files and folders named on the command line, one TAP
+ * line a file. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes -> a stream's items: in one piece and in many they are the same, and no byte is lost. First byte: the
- * generation and the pieces' size. */
+ * Bytes -> a stream's items: in one piece and in many they are the same, and no byte is lost. First
+ * byte: the generation and the pieces' size. */
 #include <cofi/stream.h>
 
 #include "fuzz.h"

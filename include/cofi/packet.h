@@ -81,7 +81,7 @@ struct cofi_packet {
         struct { uint8_t intx, abort; } mode_tsx;
         struct { uint8_t ratio; } cbr;
         struct { uint64_t tsc; } tsc;                 /* 56 bits */
-        struct { uint8_t ctc, none[7], range; } mtc;  /* ctc: the 8-bit payload; range: RTIT's RNG */
+        struct { uint8_t ctc, none[7], range; } mtc;  /* ctc: 8-bit payload; range: RTIT's RNG */
         struct { uint16_t ctc, fc; } tma;
         struct { uint64_t count; uint8_t bytes; } cyc; /* bytes: encoded length; 0: the shortest */
         struct { uint64_t base; } vmcs;               /* address bits 51:12 in place */
@@ -114,29 +114,32 @@ enum { COFI_PACKET_MAX = 24 }; /* no packet of either generation is longer, suff
 /* Decode the packet at bytes[0..n). Returns its size (1..COFI_PACKET_MAX) and fills *packet; or
  * COFI_ERR_TRUNCATED: the first n bytes are a strict prefix of a packet (get more),
  * COFI_ERR_BAD_PACKET: reserved header, encoding or bit (resync at a PSB; cofi_packet_why tells more).
- * On an error *packet is indeterminate and *context unchanged; members of the union that the kind does not
- * have are indeterminate always. context->gen must be set. No state but *context; thread safe on distinct
- * contexts. Cost: a table look-up and no branch on the kind for short TNT, TIP*, FUP, PAD, MTC, TSC and
- * CYC of one or two bytes while 9 bytes are there and neither block nor cyc is set. [SDM Trace Packets and Data Types;
- * RTIT 4.2] */
+ * On an error *packet is indeterminate and *context unchanged; members of the union that the
+ * kind does not have are indeterminate always. context->gen must be set. No state but *context;
+ * thread safe on distinct contexts. Cost: a table look-up and no branch on the kind for short TNT,
+ * TIP*, FUP, PAD, MTC, TSC and CYC of one or two bytes while 9 bytes are there and neither block
+ * nor cyc is set. [SDM Trace Packets and Data Types; RTIT 4.2] */
 int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes, size_t n,
                        struct cofi_packet *packet);
 
 /* Encode *packet (its size is not looked at) into out[0..n) and update *context. Returns the size, or
  * COFI_ERR_FULL: n is too small (COFI_PACKET_MAX always suffices),
- * COFI_ERR_RANGE: a field does not fit its bits, the kind is of the other generation, or the packet would be
- * read as another one in this context (BIP outside of a block, some TNT inside of one, a cycle count
- * without cyc). On an error *context is unchanged. ccp_size 0 with cyc set, and cyc.bytes 0, mean the
- * shortest. Inverse of cofi_packet_decode. */
+ * COFI_ERR_RANGE: a field does not fit its bits, the kind is of the other generation, or the packet
+ * would be read as another one in this context (BIP outside of a block, some TNT inside of one, a
+ * cycle count without cyc).
+ * On an error *context is unchanged. ccp_size 0 with cyc set, and cyc.bytes 0, mean the shortest.
+ * Inverse of cofi_packet_decode. */
 int cofi_packet_encode(struct cofi_packet_context *context, const struct cofi_packet *packet,
                        uint8_t *out, size_t n);
 
-/* Why cofi_packet_decode refuses bytes[0..n): the check that fails, with its tag ("reserved IPBytes 5 [SDM
- * IP Compression]"); null when it does not. Static text. The context is not changed. Not for hot loops. */
-const char *cofi_packet_why(const struct cofi_packet_context *context, const uint8_t *bytes, size_t n);
+/* Why cofi_packet_decode refuses bytes[0..n): the check that fails, with its tag ("reserved IPBytes
+ * 5 [SDM IP Compression]"); null when it does not. Static text. The context is not changed. Not for
+ * hot loops. */
+const char *cofi_packet_why(const struct cofi_packet_context *context, const uint8_t *bytes,
+                            size_t n);
 
-/* The name in lower case, the word that the text form uses ("tip.pge", "tnt.8", "fup.buffovf"), and the
- * generation of a kind. "none" and 0 for COFI_PKT_NONE and what is no kind. */
+/* The name in lower case, the word that the text form uses ("tip.pge", "tnt.8", "fup.buffovf"), and
+ * the generation of a kind. "none" and 0 for COFI_PKT_NONE and what is no kind. */
 const char *cofi_packet_name(enum cofi_packet_kind kind);
 enum cofi_gen cofi_packet_gen(enum cofi_packet_kind kind);
 
@@ -157,7 +160,7 @@ enum cofi_packet_binding {
     COFI_BINDS_ITS_IP,     /* the address that it carries */
     COFI_BINDS_TARGET,     /* the target of the next transfer, or the instruction that changes it */
     COFI_BINDS_NEXT_IP,    /* the address of the next TIP or TIP.PGE (or FUP) */
-    COFI_BINDS_NEXT_FUP,   /* the FUP after it, if its IP bit says that there is one or it always has */
+    COFI_BINDS_NEXT_FUP,   /* the FUP after it, if its IP bit says so or it always has one */
     COFI_BINDS_NEXT_CFE,   /* the CFE after it */
     COFI_BINDS_PTWRITE     /* the next PTWRITE, or the FUP after it if its IP bit is set */
 };
@@ -166,26 +169,26 @@ enum cofi_packet_binding cofi_packet_binds(enum cofi_packet_kind kind);
 /* IP compression, PT [SDM IP Compression] and RTIT [RTIT 4.2.3.1], both directions.
  * last: LastIP, 0 where none. expand returns false when the code carries no address (PT code 0).
  * RTIT's result is bit 47 extended [RTIT 3.3.6].
- * compress fills packet->ip (kind is the caller's and tells the generation) for the given address with the
- * shortest code that the manual's order allows [PTREF 5.4; RTIT Table 18]; for RTIT last_valid is
- * RTIT_LAST_LIP.CMPRS_LIP_Valid, for PT false forbids the codes that need LastIP (the first IP after an OVF).
- * Neither changes LastIP. */
+ * compress fills packet->ip (kind is the caller's and tells the generation) for the given address
+ * with the shortest code that the manual's order allows [PTREF 5.4; RTIT Table 18]; for RTIT
+ * last_valid is RTIT_LAST_LIP.CMPRS_LIP_Valid, for PT false forbids the codes that need LastIP (the
+ * first IP after an OVF). Neither changes LastIP. */
 bool cofi_ip_expand(const struct cofi_packet *packet, uint64_t last, uint64_t *ip);
 void cofi_ip_compress(struct cofi_packet *packet, uint64_t ip, uint64_t last, bool last_valid);
 
-/* Text form: one line without newline, e.g. "tip.pge    3: 0000000000401000", in ptdump's words for PT and
- * the same layout for RTIT. It carries all that decode finds, non-minimal lengths included (docs/packets.md).
- * print returns the length that it needs (as snprintf; COFI_PACKET_TEXT_MAX always suffices). parse reads a
- * line back, in any letter case, with or without 0x; what follows two spaces, '#' or ';' after the payload is
- * ignored. It fills *packet (size too) and returns 0 or COFI_ERR_SYNTAX / COFI_ERR_RANGE with *error, whose
- * offset is the column. */
+/* Text form: one line without newline, e.g. "tip.pge    3: 0000000000401000", in ptdump's words for
+ * PT and the same layout for RTIT. It carries all that decode finds, non-minimal lengths included
+ * (docs/packets.md). print returns the length that it needs (as snprintf; COFI_PACKET_TEXT_MAX
+ * always suffices). parse reads a line back, in any letter case, with or without 0x; what follows
+ * two spaces, '#' or ';' after the payload is ignored. It fills *packet (size too) and returns 0 or
+ * COFI_ERR_SYNTAX / COFI_ERR_RANGE with *error, whose offset is the column. */
 enum { COFI_PACKET_TEXT_MAX = 96 };
 struct cofi_error;
 int cofi_packet_print(const struct cofi_packet *packet, char *out, size_t n);
 int cofi_packet_parse(enum cofi_gen gen, const char *text, struct cofi_packet *packet,
                       struct cofi_error *error);
-/* The same as a JSON object: {"kind":"tma","ctc":4660,"fc":427}; 64-bit members are strings of hex. 512
- * bytes always suffice. Returns the length as snprintf. */
+/* The same as a JSON object: {"kind":"tma","ctc":4660,"fc":427}; 64-bit members are strings of hex.
+ * 512 bytes always suffice. Returns the length as snprintf. */
 int cofi_packet_print_json(const struct cofi_packet *packet, char *out, size_t n);
 
 #ifdef __cplusplus

@@ -15,33 +15,34 @@ extern "C" {
 
 #define COFI_NO_PSB SIZE_MAX
 
-/* Where the first PSB that begins at or after `from`, or the last one that begins before `before`, stands
- * in bytes[0..n); COFI_NO_PSB: there is none. A PT packet before a PSB may end in the bytes 02 82; of a run
- * that is longer than a PSB its last 16 bytes count [PTREF 9.1]. Thread safe; a few GB/s. */
+/* Where the first PSB that begins at or after `from`, or the last one that begins before `before`,
+ * stands in bytes[0..n); COFI_NO_PSB: there is none. A PT packet before a PSB may end in the bytes
+ * 02 82; of a run that is longer than a PSB its last 16 bytes count [PTREF 9.1]. Thread safe; a few
+ * GB/s. */
 size_t cofi_sync_forward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t from);
 size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t before);
 
-/* Whether an RTIT stream has cycle counts after its packets (RTIT_CTL.Cycle_Acc), which it does not say
- * itself [RTIT 4.2.15]: both ways are tried from the first PSB on over at most the first 4 MiB, and the one
- * that finds fewer bytes to be no packet wins; without cycle counts if they draw. bad[0], bad[1]: how many
- * such bytes without and with (may be null). */
+/* Whether an RTIT stream has cycle counts after its packets (RTIT_CTL.Cycle_Acc), which it does not
+ * say itself [RTIT 4.2.15]: both ways are tried from the first PSB on over at most the first 4 MiB,
+ * and the one that finds fewer bytes to be no packet wins; without cycle counts if they draw.
+ * bad[0], bad[1]: how many such bytes without and with (may be null). */
 bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 
 /* One step of a stream: a packet, or bytes that are none. */
 struct cofi_stream_item {
-    int status;               /* 0: packet; else why the bytes are skipped, up to the next PSB or the end:
-                               * COFI_ERR_NO_SYNC: the stream begins with no PSB;
-                               * COFI_ERR_BAD_PACKET: what stands here is no packet, see why;
-                               * COFI_ERR_TRUNCATED: the stream ends inside a packet */
-    uint64_t offset;          /* in the stream, of the packet or of the first byte skipped */
-    uint64_t size;            /* bytes of the packet, or skipped */
-    const uint8_t *bytes;     /* the packet's bytes, valid until the next call; null for what is skipped */
-    const char *why;          /* BAD_PACKET: which check failed, with its tag; TRUNCATED: so; else null */
+    int status;           /* 0: packet; else why the bytes up to the next PSB, or the end, are skipped:
+                           * COFI_ERR_NO_SYNC: the stream begins with no PSB;
+                           * COFI_ERR_BAD_PACKET: what stands here is no packet, see why;
+                           * COFI_ERR_TRUNCATED: the stream ends inside a packet */
+    uint64_t offset;      /* in the stream, of the packet or of the first byte skipped */
+    uint64_t size;        /* bytes of the packet, or skipped */
+    const uint8_t *bytes; /* the packet's, valid until the next call; null for what is skipped */
+    const char *why;      /* BAD_PACKET: which check failed, with its tag; TRUNCATED: so; else null */
     struct cofi_packet packet;
 };
 
-/* A stream in pieces. The members are the reader's own, except that context may be read, and set right
- * after init (RTIT's cyc). Splitting the input never changes the items. */
+/* A stream in pieces. The members are the reader's own, except that context may be read, and set
+ * right after init (RTIT's cyc). Splitting the input never changes the items. */
 struct cofi_stream {
     struct cofi_packet_context context;
     bool synced, final, skipping;
@@ -57,15 +58,15 @@ struct cofi_stream {
     uint8_t join[128];        /* past's end and the piece's beginning, side by side */
 };
 
-/* Begin a stream at an offset (0, or where the bytes lie in a file). synced: the first byte begins a packet,
- * so do not look for a PSB. */
+/* Begin a stream at an offset (0, or where the bytes lie in a file). synced: the first byte begins
+ * a packet, so do not look for a PSB. */
 void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t offset, bool synced);
-/* Hand over the next bytes; they must stay until cofi_stream_next has returned 0. Call it only then. */
+/* Hand over the next bytes, which must stay until cofi_stream_next has returned 0. Not before. */
 void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n);
 /* No bytes will follow those fed. */
 void cofi_stream_finish(struct cofi_stream *stream);
-/* The next item. Returns 1, or 0: feed more (after finish: the end). A stream without any PSB is one
- * NO_SYNC item. After bytes that are skipped, reading goes on at the next PSB. */
+/* The next item. Returns 1, or 0: feed more (after finish: the end). A stream without any PSB is
+ * one NO_SYNC item. After bytes that are skipped, reading goes on at the next PSB. */
 int cofi_stream_next(struct cofi_stream *stream, struct cofi_stream_item *item);
 
 #ifdef __cplusplus

@@ -16,10 +16,10 @@ struct step {
 #include "packet_lookup.h"
 
 static_assert(offsetof(struct cofi_packet, ccp) == 4 && offsetof(struct cofi_packet, tnt) == 8 &&
-              offsetof(struct cofi_packet, tnt.count) == 16 && offsetof(struct cofi_packet, ip.code) == 16 &&
-              offsetof(struct cofi_packet, size) == 1 &&
-              offsetof(struct cofi_packet, cyc.bytes) == 16 && offsetof(struct cofi_packet, mtc.range) == 16 &&
-              sizeof(struct cofi_packet) <= 40,
+              offsetof(struct cofi_packet, tnt.count) == 16 &&
+              offsetof(struct cofi_packet, ip.code) == 16 && offsetof(struct cofi_packet, size) == 1 &&
+              offsetof(struct cofi_packet, cyc.bytes) == 16 &&
+              offsetof(struct cofi_packet, mtc.range) == 16 && sizeof(struct cofi_packet) <= 40,
               "take_step fills a packet as 8 + 8 + 1 bytes");
 
 /* What the slow way carries along. */
@@ -43,7 +43,8 @@ static inline uint64_t take(const uint8_t *p, unsigned lsb, unsigned width)
     return bits(le(p + lsb / 8, (lsb % 8 + width + 7) / 8), lsb % 8, width);
 }
 
-/* The fields of a FIXED packet, size bytes at p, straight from the table; false: a reserved bit is set. */
+/* The fields of a FIXED packet, size bytes at p, straight from the table; false: a reserved bit is
+ * set. */
 static bool take_fields(const uint8_t *p, struct cofi_packet *packet)
 {
     uint64_t reserved = 0;
@@ -74,7 +75,8 @@ static bool take_fields(const uint8_t *p, struct cofi_packet *packet)
     return !reserved;
 }
 
-/* FIXED and MODE. Of a packet cut short what is there is checked, so that a prefix is one of a packet. */
+/* FIXED and MODE. Of a packet cut short what is there is checked, so that a prefix is one of a
+ * packet. */
 static int take_fixed(struct decoder *d, const struct row *row)
 {
     uint8_t padded[16] = {0};
@@ -83,7 +85,8 @@ static int take_fixed(struct decoder *d, const struct row *row)
         memcpy(padded, d->bytes, d->n);
         p = padded;
     }
-    if (row->mask >> 16 && d->n > 2 && ((unsigned)d->bytes[2] << 16 ^ row->header) & row->mask & 0xff0000)
+    if (row->mask >> 16 && d->n > 2 &&
+        ((unsigned)d->bytes[2] << 16 ^ row->header) & row->mask & 0xff0000)
         return bad(d, "reserved third byte [SDM (MNT) Packet]");
     if (!take_fields(p, d->packet))
         return bad(d, "reserved bit set [SDM Trace Packets and Data Types]");
@@ -125,7 +128,8 @@ static int take_ip(struct decoder *d, unsigned code)
         return bad(d, code == 5 ? "reserved IPBytes 5 [SDM IP Compression]"
                                 : "reserved IPBytes 7 [SDM IP Compression]");
     if (n < 0)
-        return bad(d, (code & 3) == 3 ? "reserved CNT 3 [RTIT 4.2.3]" : "Zext with CNT 2 [RTIT Table 18]");
+        return bad(d, (code & 3) == 3 ? "reserved CNT 3 [RTIT 4.2.3]"
+                                      : "Zext with CNT 2 [RTIT Table 18]");
     if (d->n < 1 + (size_t)n)
         return COFI_ERR_TRUNCATED;
     d->packet->ip.payload = le(d->bytes + 1, (size_t)n);
@@ -242,16 +246,18 @@ static int find_kind(struct decoder *d)
         return COFI_ERR_TRUNCATED;
     kind = (first == 0x02 ? pt_after_02 : pt_after_99)[d->bytes[1]];
     return kind ? (int)kind
-                : bad(d, first == 0x02 ? "reserved second byte after 02 [SDM Trace Packets and Data Types]"
-                                       : "reserved MODE leaf [SDM MODE Packets]");
+                : bad(d, first == 0x02
+                             ? "reserved second byte after 02 [SDM Trace Packets and Data Types]"
+                             : "reserved MODE leaf [SDM MODE Packets]");
 }
 
-/* The cycle count after a packet of size bytes [RTIT 4.2.14]; the size of both. A partial TNT has none, and
- * what is not of the trait neither [RTIT 4.2.15]. */
+/* The cycle count after a packet of size bytes [RTIT 4.2.14]; the size of both. A partial TNT has
+ * none, and what is not of the trait neither [RTIT 4.2.15]. */
 static int take_suffix(struct decoder *d, int size)
 {
     const struct row *row = &cofi__packet_rows[d->packet->kind];
-    if (!(row->traits & COFI_TRAIT_CYC_ELIGIBLE) || (row->shape == SHAPE_RTIT_TNT && d->packet->tnt.count < 6))
+    if (!(row->traits & COFI_TRAIT_CYC_ELIGIBLE) ||
+        (row->shape == SHAPE_RTIT_TNT && d->packet->tnt.count < 6))
         return size;
     if (d->n <= (size_t)size)
         return COFI_ERR_TRUNCATED;
@@ -285,8 +291,9 @@ static int decode(struct decoder *d)
 }
 
 /* Not inlined, so that the way below it stays short. */
-static __attribute__((noinline)) int decode_slow(struct cofi_packet_context *context, const uint8_t *bytes,
-                                                 size_t n, struct cofi_packet *packet)
+static __attribute__((noinline)) int decode_slow(struct cofi_packet_context *context,
+                                                 const uint8_t *bytes, size_t n,
+                                                 struct cofi_packet *packet)
 {
     struct decoder d = {context, bytes, n, packet, 0};
     int size = decode(&d);
@@ -305,7 +312,8 @@ static inline int take_step(const struct step *s, const uint8_t *bytes, struct c
     return s->size;
 }
 
-/* An RTIT packet of one step and its cycle count, 12 bytes at least [RTIT 4.2.14]; 0: it takes more, or is bad. */
+/* An RTIT packet of one step and its cycle count, 12 bytes at least [RTIT 4.2.14]; 0: it takes
+ * more, or is bad. */
 static int take_counted_step(const uint8_t *bytes, struct cofi_packet *packet)
 {
     const struct step *s = &rtit_steps[bytes[0]];
@@ -345,7 +353,8 @@ int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes
     return decode_slow(context, bytes, n, packet);
 }
 
-const char *cofi_packet_why(const struct cofi_packet_context *context, const uint8_t *bytes, size_t n)
+const char *cofi_packet_why(const struct cofi_packet_context *context, const uint8_t *bytes,
+                            size_t n)
 {
     struct cofi_packet packet;
     struct decoder d = {context, bytes, n, &packet, 0};

@@ -64,7 +64,8 @@ static int put_fixed(const struct row *row, const struct cofi_packet *packet, ui
 }
 
 /* A TNT inside of a block whose low bits are those of BIP would be read as one [PTREF 5.9]. */
-static int put_tnt(const struct cofi_packet_context *context, const struct cofi_packet *packet, uint8_t *out)
+static int put_tnt(const struct cofi_packet_context *context, const struct cofi_packet *packet,
+                   uint8_t *out)
 {
     unsigned count = packet->tnt.count, shift = context->gen == COFI_PT;
     if (count < 1 || count > 6 || !fits(packet->tnt.bits, count))
@@ -126,7 +127,8 @@ static int put_ptw(const struct cofi_packet *packet, uint8_t *out)
     return 2 + (int)n;
 }
 
-static int put_bip(const struct cofi_packet_context *context, const struct cofi_packet *packet, uint8_t *out)
+static int put_bip(const struct cofi_packet_context *context, const struct cofi_packet *packet,
+                   uint8_t *out)
 {
     unsigned n = packet->bip.wide ? 8 : 4;
     if (!context->block || packet->bip.wide != (context->block == 1) || packet->bip.id > 31 ||
@@ -169,8 +171,8 @@ static int put_shape(const struct cofi_packet_context *context, const struct row
     return COFI_ERR_RANGE;
 }
 
-/* The cycle count after a packet of size bytes [RTIT 4.2.14], the shortest unless ccp_size wants more;
- * the size of both. */
+/* The cycle count after a packet of size bytes [RTIT 4.2.14], the shortest unless ccp_size wants
+ * more; the size of both. */
 static int put_suffix(const struct cofi_packet_context *context, const struct row *row,
                       const struct cofi_packet *packet, uint8_t *out, int size)
 {
@@ -186,8 +188,8 @@ static int put_suffix(const struct cofi_packet_context *context, const struct ro
     return size + (int)length;
 }
 
-int cofi_packet_encode(struct cofi_packet_context *context, const struct cofi_packet *packet, uint8_t *out,
-                       size_t n)
+int cofi_packet_encode(struct cofi_packet_context *context, const struct cofi_packet *packet,
+                       uint8_t *out, size_t n)
 {
     assert(context->gen == COFI_PT || context->gen == COFI_RTIT);
     if (packet->kind >= COFI_PKT_KINDS || cofi__packet_rows[packet->kind].gen != context->gen)

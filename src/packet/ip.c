@@ -10,7 +10,8 @@ bool cofi_ip_expand(const struct cofi_packet *packet, uint64_t last, uint64_t *i
     unsigned code = packet->ip.code;
     if (cofi_packet_gen((enum cofi_packet_kind)packet->kind) == COFI_RTIT) {
         unsigned width = 8u * (unsigned)cofi__ip_bytes(COFI_RTIT, code);
-        /* Zext: zeros above; else what LastIP has there. Linear addresses have 48 bits [RTIT 3.3.6]. */
+        /* Zext: zeros above; else what LastIP has there. Linear addresses have 48 bits
+         * [RTIT 3.3.6]. */
         uint64_t upper = code & 4 ? 0 : last >> width << width;
         *ip = sext(bits(upper | payload, 0, 48), 47);
         return true;

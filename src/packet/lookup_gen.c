@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * pt.def and rtit.def -> packet_lookup.h, at build time: which packet a first byte (and, after 02 and 99, a
- * second byte) begins, and for packets of one step how to take them apart without asking which they are. */
+ * pt.def and rtit.def -> packet_lookup.h, at build time: which packet a first byte (and, after 02
+ * and 99, a second byte) begins, and for packets of one step how to take them apart without asking
+ * which they are. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,14 +13,15 @@ static void die(const char *what, unsigned a, unsigned b)
     exit(1);
 }
 
-/* The kind whose header fits the first two bytes, of which known tells one or both; COFI_PKT_NONE: none;
- * COFI_PKT_KINDS: the second byte decides. BIP is looked for elsewhere, in blocks. */
+/* The kind whose header fits the first two bytes, of which known tells one or both; COFI_PKT_NONE:
+ * none; COFI_PKT_KINDS: the second byte decides. BIP is looked for elsewhere, in blocks. */
 static unsigned kind_of(enum cofi_gen gen, unsigned first, unsigned second, unsigned known)
 {
     unsigned found = COFI_PKT_NONE;
     for (unsigned kind = 1; kind < COFI_PKT_KINDS; kind++) {
         const struct row *r = &cofi__packet_rows[kind];
-        unsigned seen = first | (known > 1 ? second << 8 : 0), mask = r->mask & (known > 1 ? 0xffff : 0xff);
+        unsigned seen = first | (known > 1 ? second << 8 : 0),
+                 mask = r->mask & (known > 1 ? 0xffff : 0xff);
         if (r->gen != gen || r->shape == SHAPE_BIP || ((seen ^ r->header) & mask))
             continue;
         /* Short TNT is what has its bit 0 (PT) or 7 (RTIT) clear and is nothing else. */
@@ -56,8 +58,8 @@ static unsigned tnt_bits(unsigned value)
 
 static unsigned long long ones(unsigned n) { return n < 64 ? (1ULL << n) - 1 : ~0ULL; }
 
-/* A header of one byte, and at most one field of whole bytes behind it that is the union's first member, and one
- * in the header that is where a code would be. */
+/* A header of one byte, and at most one field of whole bytes behind it that is the union's first
+ * member, and one in the header that is where a code would be. */
 static struct step fixed_step(const struct row *r, unsigned first, struct step s)
 {
     struct step none = {0};
@@ -79,7 +81,7 @@ static struct step fixed_step(const struct row *r, unsigned first, struct step s
     return s;
 }
 
-/* How to take apart the packet that begins with a byte in one step; size 0: it needs more than one. */
+/* How to take apart in one step the packet that begins with a byte; size 0: it needs more. */
 static struct step step_of(enum cofi_gen gen, unsigned first)
 {
     struct step s = {0}, none = {0};
@@ -130,7 +132,8 @@ static void print_steps(const char *name, enum cofi_gen gen)
     printf("static const struct step %s[256] = {\n", name);
     for (unsigned first = 0; first < 256; first++) {
         struct step s = step_of(gen, first);
-        printf("    {0x%llx, %u, %u, %u, %u, %u},\n", s.mask, s.kind, s.size, s.skip, s.shift, s.aux);
+        printf("    {0x%llx, %u, %u, %u, %u, %u},\n", s.mask, s.kind, s.size, s.skip, s.shift,
+               s.aux);
     }
     printf("};\n");
 }

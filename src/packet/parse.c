@@ -27,7 +27,8 @@ static int hex_digit(char c)
 
 static bool is_name(char c)
 {
-    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '.' || c == '_';
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '.' ||
+           c == '_';
 }
 
 /* A literal, in any letter case; false: it is not there, and nothing is taken. */
@@ -43,8 +44,8 @@ static int expect(struct scan *s, const char *literal)
 {
     if (take(s, literal, strlen(literal)))
         return 0;
-    return cofi__fail(s->error, COFI_ERR_SYNTAX, (uint64_t)(s->p - s->start), "expected '%s', at \"%.24s\"",
-                      literal, s->p);
+    return cofi__fail(s->error, COFI_ERR_SYNTAX, (uint64_t)(s->p - s->start),
+                      "expected '%s', at \"%.24s\"", literal, s->p);
 }
 
 /* A number in hex; *digits (may be null) says how many digits it had. */
@@ -103,7 +104,8 @@ static int take_wake(struct scan *s, uint64_t *wake)
 }
 
 /* One %-item of a template into the next field. */
-static int parse_item(struct scan *s, char item, const struct field *field, struct cofi_packet *packet)
+static int parse_item(struct scan *s, char item, const struct field *field,
+                      struct cofi_packet *packet)
 {
     uint64_t value = 0;
     unsigned decimal;
@@ -158,7 +160,11 @@ static int parse_tnt(struct scan *s, struct cofi_packet *packet)
         const char *p = s->p;
         if (packet->tnt.count)
             take(s, " ", 1);
-        unsigned bit = take(s, "!", 1) ? 1 : take(s, ".", 1) ? 0 : take(s, "NT", 2) ? 0 : take(s, "T", 1) ? 1 : 2;
+        unsigned bit = take(s, "!", 1)    ? 1
+                       : take(s, ".", 1)  ? 0
+                       : take(s, "NT", 2) ? 0
+                       : take(s, "T", 1)  ? 1
+                                          : 2;
         if (bit == 2) {
             s->p = p;
             break;
@@ -317,14 +323,16 @@ static int check_values(struct scan *s, enum cofi_gen gen, struct cofi_packet *p
     return 0;
 }
 
-/* The line's end, a comment, or a further column: two blanks after a payload, or after where one would be. */
+/* The line's end, a comment, or a further column: two blanks after a payload, or after where one
+ * would be. */
 static bool ends(const struct scan *s, enum cofi_gen gen)
 {
     const char *rest = s->p + strspn(s->p, " \t\r\n");
     int width = gen == COFI_PT ? NAME_WIDTH_PT : NAME_WIDTH_RTIT;
     if (!*rest || *rest == '#' || *rest == ';')
         return true;
-    return s->p == s->payload ? s->p - s->name >= width + 2 : *s->p == '\t' || !strncmp(s->p, "  ", 2);
+    return s->p == s->payload ? s->p - s->name >= width + 2
+                              : *s->p == '\t' || !strncmp(s->p, "  ", 2);
 }
 
 int cofi_packet_parse(enum cofi_gen gen, const char *text, struct cofi_packet *packet,

@@ -76,7 +76,8 @@ static void add_flags(struct line *line, const char **t, const struct row *row, 
     ++*t;
 }
 
-static void print_template(struct line *line, const struct row *row, const struct cofi_packet *packet)
+static void print_template(struct line *line, const struct row *row,
+                           const struct cofi_packet *packet)
 {
     unsigned field = 0;
     for (const char *t = row->text; *t;) {
@@ -157,7 +158,8 @@ static void print_trig(struct line *line, const struct cofi_packet *packet)
     }
 }
 
-static void print_payload(struct line *line, const struct row *row, const struct cofi_packet *packet)
+static void print_payload(struct line *line, const struct row *row,
+                          const struct cofi_packet *packet)
 {
     switch ((enum shape)row->shape) {
     case SHAPE_FIXED:

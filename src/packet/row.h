@@ -47,7 +47,8 @@ void cofi__field_set(struct cofi_packet *packet, const struct field *field, uint
 const uint8_t *cofi__psb_bytes(enum cofi_packet_kind kind, size_t *n);
 
 /* Blocks begin with BBP and end with what has the trait [PTREF 5.9]. */
-static inline void cofi__packet_update(struct cofi_packet_context *context, const struct cofi_packet *packet)
+static inline void cofi__packet_update(struct cofi_packet_context *context,
+                                       const struct cofi_packet *packet)
 {
     if (packet->kind == COFI_PT_BBP)
         context->block = packet->bbp.sz ? 2 : 1;

@@ -13,10 +13,9 @@
 #define LEAVES_BLOCK COFI_TRAIT_LEAVES_BLOCK
 
 /* The first entry keeps an empty list legal. */
-#define F(member, lsb, width, left)                                                     \
-    {#member, offsetof(struct cofi_packet, member), sizeof((struct cofi_packet){0}.member), lsb, width, left, 0},
-#define P(member, lsb, width, left)                                                     \
-    {#member, offsetof(struct cofi_packet, member), sizeof((struct cofi_packet){0}.member), lsb, width, left, 1},
+#define MEMBER(member) #member, offsetof(struct cofi_packet, member), sizeof((struct cofi_packet){0}.member)
+#define F(member, lsb, width, left) {MEMBER(member), lsb, width, left, 0},
+#define P(member, lsb, width, left) {MEMBER(member), lsb, width, left, 1},
 #define R(lsb, width) {0, 0, 0, lsb, width, 0, 0},
 #define PACKET(kind, name, shape, size, header, mask, fields, text, traits, binds, tag) \
     static const struct field fields_##kind[] = {{0}, fields};
@@ -24,9 +23,10 @@
 #include "packet/rtit.def"
 #undef PACKET
 
-#define ROW(kind, name, gen, shape, size, header, mask, text, traits, binds, tag)                       \
-    [COFI_##kind] = {name, text, tag, header, mask, fields_##kind + 1, ARRAY_LEN(fields_##kind) - 1,    \
-                     gen, SHAPE_##shape, size, traits, COFI_BINDS_##binds},
+#define ROW(kind, name, gen, shape, size, header, mask, text, traits, binds, tag)                  \
+    [COFI_##kind] = {name, text, tag, header, mask, fields_##kind + 1,                             \
+                     ARRAY_LEN(fields_##kind) - 1, gen, SHAPE_##shape, size, traits,               \
+                     COFI_BINDS_##binds},
 const struct row cofi__packet_rows[COFI_PKT_KINDS] = {
     [COFI_PKT_NONE] = {.name = "none", .text = "", .tag = ""},
 #define PACKET(kind, name, shape, size, header, mask, fields, text, traits, binds, tag) \
@@ -46,7 +46,10 @@ static const struct row *row_of(enum cofi_packet_kind kind)
 
 const char *cofi_packet_name(enum cofi_packet_kind kind) { return row_of(kind)->name; }
 
-enum cofi_gen cofi_packet_gen(enum cofi_packet_kind kind) { return (enum cofi_gen)row_of(kind)->gen; }
+enum cofi_gen cofi_packet_gen(enum cofi_packet_kind kind)
+{
+    return (enum cofi_gen)row_of(kind)->gen;
+}
 
 unsigned cofi_packet_traits(enum cofi_packet_kind kind) { return row_of(kind)->traits; }
 
@@ -69,7 +72,8 @@ void cofi__field_set(struct cofi_packet *packet, const struct field *field, uint
 
 const uint8_t *cofi__psb_bytes(enum cofi_packet_kind kind, size_t *n)
 {
-    static const uint8_t pt[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+    static const uint8_t pt[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+                                   2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
     static const uint8_t rtit[9] = {0xc0};
     *n = kind == COFI_PT_PSB ? sizeof pt : sizeof rtit;
     return kind == COFI_PT_PSB ? pt : rtit;

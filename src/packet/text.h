@@ -4,7 +4,7 @@
  *   %x       the next field in hex        %8x   the same, 8 digits
  *   %c       the next field, a C-state: in decimal, one more than what is encoded, 4 bits
  *   %w       the next field, a wake reason: its words, joined by '+'
- *   %v       the next field, a vector: ": " and hex, or nothing where it is 0 and the packet's type has none
+ *   %v       the next field, a vector: ": " and hex; nothing where it is 0 and the type has none
  *   {a|b}    the next fields, one bit each: those words whose bit is 1, each after ", " unless it begins
  *            the payload
  *   else     itself
@@ -35,7 +35,10 @@ static inline unsigned cyc_least_bytes(uint64_t count)
     return n;
 }
 
-static inline unsigned ccp_least_bytes(uint32_t count) { return count < 1 << 6 ? 1 : count < 1 << 14 ? 2 : 3; }
+static inline unsigned ccp_least_bytes(uint32_t count)
+{
+    return count < 1 << 6 ? 1 : count < 1 << 14 ? 2 : 3;
+}
 
 /* The next field that prints, from *i on. */
 static inline const struct field *next_field(const struct row *row, unsigned *i)

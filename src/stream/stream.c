@@ -24,8 +24,8 @@ void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n
 
 void cofi_stream_finish(struct cofi_stream *stream) { stream->final = true; }
 
-/* The bytes from here on: all there are, or where the pieces meet at least as many as any packet and any
- * PSB needs. *last: they reach the piece's end. */
+/* The bytes from here on: all there are, or where the pieces meet at least as many as any packet
+ * and any PSB needs. *last: they reach the piece's end. */
 static const uint8_t *window(struct cofi_stream *s, size_t *n, bool *last)
 {
     if (s->at >= 0) {
@@ -78,13 +78,14 @@ static int want_more(struct cofi_stream *s)
 static int skipped(struct cofi_stream *s, struct cofi_stream_item *item)
 {
     s->skipping = false;
-    *item = (struct cofi_stream_item){.status = s->skip_status, .offset = s->skip_from, .why = s->skip_why};
+    *item = (struct cofi_stream_item){
+        .status = s->skip_status, .offset = s->skip_from, .why = s->skip_why};
     item->size = s->offset > s->skip_from ? s->offset - s->skip_from : 0;
     return 1;
 }
 
-/* Bytes that are no packet: look for a PSB. The packet before may have been none either, and may have
- * swallowed the beginning of one. */
+/* Bytes that are no packet: look for a PSB. The packet before may have been none either, and may
+ * have swallowed the beginning of one. */
 static void begin_skipping(struct cofi_stream *s, const char *why)
 {
     s->skipping = true;
@@ -150,7 +151,8 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
     }
 }
 
-/* Bytes that are no packet from the first PSB on, with or without cycle counts; one at least for each place. */
+/* Bytes that are no packet from the first PSB on, with or without cycle counts; one at least for
+ * each place. */
 static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)
 {
     struct cofi_stream stream;

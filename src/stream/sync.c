@@ -10,7 +10,7 @@ enum { PT_PSB = 16, RTIT_ZEROS = 8 };
 #define PT_EVEN UINT64_C(0x8202820282028202)
 #define PT_ODD UINT64_C(0x0282028202820282)
 
-/* Whether eight bytes may be inside of a PSB. RTIT: four zeros at a multiple of 4 are in every one. */
+/* Whether eight bytes may be inside of a PSB. RTIT: in each are four zeros at a multiple of 4. */
 static inline unsigned is_pt_word(uint64_t w) { return w == PT_EVEN || w == PT_ODD; }
 static inline bool is_rtit_word(uint64_t w) { return (uint32_t)w == 0 || w >> 32 == 0; }
 
@@ -18,8 +18,8 @@ static inline bool is_rtit_word(uint64_t w) { return (uint32_t)w == 0 || w >> 32
 static size_t next_pt_word(const uint8_t *p, size_t n, size_t i)
 {
     for (; n - i >= 32; i += 32) {
-        unsigned hit = is_pt_word(le64(p + i)) | is_pt_word(le64(p + i + 8)) | is_pt_word(le64(p + i + 16)) |
-                   is_pt_word(le64(p + i + 24));
+        unsigned hit = is_pt_word(le64(p + i)) | is_pt_word(le64(p + i + 8)) |
+                       is_pt_word(le64(p + i + 16)) | is_pt_word(le64(p + i + 24));
         if (hit)
             break;
     }
@@ -104,7 +104,8 @@ static bool rtit_find(const uint8_t *p, size_t n, size_t from, bool final, size_
     return false;
 }
 
-bool cofi__sync_find(enum cofi_gen gen, const uint8_t *p, size_t n, size_t from, bool final, size_t *at)
+bool cofi__sync_find(enum cofi_gen gen, const uint8_t *p, size_t n, size_t from, bool final,
+                     size_t *at)
 {
     if (from >= n) {
         *at = n;
@@ -119,15 +120,17 @@ size_t cofi_sync_forward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size
     return cofi__sync_find(gen, bytes, n, from, true, &at) ? at : COFI_NO_PSB;
 }
 
-/* By blocks from the end: the last PSB that begins in a block is the last that a forward search finds. What
- * begins there ends at most one PSB behind it, a longer run of 02 82 does not begin there. */
+/* By blocks from the end: the last PSB that begins in a block is the last that a forward search
+ * finds. What begins there ends at most one PSB behind it, a longer run of 02 82 does not begin
+ * there. */
 size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t before)
 {
     enum { BLOCK = 4096 };
     for (size_t hi = before < n ? before : n, lo; hi; hi = lo) {
         lo = hi > BLOCK ? hi - BLOCK : 0;
         size_t end = n - hi > 2 * PT_PSB ? hi + 2 * PT_PSB : n, found = COFI_NO_PSB, at;
-        for (size_t from = lo; cofi__sync_find(gen, bytes, end, from, end == n, &at) && at < hi; from = at + 1)
+        for (size_t from = lo; cofi__sync_find(gen, bytes, end, from, end == n, &at) && at < hi;
+             from = at + 1)
             found = at;
         if (found != COFI_NO_PSB)
             return found;

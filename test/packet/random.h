@@ -19,23 +19,29 @@ static inline uint64_t random_u64(struct random *r)
     return z ^ (z >> 31);
 }
 
-static inline unsigned random_below(struct random *r, unsigned n) { return (unsigned)(random_u64(r) % n); }
+static inline unsigned random_below(struct random *r, unsigned n)
+{
+    return (unsigned)(random_u64(r) % n);
+}
 
 /* Half of the bytes are 0, 1, 2, 82 and such that headers and reserved fields are often right. */
 static inline void random_bytes(struct random *r, uint8_t *bytes, size_t n)
 {
-    static const uint8_t likely[] = {0x00, 0x00, 0x00, 0x02, 0x82, 0x01, 0x03, 0xc0, 0x88, 0x99, 0x20, 0xff};
+    static const uint8_t likely[] = {0x00, 0x00, 0x00, 0x02, 0x82, 0x01,
+                                     0x03, 0xc0, 0x88, 0x99, 0x20, 0xff};
     for (size_t i = 0; i < n; i++) {
         uint64_t v = random_u64(r);
         bytes[i] = v & 1 ? likely[(v >> 8) % sizeof likely] : (uint8_t)(v >> 16);
     }
 }
 
-/* The same as the beginning of a packet: often an extended one, and often with single bits in its fields. */
+/* The same as the beginning of a packet: often an extended one, and often with single bits in its
+ * fields. */
 static inline void random_packet_bytes(struct random *r, uint8_t *bytes, size_t n)
 {
-    static const uint8_t second[] = {0x03, 0x12, 0x92, 0x32, 0xb2, 0x13, 0x22, 0x23, 0x33, 0xb3, 0x43, 0x53, 0x62,
-                                     0xe2, 0x63, 0x73, 0x82, 0x83, 0xa2, 0xa3, 0xc2, 0xc3, 0xc8, 0xf3};
+    static const uint8_t second[] = {0x03, 0x12, 0x92, 0x32, 0xb2, 0x13, 0x22, 0x23,
+                                     0x33, 0xb3, 0x43, 0x53, 0x62, 0xe2, 0x63, 0x73,
+                                     0x82, 0x83, 0xa2, 0xa3, 0xc2, 0xc3, 0xc8, 0xf3};
     random_bytes(r, bytes, n);
     uint64_t v = random_u64(r);
     if (v & 1)

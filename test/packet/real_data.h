@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The trace bytes of the real recording, where it is: $COFI_DATA, or ../shared/data beside the checkout. */
+ * The trace bytes of the real recording, where it is: $COFI_DATA, or ../shared/data beside the
+ * checkout. */
 #ifndef COFI_TEST_REAL_DATA_H
 #define COFI_TEST_REAL_DATA_H
 
@@ -17,7 +18,8 @@ struct real_data {
     } stream[8];
 };
 
-/* PERF_RECORD_AUXTRACE by hand [PTREF 10.2]: the trace follows the record. False, and a word of why: not there. */
+/* PERF_RECORD_AUXTRACE by hand [PTREF 10.2]: the trace follows the record. False, and a word of
+ * why: not there. */
 static inline bool real_data_open(struct real_data *data)
 {
     enum { AUXTRACE = 71 };

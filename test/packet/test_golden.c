@@ -125,7 +125,8 @@ static void hex(const char **p, uint8_t *bytes, int *n)
 static FILE *open_golden(const char *name)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/%s", getenv("COFI_GOLDEN") ? getenv("COFI_GOLDEN") : "test/packet", name);
+    snprintf(path, sizeof path, "%s/%s",
+             getenv("COFI_GOLDEN") ? getenv("COFI_GOLDEN") : "test/packet", name);
     FILE *in = fopen(path, "r");
     assert_non_null(in);
     return in;
@@ -143,7 +144,8 @@ static void each_bad_line_is_refused_for_its_reason(void **state)
         if (*line == '#')
             continue;
         const char *p = strchr(line, '|') + 2;
-        g.context = (struct cofi_packet_context){.gen = *line == 'p' ? COFI_PT : COFI_RTIT, .cyc = *line == 'c'};
+        g.context = (struct cofi_packet_context){.gen = *line == 'p' ? COFI_PT : COFI_RTIT,
+                                                 .cyc = *line == 'c'};
         g.n = 0;
         hex(&p, g.bytes, &g.n);
         snprintf(g.text, sizeof g.text, "%.*s", (int)strcspn(p + 2, "\n"), p + 2);
@@ -156,7 +158,8 @@ static void each_bad_line_is_refused_for_its_reason(void **state)
         /* No byte of it may be missing: all before are a prefix of a packet. */
         for (int cut = 0; cut < g.n; cut++) {
             status = cofi_packet_decode(&context, g.bytes, (size_t)cut, &packet);
-            if (status != COFI_ERR_TRUNCATED && !(cut && cofi_packet_why(&g.context, g.bytes, (size_t)cut)))
+            if (status != COFI_ERR_TRUNCATED &&
+                !(cut && cofi_packet_why(&g.context, g.bytes, (size_t)cut)))
                 wrong(&g, "prefix", "", cut);
         }
     }
@@ -213,8 +216,8 @@ static void one_example(const char *line)
         cofi_packet_print(&packet, one, sizeof one);
         /* One blank between name and payload. */
         size_t name = strcspn(one, " "), blanks = strspn(one + name, " ");
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s%s%s", *text ? "; " : "", (int)name, one,
-                 one[name] ? " " : "", one + name + blanks);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s%s%s", *text ? "; " : "",
+                 (int)name, one, one[name] ? " " : "", one + name + blanks);
     }
     assert_string_equal(text, want);
     assert_int_equal(m, n);
@@ -254,10 +257,26 @@ static void run(const char *name, enum cofi_gen gen, void (*what)(const struct g
     assert_int_equal(failures, 0);
 }
 
-static void each_pt_line_decodes_and_prints(void **state) { (void)state; run("pt.golden", COFI_PT, decodes); }
-static void each_pt_line_parses_and_encodes(void **state) { (void)state; run("pt.golden", COFI_PT, encodes); }
-static void each_rtit_line_decodes_and_prints(void **state) { (void)state; run("rtit.golden", COFI_RTIT, decodes); }
-static void each_rtit_line_parses_and_encodes(void **state) { (void)state; run("rtit.golden", COFI_RTIT, encodes); }
+static void each_pt_line_decodes_and_prints(void **state)
+{
+    (void)state;
+    run("pt.golden", COFI_PT, decodes);
+}
+static void each_pt_line_parses_and_encodes(void **state)
+{
+    (void)state;
+    run("pt.golden", COFI_PT, encodes);
+}
+static void each_rtit_line_decodes_and_prints(void **state)
+{
+    (void)state;
+    run("rtit.golden", COFI_RTIT, decodes);
+}
+static void each_rtit_line_parses_and_encodes(void **state)
+{
+    (void)state;
+    run("rtit.golden", COFI_RTIT, encodes);
+}
 
 static void each_row_of_the_tables_has_a_golden_line(void **state)
 {

@@ -10,8 +10,8 @@
 
 #include "random.h"
 
-/* [RTIT Table 18]: what matches LastLIP, what is zero -> CNT, Zext. -1: either. Both 16-bit groups, high is
- * 47:32, middle 31:16. */
+/* [RTIT Table 18]: what matches LastLIP, what is zero -> CNT, Zext. -1: either. Both 16-bit groups,
+ * high is 47:32, middle 31:16. */
 struct table18 {
     int cnt, zext, match_high, match_middle, zero_high, zero_middle;
 };
@@ -31,11 +31,13 @@ static void table_18_chooses_cnt_and_zext(void **state)
         uint64_t last_high = group[i / 9 % 3], last_middle = group[i / 27 % 3];
         bool valid = i / 81;
         struct cofi_packet p = {.kind = COFI_RTIT_TIP};
-        uint64_t ip = high << 32 | middle << 16 | 0x1234, last = last_high << 32 | last_middle << 16 | 0x4321, back;
+        uint64_t ip = high << 32 | middle << 16 | 0x1234,
+                 last = last_high << 32 | last_middle << 16 | 0x4321, back;
         int found = -1;
         for (int k = 0; k < 7; k++) {
             const struct table18 *t = &table18[k];
-            bool match_high = valid && high == last_high, match_middle = valid && middle == last_middle;
+            bool match_high = valid && high == last_high,
+                 match_middle = valid && middle == last_middle;
             if ((t->match_high < 0 || t->match_high == match_high) &&
                 (t->match_middle < 0 || t->match_middle == match_middle) && t->zero_high == !high &&
                 (t->zero_middle < 0 || t->zero_middle == !middle)) {
@@ -76,8 +78,10 @@ static void pt_codes_expand_as_the_table_says(void **state)
 {
     (void)state;
     const uint64_t last = UINT64_C(0x1111222233334444);
-    static const struct { uint8_t code; uint64_t payload, ip; } rows[] = {
-        {1, 0xabcd, UINT64_C(0x111122223333abcd)},         {2, 0xabcd0123, UINT64_C(0x11112222abcd0123)},
+    static const struct { uint8_t code; uint64_t payload, ip;
+    } rows[] = {
+        {1, 0xabcd, UINT64_C(0x111122223333abcd)},
+        {2, 0xabcd0123, UINT64_C(0x11112222abcd0123)},
         {3, UINT64_C(0x7fffabcd0123), UINT64_C(0x7fffabcd0123)},
         {3, UINT64_C(0x8000abcd0123), UINT64_C(0xffff8000abcd0123)},
         {4, UINT64_C(0x8000abcd0123), UINT64_C(0x11118000abcd0123)},
@@ -98,12 +102,16 @@ static void pt_codes_expand_as_the_table_says(void **state)
 static void pt_takes_the_first_code_that_fits(void **state)
 {
     (void)state;
-    static const struct { uint64_t ip, last; bool valid; uint8_t code; } rows[] = {
-        {0x401005, 0x401000, true, 1},          {0x1005, 0, true, 1},
-        {0x401000, 0, true, 2},                 {0x401005, 0x401000, false, 3},
+    static const struct { uint64_t ip, last; bool valid; uint8_t code;
+    } rows[] = {
+        {0x401005, 0x401000, true, 1},
+        {0x1005, 0, true, 1},
+        {0x401000, 0, true, 2},
+        {0x401005, 0x401000, false, 3},
         {UINT64_C(0xffffffff81000000), 0x401000, true, 3},
         {UINT64_C(0x1234800000000000), UINT64_C(0x1234000000000000), true, 4},
-        {UINT64_C(0x1234800000000000), 0, true, 6}, {UINT64_C(0x1234800000000000), UINT64_C(0x1234800000000000), false, 6},
+        {UINT64_C(0x1234800000000000), 0, true, 6},
+        {UINT64_C(0x1234800000000000), UINT64_C(0x1234800000000000), false, 6},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct cofi_packet p = {.kind = COFI_PT_TIP};
@@ -117,7 +125,8 @@ static void what_is_compressed_expands_back(void **state)
     (void)state;
     struct random r = {9};
     for (int i = 0; i < 200000; i++) {
-        uint64_t last = random_u64(&r) >> random_below(&r, 64), ip = last ^ random_u64(&r) >> random_below(&r, 64), back;
+        uint64_t last = random_u64(&r) >> random_below(&r, 64),
+                 ip = last ^ random_u64(&r) >> random_below(&r, 64), back;
         struct cofi_packet p = {.kind = COFI_PT_TIP}, q = {.kind = COFI_RTIT_FAR};
         cofi_ip_compress(&p, ip, last, i & 1);
         assert_true(cofi_ip_expand(&p, last, &back));

@@ -32,7 +32,7 @@ static void libipt_agrees_on_random_bytes(void **state)
     free(bytes);
 }
 
-/* Two million random packets that libipt's encoder would not make otherwise: ours decode in libipt. */
+/* A stream of random packets that we encode. */
 static void libipt_reads_what_we_encode(void **state)
 {
     (void)state;
@@ -46,7 +46,8 @@ static void libipt_reads_what_we_encode(void **state)
         struct cofi_packet_context c = {.gen = COFI_PT};
         struct cofi_packet packet;
         random_packet_bytes(&r, some, sizeof some);
-        if (cofi_packet_decode(&c, some, sizeof some, &packet) > 0 && libipt_knows(some, sizeof some))
+        if (cofi_packet_decode(&c, some, sizeof some, &packet) > 0 &&
+            libipt_knows(some, sizeof some))
             n += (size_t)cofi_packet_encode(&context, &packet, bytes + n, N - n);
     }
     struct pt_packet_decoder *decoder = libipt_on(bytes, n);

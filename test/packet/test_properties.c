@@ -37,7 +37,8 @@ static int both(const struct cofi_packet_context *before, const uint8_t *bytes, 
     struct cofi_packet reference;
     char ours[COFI_PACKET_TEXT_MAX] = "", theirs[COFI_PACKET_TEXT_MAX] = "";
     *after = *before;
-    int size = cofi_packet_decode(after, bytes, n, packet), want = reference_decode(&c, bytes, n, &reference);
+    int size = cofi_packet_decode(after, bytes, n, packet),
+        want = reference_decode(&c, bytes, n, &reference);
     if (size > 0)
         cofi_packet_print(packet, ours, sizeof ours);
     if (want > 0)
@@ -98,8 +99,8 @@ static void what_decodes_encodes_and_prints_and_parses_back(void **state)
         }
         seen[packet.kind]++;
         assert_null(cofi_packet_why(&before, bytes, sizeof bytes));
-        if (cofi_packet_encode(&c, &packet, again, sizeof again) != size || memcmp(again, bytes, (size_t)size) ||
-            memcmp(&c, &after, sizeof c)) {
+        if (cofi_packet_encode(&c, &packet, again, sizeof again) != size ||
+            memcmp(again, bytes, (size_t)size) || memcmp(&c, &after, sizeof c)) {
             show(bytes, (size_t)size, &before);
             fail_msg("encodes otherwise");
         }
@@ -110,7 +111,8 @@ static void what_decodes_encodes_and_prints_and_parses_back(void **state)
         cofi_packet_print(&parsed, text2, sizeof text2);
         assert_string_equal(text, text2);
         c = before;
-        if (cofi_packet_encode(&c, &parsed, again, sizeof again) != size || memcmp(again, bytes, (size_t)size)) {
+        if (cofi_packet_encode(&c, &parsed, again, sizeof again) != size ||
+            memcmp(again, bytes, (size_t)size)) {
             show(bytes, (size_t)size, &before);
             fail_msg("'%s' assembles otherwise", text);
         }
@@ -135,7 +137,8 @@ static void what_encodes_decodes_back(void **state)
         random_bytes(&r, (uint8_t *)&packet, sizeof packet);
         if (i & 8) {
             /* Small members are more often legal. */
-            uint64_t word = random_u64(&r) >> random_below(&r, 64), tail = random_u64(&r) & 0x0101010107010107;
+            uint64_t word = random_u64(&r) >> random_below(&r, 64),
+                     tail = random_u64(&r) & 0x0101010107010107;
             memcpy((uint8_t *)&packet + 8, &word, 8);
             memcpy((uint8_t *)&packet + 16, &tail, 8);
         }

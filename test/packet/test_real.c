@@ -42,7 +42,8 @@ static void the_real_trace_has_the_packets_that_perf_counts(void **state)
         struct cofi_packet_context context = {.gen = COFI_PT};
         struct cofi_packet packet;
         for (size_t at = 0, n = data.stream[i].n; at < n; at += packet.size) {
-            assert_true(cofi_packet_decode(&context, data.stream[i].bytes + at, n - at, &packet) > 0);
+            const uint8_t *bytes = data.stream[i].bytes + at;
+            assert_true(cofi_packet_decode(&context, bytes, n - at, &packet) > 0);
             count[packet.kind]++;
         }
     }

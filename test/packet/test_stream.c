@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The PSB search against a naive one; streams: splitting changes nothing, damage stays within a PSB interval. */
+ * The PSB search against a naive one; streams: splitting changes nothing, damage stays within a PSB
+ * interval. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,8 @@ static size_t naive_backward(enum cofi_gen gen, const uint8_t *p, size_t n, size
 static void a_psb_is_found_at_every_offset(void **state)
 {
     (void)state;
-    static const uint8_t pt[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+    static const uint8_t pt[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+                                   2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
     static const uint8_t rtit[9] = {0xc0};
     for (size_t at = 0; at < 80; at++)
         for (size_t tail = 0; tail < 12; tail++) {
@@ -104,8 +106,9 @@ static void the_search_finds_what_a_naive_one_finds(void **state)
         size_t want = naive_forward(gen, p, n, at), back = naive_backward(gen, p, n, at);
         found += want != COFI_NO_PSB;
         if (cofi_sync_forward(gen, p, n, at) != want || cofi_sync_backward(gen, p, n, at) != back)
-            fail_msg("round %d: from %zu: forward %zu, naive %zu; backward %zu, naive %zu", round, at,
-                     cofi_sync_forward(gen, p, n, at), want, cofi_sync_backward(gen, p, n, at), back);
+            fail_msg("round %d: from %zu: forward %zu, naive %zu; backward %zu, naive %zu", round,
+                     at, cofi_sync_forward(gen, p, n, at), want, cofi_sync_backward(gen, p, n, at),
+                     back);
     }
     assert_true(found > 1000);
 }
@@ -175,8 +178,9 @@ static size_t read_stream(enum cofi_gen gen, bool cyc, const uint8_t *bytes, siz
             assert_true(count < room);
             if (!item.status)
                 assert_memory_equal(item.bytes, bytes + (item.offset - 1000), item.size);
-            out[count++] = (struct record){item.status, item.offset, item.size,
-                                           item.status ? 0 : item.packet.kind, item.status ? 0 : *item.bytes};
+            out[count++] =
+                (struct record){item.status, item.offset, item.size,
+                                item.status ? 0 : item.packet.kind, item.status ? 0 : *item.bytes};
         }
         free(piece);
         if (i == n && s.final)
@@ -218,9 +222,11 @@ static void splitting_the_input_never_changes_the_items(void **state)
         size_t a = read_stream(gen, cyc, bytes + cut, n - cut, SIZE_MAX / 2, 0, whole, ROOM);
         static const size_t most[] = {1, 2, 3, 15, 16, 17, 40, 90, 700};
         for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
-            size_t b = read_stream(gen, cyc, bytes + cut, n - cut, most[m], m ? &r : 0, split, ROOM);
+            size_t b =
+                read_stream(gen, cyc, bytes + cut, n - cut, most[m], m ? &r : 0, split, ROOM);
             if (a != b || memcmp(whole, split, a * sizeof *whole))
-                fail_msg("round %d, pieces of %zu: %zu items, %zu in one piece", round, most[m], b, a);
+                fail_msg("round %d, pieces of %zu: %zu items, %zu in one piece", round, most[m], b,
+                         a);
         }
         for (size_t i = 0; i < a; i++)
             skips += whole[i].status == COFI_ERR_BAD_PACKET;
@@ -244,7 +250,8 @@ static void items_cover_the_stream_without_a_gap(void **state)
             /* Only a PSB may begin in what was taken for a packet, right after that turned out. */
             bool psb = items[i].kind == COFI_PT_PSB || items[i].kind == COFI_RTIT_PSB;
             if (items[i].offset < at)
-                assert_true(psb && i && items[i - 1].status == COFI_ERR_BAD_PACKET && !items[i - 1].size);
+                assert_true(psb && i && items[i - 1].status == COFI_ERR_BAD_PACKET &&
+                            !items[i - 1].size);
             else
                 assert_int_equal(items[i].offset, at);
             at = items[i].offset + items[i].size;
@@ -253,8 +260,8 @@ static void items_cover_the_stream_without_a_gap(void **state)
     }
 }
 
-/* From the second PSB after the flipped byte on (the first one may be the flipped one itself), and before the
- * last PSB before it, nothing changes. */
+/* From the second PSB after the flipped byte on (the first one may be the flipped one itself), and
+ * before the last PSB before it, nothing changes. */
 static void a_flipped_byte_costs_at_most_one_psb_interval(void **state)
 {
     (void)state;
@@ -263,11 +270,13 @@ static void a_flipped_byte_costs_at_most_one_psb_interval(void **state)
     static struct record good[ROOM], bad[ROOM];
     for (int gen = COFI_RTIT; gen <= COFI_PT; gen++) {
         size_t n = make_stream(&r, (enum cofi_gen)gen, gen == COFI_RTIT, bytes, 4000);
-        size_t a = read_stream((enum cofi_gen)gen, gen == COFI_RTIT, bytes, n, SIZE_MAX / 2, 0, good, ROOM);
+        size_t a = read_stream((enum cofi_gen)gen, gen == COFI_RTIT, bytes, n, SIZE_MAX / 2, 0,
+                               good, ROOM);
         for (size_t flip = 0; flip < n; flip++) {
             uint8_t old = bytes[flip];
             bytes[flip] = (uint8_t)(old ^ (random_below(&r, 255) + 1));
-            size_t b = read_stream((enum cofi_gen)gen, gen == COFI_RTIT, bytes, n, SIZE_MAX / 2, 0, bad, ROOM);
+            size_t b = read_stream((enum cofi_gen)gen, gen == COFI_RTIT, bytes, n, SIZE_MAX / 2, 0,
+                                   bad, ROOM);
             bytes[flip] = old;
             size_t next = cofi_sync_forward((enum cofi_gen)gen, bytes, n, flip + 1);
             if (next == COFI_NO_PSB)
@@ -304,7 +313,8 @@ static void an_empty_stream_and_one_without_psb_end(void **state)
     (void)state;
     struct record items[4];
     assert_int_equal(read_stream(COFI_PT, false, (const uint8_t *)"", 0, 1, 0, items, 4), 0);
-    assert_int_equal(read_stream(COFI_PT, false, (const uint8_t *)"\x02\x82\x02\x82\x02", 5, 1, 0, items, 4), 1);
+    assert_int_equal(
+        read_stream(COFI_PT, false, (const uint8_t *)"\x02\x82\x02\x82\x02", 5, 1, 0, items, 4), 1);
     assert_int_equal(items[0].status, COFI_ERR_NO_SYNC);
     assert_int_equal(items[0].size, 5);
 }

@@ -241,9 +241,17 @@ static void pt_block(struct cofi_packet_context *context, const struct cofi_pack
 {
     switch (p->kind) {
     case COFI_PT_BBP: context->block = p->bbp.sz ? 2 : 1; break;
-    case COFI_PT_TNT: case COFI_PT_TNT64: case COFI_PT_TIP: case COFI_PT_TIP_PGE: case COFI_PT_TIP_PGD:
+    case COFI_PT_TNT:
+    case COFI_PT_TNT64:
+    case COFI_PT_TIP:
+    case COFI_PT_TIP_PGE:
+    case COFI_PT_TIP_PGD:
     case COFI_PT_MODE_EXEC: case COFI_PT_MODE_TSX: case COFI_PT_PIP: case COFI_PT_VMCS:
-    case COFI_PT_TRACESTOP: case COFI_PT_PSB: case COFI_PT_PSBEND: case COFI_PT_OVF: case COFI_PT_PTW:
+    case COFI_PT_TRACESTOP:
+    case COFI_PT_PSB:
+    case COFI_PT_PSBEND:
+    case COFI_PT_OVF:
+    case COFI_PT_PTW:
     case COFI_PT_MWAIT: case COFI_PT_BEP: case COFI_PT_CFE: case COFI_PT_EVD:
         context->block = 0;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A second packet decoder, plain and slow, written from the manuals without the tables; to compare with. */
+ * A second packet decoder, plain and slow, written from the manuals without the tables; to compare
+ * with. */
 #ifndef COFI_TEST_REFERENCE_PACKETS_H
 #define COFI_TEST_REFERENCE_PACKETS_H
 
