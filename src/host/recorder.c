@@ -353,9 +353,12 @@ static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_op
     return 0;
 }
 
-int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_options *options,
+int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_options *given,
                        struct cofi_error *error)
 {
+    /* A caller built with an older header gives less. */
+    struct cofi_recorder_options all = {0}, *options = &all;
+    memcpy(&all, given, given->size < sizeof all ? given->size : sizeof all);
     struct cofi_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");

@@ -220,9 +220,12 @@ static void pin_self(struct step_engine *engine)
         engine->cpu = cpu;
 }
 
-int cofi_step_run(const struct cofi_step_options *options, struct cofi_step_result *result,
+int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result *result,
                   struct cofi_error *error)
 {
+    /* A caller built with an older header gives less. */
+    struct cofi_step_options all = {0}, *options = &all;
+    memcpy(&all, given, given->size < sizeof all ? given->size : sizeof all);
     *result = (struct cofi_step_result){0};
     struct step_engine engine = {.options = options, .result = result, .error = error};
     cofi__feed_init(&engine.feed, options->observers, options->observers_n,
