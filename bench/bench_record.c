@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * bench-record [ROUNDS [NAME…]]: programs natively and under recorders, interleaved; ratios to native. cpu is
+ * the program's and the recorder's together. COFI_BENCH_OURS=1 leaves valgrind and qemu out. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cofi/fast.h>
+
+enum { ROUNDS_MAX = 32, ARGS = 12 };
+
+/* How a command is run; the words go in front of it. */
+struct variant {
+    const char *name;
+    const char *words[ARGS];
+    bool slow; /* once a session: only the first round */
+};
+
+static const struct variant variants[] = {
+    {"native", {NULL}, false},
+    {"cofi flight recorder 1M", {COFI, "record", "-q", "-o", "bench.data", "--snapshot=1M", "--", NULL}, false},
+    {"cofi complete, to file", {COFI, "record", "-q", "-o", "bench.data", "--", NULL}, false},
+    {"valgrind none", {"valgrind", "-q", "--tool=none", NULL}, true},
+    {"valgrind lackey", {"valgrind", "-q", "--tool=lackey", "--basic-counts=yes", NULL}, true},
+    {"qemu-x86_64", {"qemu-x86_64", NULL}, true},
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+struct program {
+    const char *name;
+    const char *words[ARGS];
+};
+
+#define PYTHON "x=0\nfor i in range(3000000): x+=i&7\nprint(x)"
+#define PERL "my %h; for (1..1500000) { $h{$_ % 1000} += $_ } print scalar keys %h"
+#define SQL "with recursive c(i) as (select 1 union all select i+1 from c where i<1000000) select sum(i*i%7) from c"
+#define NODE "let o={},s=0; for(let i=0;i<3e6;i++){o['k'+i%1000]=i; s+=i%7} console.log(s)"
+
+static const struct program programs[] = {
+    {"branchy C", {BRANCHY, "12", NULL}},
+    {"4 threads", {BRANCHY, "4", "4", NULL}},
+    {"gzip -9", {"gzip", "-9c", "bench.text", NULL}},
+    {"xz -1", {"xz", "-1c", "bench.text", NULL}},
+    {"sqlite3", {"sqlite3", ":memory:", SQL, NULL}},
+    {"perl", {"perl", "-e", PERL, NULL}},
+    {"python3", {"/usr/bin/python3", "-S", "-c", PYTHON, NULL}},
+    {"node", {"node", "-e", NODE, NULL}},
+    {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}},
+    {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}},
+    {"/bin/true", {"/bin/true", NULL}},
+};
+enum { PROGRAMS = sizeof programs / sizeof programs[0] };
+
+struct cost {
+    double wall, cpu;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Returns false when the command cannot be run or fails. */
+static bool run(const struct variant *v, const struct program *p, struct cost *cost)
+{
+    const char *argv[2 * ARGS];
+    size_t n = 0;
+    for (const char *const *w = v->words; *w; w++)
+        argv[n++] = *w;
+    for (const char *const *w = p->words; *w; w++)
+        argv[n++] = *w;
+    argv[n] = NULL;
+    double start = now();
+    pid_t pid = fork();
+    if (!pid) {
+        int null = open("/dev/null", O_RDWR);
+        dup2(null, 0);
+        dup2(null, 1);
+        dup2(null, 2);
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    int status;
+    struct rusage use;
+    if (wait4(pid, &status, 0, &use) != pid)
+        return false;
+    cost->wall = now() - start;
+    cost->cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static void report(const struct program *p, struct cost costs[VARIANTS][ROUNDS_MAX], const int *good)
+{
+    double native_cpu = 0, native_wall = 0;
+    printf("%s\n", p->name);
+    for (size_t v = 0; v < VARIANTS; v++) {
+        double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
+        size_t n = (size_t)good[v];
+        for (size_t i = 0; i < n; i++)
+            cpu[i] = costs[v][i].cpu, wall[i] = costs[v][i].wall;
+        if (!n) {
+            printf("  %-24s -\n", variants[v].name);
+            continue;
+        }
+        double c = median(cpu, n), w = median(wall, n);
+        if (v == 0)
+            native_cpu = c, native_wall = w;
+        printf("  %-24s wall %8.1f ms  cpu %8.1f ms [%.1f..%.1f]  x%.2f wall  x%.2f cpu\n", variants[v].name, w * 1e3,
+               c * 1e3, cpu[0] * 1e3, cpu[n - 1] * 1e3, w / native_wall, c / (native_cpu > 0 ? native_cpu : 1e-4));
+    }
+    fflush(stdout);
+}
+
+/* Bytes a branch, from one complete recording. */
+static void report_size(const struct program *p)
+{
+    struct cofi_fast_options o = {.size = sizeof o, .argv = (char *const *)(uintptr_t)p->words, .path = "bench.data"};
+    struct cofi_fast_result r;
+    int null = open("/dev/null", O_RDWR), out = dup(1);
+    dup2(null, 1);
+    int status = cofi_fast_record(&o, &r, NULL);
+    dup2(out, 1);
+    close(out);
+    close(null);
+    if (status >= 0 && r.branches)
+        printf("  %.3f bytes a branch (%.1f MB, %.1f M branches and targets)\n", (double)r.bytes / (double)r.branches,
+               (double)r.bytes / 1e6, (double)r.branches / 1e6);
+    fflush(stdout);
+    unlink("bench.data");
+}
+
+/* Inputs: text that compresses a little, a small and a large C file. */
+static bool make_inputs(void)
+{
+    FILE *text = fopen("bench.text", "w"), *small = fopen("bench_small.c", "w"), *large = fopen("bench_large.c", "w");
+    if (!text || !small || !large)
+        return false;
+    uint64_t state = 1;
+    for (int i = 0; i < 4000000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        fputc("etaoin shrdlu cmfwyp vbgkqjxz\n.,"[(state >> 59) & (state >> 40 & 1 ? 31 : 7)], text);
+    }
+    fprintf(small, "#include <stdio.h>\nint main(void) { for (int i = 0; i < 9; i++) printf(\"%%d\\n\", i * i); return 0; }\n");
+    for (int i = 0; i < 600; i++)
+        fprintf(large, "int f%d(int *p, int n) { int s = %d; for (int i = 0; i < n; i++) { if (p[i] > s) s += p[i] * %d; "
+                "else s ^= p[i]; switch (s & 7) { case 1: s--; break; case 2: s *= 3; break; case 5: s = ~s; } } return s; }\n", i, i, i + 3);
+    return !fclose(text) && !fclose(small) && !fclose(large);
+}
+
+static bool wanted(const struct program *p, int argc, char **argv)
+{
+    for (int i = 2; i < argc; i++)
+        if (strstr(p->name, argv[i]))
+            return true;
+    return argc <= 2;
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 5;
+    bool quick = getenv("COFI_BENCH_OURS") != NULL; /* without the others, which take minutes */
+    char dir[] = "/tmp/cofi-bench-XXXXXX";
+    if (rounds < 1 || rounds > ROUNDS_MAX || !mkdtemp(dir) || chdir(dir) || !make_inputs())
+        return 3;
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        static struct cost costs[VARIANTS][ROUNDS_MAX];
+        int good[VARIANTS] = {0};
+        if (!wanted(&programs[i], argc, argv))
+            continue;
+        for (int round = 0; round < rounds; round++)
+            for (size_t v = 0; v < VARIANTS; v++)
+                if ((!variants[v].slow || (round == 0 && !quick)) && run(&variants[v], &programs[i], &costs[v][good[v]]))
+                    good[v]++;
+        report(&programs[i], costs, good);
+        report_size(&programs[i]);
+    }
+    const char *const files[] = {"bench.text", "bench_small.c", "bench_large.c", "bench.o", "bench.data"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        unlink(files[i]);
+    return chdir("/") || rmdir(dir);
+}
