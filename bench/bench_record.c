@@ -182,8 +182,10 @@ int main(int argc, char **argv)
 {
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     bool quick = getenv("COFI_BENCH_OURS") != NULL; /* without the others, which take minutes */
-    char dir[] = "/tmp/cofi-bench-XXXXXX";
-    if (rounds < 1 || rounds > ROUNDS_MAX || !mkdtemp(dir) || chdir(dir) || !make_inputs())
+    const char *tmp = getenv("TMPDIR");
+    char dir[512];
+    snprintf(dir, sizeof dir, "%s/cofi-bench-%d", tmp ? tmp : "/tmp", (int)getpid());
+    if (rounds < 1 || rounds > ROUNDS_MAX || mkdir(dir, 0700) || chdir(dir) || !make_inputs())
         return 3;
     for (size_t i = 0; i < PROGRAMS; i++) {
         static struct cost costs[VARIANTS][ROUNDS_MAX];
