@@ -25,6 +25,8 @@ static void wait_for_room(struct thread *t)
         if (t->head.full - __atomic_load_n(&t->head.drained, __ATOMIC_ACQUIRE) < c->chunks)
             return;
         bell();
+        if (sys(SYS_kill, (uint64_t)c->collector, 0, 0, 0, 0, 0) == -3)
+            rt.control->stopped = 1; /* it was killed: go on alone */
         uint64_t timeout[2] = {0, 100000000};
         sys(SYS_futex, (uint64_t)&t->head.drained_word, 0, word, (uint64_t)timeout, 0, 0);
     }
@@ -133,7 +135,8 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
-    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, rdtsc(), v ? v[0] : 0, v ? v[1] : 0,
+    uint64_t tsc = kind == COFI__FAST_NOTE_MAP && rt.maps_tsc ? rt.maps_tsc : rdtsc();
+    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, tsc, v ? v[0] : 0, v ? v[1] : 0,
                                      v ? v[2] : 0, v ? v[3] : 0, (uint32_t)n, 0};
     uint8_t *ring = (uint8_t *)t + COFI__FAST_SLOT_NOTES;
     copy_in(ring, t->head.notes_head, &h, sizeof h);

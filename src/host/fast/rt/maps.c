@@ -120,6 +120,7 @@ static void parse(struct thread *t)
     }
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
     rt.maps_stale = false;
+    rt.maps_tsc = 0;
 }
 
 static const struct region *lookup(uint64_t pc)

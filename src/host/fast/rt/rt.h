@@ -156,6 +156,7 @@ struct runtime {
     struct region regions[512];
     unsigned region_count;
     bool maps_stale;
+    uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
     uint64_t protected_pages;
 };
 extern struct runtime rt;

@@ -38,6 +38,9 @@ static void changed(uint64_t start, uint64_t bytes, bool writable)
 static long do_mapping(struct thread *t)
 {
     uint64_t a = t->regs[RDI], n = t->regs[RSI], prot = t->regs[RDX];
+    /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
+    if (prot & PROT_EXEC && !rt.maps_tsc)
+        rt.maps_tsc = rdtsc();
     long r = pass(t);
     if (r < 0 && r > -4096)
         return r;
