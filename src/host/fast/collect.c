@@ -178,7 +178,9 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
             take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), t->head.used[chunk]);
         }
     }
-    take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
+    /* Killed between two chunks, the thread has no other than the full ones. */
+    if (t->head.chunk == t->head.full % k->chunks)
+        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->encoder.branches;
     write_out(c, seat);

@@ -35,10 +35,10 @@ static void wait_for_room(struct thread *t)
 /* Its memory is cleared: what a killed thread has written ends at the first zero. */
 static void use_chunk(struct thread *t, uint32_t chunk)
 {
-    t->head.chunk = chunk;
     t->p = chunk_start(t, chunk);
     t->chunk_end = t->p + rt.control->chunk_bytes;
     memset((void *)t->p, 0, rt.control->chunk_bytes);
+    __atomic_store_n(&t->head.chunk, chunk, __ATOMIC_RELEASE);
 }
 
 static void next_chunk(struct thread *t)
