@@ -188,6 +188,75 @@ static void new_code_is_used_from_its_time_on(void **state)
     rig_close(&rig);
 }
 
+static void code_of_32_bit_programs(void **state)
+{
+    (void)state;
+    /* 40 is INC here, a REX prefix in 64-bit code */
+    assert_string_equal(decode(0x401000, "40 7500 40 0f34", "P 0223 9902 71001040000000 04 01"),
+        "[psb] [mode 401000 a20 b0 c0] [enabled >401000] 401000 401001 401003 401004 [disabled 401004]");
+}
+
+static void a_far_branch_changes_the_mode_at_its_target(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "ff28 40 7500 0f34", "H 9902 2d0210 04 01"),
+        "[psb] [enabled >401000] 401000 [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+}
+
+static void a_psb_with_an_address_starts_tracing(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 0f05", "P 9901 7d0010400000 00 0223 06 01"),
+        "[psb 401000] [enabled >401000] 401000 401002 [disabled 401002]");
+}
+
+static void a_psb_with_an_address_before_pge_is_no_start(void **state)
+{
+    (void)state; /* [ERR BDM70] */
+    assert_string_equal(decode(0x401000, "7500 0f05", "P 9901 7d0010400000 00 0223 9901 710010400000 00 06 01"),
+        "[psb 401000] [enabled >401000] 401000 401002 [disabled 401002]");
+}
+
+static void tracestop_comes_after_the_disable(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "ffe0", "H 212210 0283"),
+        "[psb] [enabled >401000] 401000 [disabled 401000 >401022] [tracestop 401000]");
+}
+
+static void mov_cr3_takes_its_pip(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90 0f22d8 7500 0f05", "H 0243004068ac0000 06 01"),
+        "[psb] [enabled >401000] 401000 401001 [paging 401001 vac6840000] 401004 401006 [disabled 401006]");
+}
+
+static struct cofi_image *other;
+static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
+{
+    (void)opaque;
+    (void)vmcs;
+    (void)non_root;
+    return cr3 == 0x2000 ? other : rig.image;
+}
+
+static void each_cr3_has_its_own_code(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x90, 0x90, 0x0f, 0x05};
+    assert_int_equal(cofi_image_open(&other), 0);
+    assert_int_equal(cofi_image_map_bytes(other, 0, 0x401000, code, sizeof code, "other"), 0);
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig.config.space = space;
+    /* an interrupt at 401001 leads to 401000 in the other space (CR3 2000: payload 200h), and back (1000) */
+    rig_trace(&rig, "H 3d0110 0243000200000000 2d0010 3d0210 0243000100000000 2d0010 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [async 401001 >401000] [paging 401000 v2000] 401000 401001 "
+        "[async 401002 >401000] [paging 401000 v1000] 401000 401001 [disabled 401001]");
+    rig_close(&rig);
+    cofi_image_close(other);
+}
+
 /* Every prefix of a stream, and the stream in pieces of 1 to 40 bytes. */
 static void cutting_and_feeding_in_pieces_change_nothing(void **state)
 {
@@ -228,6 +297,13 @@ int main(void)
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(code_of_32_bit_programs),
+        cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
+        cmocka_unit_test(a_psb_with_an_address_starts_tracing),
+        cmocka_unit_test(a_psb_with_an_address_before_pge_is_no_start),
+        cmocka_unit_test(tracestop_comes_after_the_disable),
+        cmocka_unit_test(mov_cr3_takes_its_pip),
+        cmocka_unit_test(each_cr3_has_its_own_code),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,91 @@ static void libipt_finds_the_same_instructions(void **state)
     }
 }
 
+/* ---- lost packets, and starting in the middle ---- */
+
+/* What was decoded is what ran, in its order, with pieces missing. */
+static void overflows_lose_instructions_and_invent_none(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 30; seed++) {
+        struct prog_run run = {.gen = seed & 1 ? COFI_PT : COFI_RTIT, .insns = 20000, .interrupt = 50, .overflow = 40,
+            .seed = seed};
+        run.ctl = seed & 1 ? USER | BRANCH : R_USER | R_RETC;
+        struct cofi_flow_config config;
+        struct told told;
+        prog_make(&prog, seed, 20);
+        prog_go(&prog, &run);
+        struct cofi_image *image = image_of(&prog);
+        configure(&config, &run);
+        config.image = image;
+        decode(&told, &config);
+        assert_true(told.overflows > 0);
+        if (told.gaps)
+            fail_msg("seed %lu: %zu gaps, the first: %s", seed, told.gaps, told.why);
+        size_t at = 0;
+        for (size_t i = 0; i < told.n; i++, at++) {
+            while (at < run.truth_n && run.truth[at] != told.ips[i])
+                at++;
+            if (at == run.truth_n)
+                fail_msg("seed %lu: instruction %zu (%#lx) did not run there", seed, i, told.ips[i]);
+        }
+        assert_true(told.n > run.truth_n / 4);
+        free(told.ips);
+        cofi_image_close(image);
+        prog_free(&run);
+    }
+}
+
+static void from_any_psb_on_it_is_the_rest_of_the_list(void **state)
+{
+    (void)state;
+    struct prog_run run = {.gen = COFI_PT, .ctl = OS | USER | BRANCH | TSC, .insns = 40000, .interrupt = 50, .os = true,
+        .clock = true, .seed = 4};
+    static const struct cofi_flow_block *blocks[1024];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    prog_make(&prog, 4, 20);
+    prog_go(&prog, &run);
+    struct cofi_image *image = image_of(&prog);
+    configure(&config, &run);
+    config.image = image;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    for (size_t offset = 0; offset < run.n; offset += 997) {
+        if (cofi_flow_seek(flow, offset) < 0)
+            break;
+        uint64_t at = cofi_flow_offset(flow), first = 0;
+        struct told told = {0};
+        while (cofi_flow_next(flow, &batch) > 0) {
+            if (!first && batch.events_n)
+                first = batch.events[batch.events_n - 1].time.ticks;
+            add(&told, &batch);
+        }
+        assert_int_equal(told.gaps, 0);
+        assert_true(told.n <= run.truth_n);
+        assert_memory_equal(told.ips, run.truth + run.truth_n - told.n, told.n * sizeof *told.ips);
+        free(told.ips);
+        /* the PSB's own time leads to the same place */
+        assert_int_equal(cofi_flow_seek(flow, at), 0);
+        assert_int_equal(cofi_flow_offset(flow), at);
+    }
+    uint64_t before = 0;
+    for (uint64_t ticks = 1000000; ticks < 1300000; ticks += 7001) {
+        assert_int_equal(cofi_flow_seek_time(flow, ticks), 0);
+        assert_true(cofi_flow_offset(flow) >= before);
+        before = cofi_flow_offset(flow);
+        struct told told = {0};
+        assert_true(cofi_flow_next(flow, &batch) > 0);
+        assert_true(batch.events_n == 0 || before == 0 || batch.events[0].time.ticks <= ticks);
+        free(told.ips);
+    }
+    assert_true(before > 0);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+    prog_free(&run);
+}
+
 /* ---- coverage ---- */
 
 struct naive {
@@ -296,6 +381,8 @@ int main(void)
         cmocka_unit_test(rtit_user_and_kernel_with_all_timing),
         cmocka_unit_test(rtit_with_an_address_filter),
         cmocka_unit_test(libipt_finds_the_same_instructions),
+        cmocka_unit_test(overflows_lose_instructions_and_invent_none),
+        cmocka_unit_test(from_any_psb_on_it_is_the_rest_of_the_list),
         cmocka_unit_test(coverage_is_the_sum_of_the_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
