@@ -73,14 +73,12 @@ static int by_slot(const void *a, const void *b)
 
 static void name_stub(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name)
 {
-    char *text = NULL, **made = realloc(symbols->made, (symbols->n_made + 1) * sizeof *made);
-    if (!made)
-        return;
-    symbols->made = made;
+    char *text = NULL;
     if (asprintf(&text, "%s@plt", name) < 0)
         return;
-    made[symbols->n_made++] = text;
-    cofi__symbols_add(symbols, addr, size, text, 20);
+    const char *own = cofi__symbols_own(symbols, text);
+    if (own)
+        cofi__symbols_add(symbols, addr, size, own, 20);
 }
 
 /* jmp *disp32(%rip); in 32-bit code jmp *abs32 or jmp *disp32(%ebx), ebx being the GOT's address. */

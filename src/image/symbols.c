@@ -22,6 +22,24 @@ void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t si
     symbols->functions[symbols->n_functions++] = (struct cofi__function){addr, size, name, rank};
 }
 
+const char *cofi__symbols_own(struct cofi__symbols *symbols, char *name)
+{
+    char **made = name ? realloc(symbols->made, (symbols->n_made + 1) * sizeof *made) : NULL;
+    if (!made) {
+        free(name);
+        return NULL;
+    }
+    symbols->made = made;
+    return made[symbols->n_made++] = name;
+}
+
+/* "memcpy@@GLIBC_2.14" is memcpy to people. */
+static const char *without_version(struct cofi__symbols *symbols, const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at && at != name ? cofi__symbols_own(symbols, strndup(name, (size_t)(at - name))) : name;
+}
+
 static void add_symbol(struct cofi__symbols *symbols, const GElf_Sym *sym, uint64_t addr, const char *name)
 {
     unsigned type = GELF_ST_TYPE(sym->st_info), bind = GELF_ST_BIND(sym->st_info);
@@ -33,7 +51,9 @@ static void add_symbol(struct cofi__symbols *symbols, const GElf_Sym *sym, uint6
     /* puts rather than _IO_puts: the name that programs use is often the weak one. */
     uint8_t rank = (uint8_t)((function ? 16 : 0) + (sym->st_size ? 8 : 0) + (name[0] == '_' ? 0 : 4) +
                              (bind == STB_GLOBAL ? 2 : bind == STB_WEAK ? 1 : 0));
-    cofi__symbols_add(symbols, addr, sym->st_size, name, rank);
+    name = without_version(symbols, name);
+    if (name)
+        cofi__symbols_add(symbols, addr, sym->st_size, name, rank);
 }
 
 /* The table that libdwfl finds best: the file's own, a separate debug file's, a compressed one, or .dynsym. */

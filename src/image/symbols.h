@@ -51,6 +51,8 @@ void cofi__symbols_free(struct cofi__symbols *symbols);
 
 /* While a table is built. */
 void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank);
+/* Take a name from malloc over; null stays null. Null: out of memory (the name is freed). */
+const char *cofi__symbols_own(struct cofi__symbols *symbols, char *name);
 /* plt.c: names for the stubs that jump through the GOT. */
 void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
 /* lines.c; symbols->lock is held. */
