@@ -75,7 +75,8 @@ enum cofi_conceal {
     X(BLOCK_ITEM, "block-item") /* size = item id, value = payload */                              \
     X(BLOCK_END, "block-end")   /* ip: the instruction it belongs to, taken: has that address */   \
     X(TRIGGER, "trigger")       /* value = trigger vector, value2 = instructions since the last    \
-                                 * address in the trace (taken: known), size = 1: more fired */
+                                 * address in the trace (taken: known), size = 1: more fired */ \
+    X(PSB_HINT, "psb")          /* the host asks for a PSB+ here (replay); ip: the next instruction */
 
 enum cofi_event_kind {
 #define X(name, text) COFI_EV_##name,

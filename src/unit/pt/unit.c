@@ -112,6 +112,7 @@ static bool tells_ip(enum cofi_event_kind kind)
     case COFI_EV_BLOCK_ITEM:
     case COFI_EV_BLOCK_END:
     case COFI_EV_TRIGGER:
+    case COFI_EV_PSB_HINT:
     case COFI_EVENT_KINDS: return false;
     case COFI_EV_INSN:
     case COFI_EV_JCC:
@@ -242,6 +243,10 @@ static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_BLOCK_ITEM:
     case COFI_EV_BLOCK_END: cofi__pt_block(pt, event); break;
     case COFI_EV_TRIGGER: cofi__pt_trigger(pt, event); break;
+    case COFI_EV_PSB_HINT: /* extra ones at will [PTREF 5.11], under the same conditions */
+        if (pt->trigger_en && !pt->overflow && !pt->compound && !pt->block_open && !(pt->attention & PT_DO_PENDING))
+            cofi__pt_psb(pt, false, event->ip, PT_RULE_PSB);
+        break;
     case COFI_EVENT_KINDS: break;
     }
     return 0;
@@ -280,6 +285,7 @@ static void move_ip(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_BLOCK_ITEM:
     case COFI_EV_BLOCK_END:
     case COFI_EV_TRIGGER:
+    case COFI_EV_PSB_HINT:
     case COFI_EVENT_KINDS: break;
     }
 }

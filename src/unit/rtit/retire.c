@@ -286,6 +286,7 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     case COFI_EV_BLOCK_ITEM:
     case COFI_EV_BLOCK_END:
     case COFI_EV_TRIGGER:
+    case COFI_EV_PSB_HINT:
     case COFI_EV_BOUNDARY:
     case COFI_EVENT_KINDS:
         break;
