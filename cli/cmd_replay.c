@@ -26,23 +26,21 @@ static const char usage[] =
 
 static const struct option long_options[] = {SESSION_LONG_OPTIONS, {"ctl", required_argument, 0, 'c'}, {0}};
 
+static int take(void *opaque, int letter, const char *argument)
+{
+    struct replay_options *o = opaque;
+    char *end = "";
+    if (letter == 'c') {
+        o->ctl = strtoull(argument, &end, 0);
+        o->ctl_given = true;
+    }
+    return *end ? -1 : 0;
+}
+
 static int parse(struct replay_options *o, int argc, char **argv)
 {
-    session_options_init(&o->session, "replay");
-    for (int letter; (letter = getopt_long(argc, argv, "h", long_options, NULL)) != -1;) {
-        int taken = session_option(&o->session, letter, optarg);
-        if (taken < 0 || letter == '?')
-            return EXIT_USAGE;
-        if (letter == 'h') {
-            fputs(usage, stdout);
-            return -1;
-        }
-        if (letter == 'c') {
-            o->ctl = strtoull(optarg, NULL, 0);
-            o->ctl_given = true;
-        }
-    }
-    return session_operands(&o->session, argc, argv, optind);
+    const struct session_command command = {"replay", usage, long_options, take, o};
+    return session_parse(&command, &o->session, argc, argv);
 }
 
 /* The recording's own packets. */
@@ -114,14 +112,11 @@ static int report(const struct replay_options *o, const struct session_stream *s
     return same && !why ? EXIT_DONE : EXIT_DATA;
 }
 
-static int replay_stream(const struct replay_options *o, struct session_stream *stream, uint64_t ctl)
+static int one_stream(const struct replay_options *o, struct session_stream *stream, uint64_t ctl)
 {
     struct replay_list was = {.codec = {.gen = COFI_PT}}, is = {.codec = {.gen = COFI_PT}};
-    struct cofi_flow *flow;
     const char *why = NULL;
-    if (session_flow(stream, false, &flow) < 0)
-        return EXIT_ENVIRONMENT;
-    int status = replay_flow(flow, ctl, &is, &why);
+    int status = replay_stream(stream, ctl, &is, &why);
     if (status == 0)
         status = read_list(stream, &was);
     int result = EXIT_ENVIRONMENT;
@@ -140,7 +135,7 @@ int cmd_replay(int argc, char **argv)
     struct session *session;
     int status = parse(&o, argc, argv);
     if (status)
-        return status < 0 ? EXIT_DONE : status;
+        return status == SESSION_HELPED ? EXIT_DONE : status;
     status = session_open(&session, &o.session);
     if (status)
         return status;
@@ -154,7 +149,7 @@ int cmd_replay(int argc, char **argv)
     for (size_t i = 0; i < session_streams(session); i++) {
         struct session_stream stream;
         session_stream(session, i, &stream);
-        int one = replay_stream(&o, &stream, ctl);
+        int one = one_stream(&o, &stream, ctl);
         status = one > status ? one : status;
     }
     session_close(session);

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "walk.h"
-
 /* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. */
 static const uint64_t trace_en = 1, time_bits = 1 << 1 | 1 << 9 | 1 << 10, psb_freq_bits = 15 << 24, topa = 1 << 8;
 static const uint64_t filter_bits = UINT64_C(0xffff) << 32 | 1 << 7;
@@ -53,7 +51,7 @@ static int push_bits(struct replay_list *list, const struct cofi_packet *packet,
 int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset, const char *rule, const char *tag)
 {
     struct replay_item item = {.offset = offset, .kind = packet->kind, .rule = rule, .tag = tag};
-    switch (packet->kind) {
+    switch ((enum cofi_packet_kind)packet->kind) {
     case COFI_PT_PAD: case COFI_PT_TSC: case COFI_PT_TMA: case COFI_PT_MTC: case COFI_PT_CYC: case COFI_PT_CBR:
     case COFI_PT_MNT: return 0;
     case COFI_PT_TNT: case COFI_PT_TNT64: return push_bits(list, packet, item);
@@ -72,7 +70,12 @@ int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint6
         break;
     case COFI_PT_VMCS: item.value = packet->vmcs.base; break;
     case COFI_PT_PTW: item.value = packet->ptw.payload; item.more = packet->ptw.wide; break;
-    default: break;
+    case COFI_PT_TRACESTOP: case COFI_PT_OVF: case COFI_PT_EXSTOP: case COFI_PT_MWAIT: case COFI_PT_PWRE:
+    case COFI_PT_PWRX: case COFI_PT_CFE: case COFI_PT_EVD: case COFI_PT_BBP: case COFI_PT_BIP: case COFI_PT_BEP:
+    case COFI_PT_TRIG: case COFI_PKT_NONE: case COFI_RTIT_TNT: case COFI_RTIT_PGE: case COFI_RTIT_PGD:
+    case COFI_RTIT_BUFFOVF: case COFI_RTIT_PCC: case COFI_RTIT_TIP: case COFI_RTIT_FAR: case COFI_RTIT_PSB:
+    case COFI_RTIT_TRACESTOP: case COFI_RTIT_PIP: case COFI_RTIT_MTC: case COFI_RTIT_STS: case COFI_PKT_KINDS:
+        break;
     }
     return push(list, item);
 }
@@ -215,42 +218,39 @@ static void show_event(struct replay *r, const struct cofi_flow_event *flow)
     }
 }
 
-static int run(struct replay *r, struct cofi_flow *flow)
+static int stop(const struct replay *r) { return r->status < 0 ? r->status : r->why != NULL; }
+
+static int block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
-    static struct walk walk; /* large */
-    const struct cofi_flow_block *block;
-    const struct cofi_flow_event *event;
-    int status;
-    walk_begin(&walk, flow);
-    while ((status = walk_next(&walk, &block, &event)) > 0 && r->status == 0 && !r->why) {
-        if (block)
-            show_block(r, block);
-        else
-            show_event(r, event);
-    }
-    walk_end(&walk);
-    return status < 0 ? status : r->status;
+    (void)flow;
+    show_block(opaque, block);
+    return stop(opaque);
 }
 
-int replay_flow(struct cofi_flow *flow, uint64_t ctl, struct replay_list *list, const char **why)
+static int event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    (void)flow;
+    show_event(opaque, event);
+    return stop(opaque);
+}
+
+int replay_stream(struct session_stream *stream, uint64_t ctl, struct replay_list *list,
+                  const char **why)
 {
     struct replay r = {.list = list, .context = {.vmcs = UINT64_MAX, .mode = 64, .cr0_pg = true, .iflag = true}};
-    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .sink = {drop, NULL}, .explain = hear, .opaque = &r};
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .sink = {drop, NULL}, .explain = hear,
+                                      .opaque = &r};
     int status = cofi_unit_open(&r.unit, &config);
-    if (status < 0) {
-        cofi_flow_close(flow);
+    if (status < 0)
         return status;
-    }
     if (ctl & filter_bits)
         r.why = "it was made with filters, which replay does not know";
     cofi_unit_context(r.unit, &r.context, 0);
     /* No time; PSBs where the recording has them, so the unit's own period is the longest. */
     status = cofi_unit_wrmsr(r.unit, MSR_CTL, (ctl & ~(time_bits | topa)) | psb_freq_bits | trace_en);
-    if (status == 0)
-        status = run(&r, flow);
-    else
-        cofi_flow_close(flow);
+    if (status == 0 && !r.why)
+        status = session_walk(stream, &(struct session_visitor){block, event, NULL, &r});
     cofi_unit_close(r.unit);
     *why = r.why;
-    return status;
+    return status < 0 ? status : r.status;
 }

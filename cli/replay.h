@@ -3,7 +3,7 @@
 #ifndef COFI_CLI_REPLAY_H
 #define COFI_CLI_REPLAY_H
 
-#include <cofi/cofi.h>
+#include "session.h"
 
 /* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes, addresses are
  * expanded, PSB+ keeps what is not time. */
@@ -24,8 +24,9 @@ struct replay_list {
 
 /* Append the packet to the list (or not, if it is about time). 0 or COFI_ERR_NOMEM. */
 int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset, const char *rule, const char *tag);
-/* Run the flow through a unit with this CTL; its packets go to list. Takes the flow over. 0 or an error; *why says what
- * of the flow a unit cannot be told (static), or null. */
-int replay_flow(struct cofi_flow *flow, uint64_t ctl, struct replay_list *list, const char **why);
+/* Run a stream's flow through a unit with this CTL; its packets go to list. 0 or an error; *why says
+ * what of the flow a unit cannot be told (static), or null. */
+int replay_stream(struct session_stream *stream, uint64_t ctl, struct replay_list *list,
+                  const char **why);
 
 #endif
