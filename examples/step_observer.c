@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An observer of one's own: how many instructions, calls and visits to the kernel each thread of a command makes.
+ * An observer of one's own: how many instructions, calls and visits to the kernel each thread of a
+ * command makes.
  * usage: step_observer COMMAND [ARGUMENT...] */
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,17 +41,20 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
 
 int main(int argc, char **argv)
 {
-    const struct cofi_observer observer = {.begin = begin, .event = event, .insn = insn}, *list = &observer;
-    struct cofi_step_options options = {.size = sizeof options, .argv = argv + 1, .observers = &list,
-                                        .observers_n = 1};
+    const struct cofi_observer observer = {.begin = begin, .event = event, .insn = insn},
+                               *list = &observer;
+    struct cofi_step_options options = {
+        .size = sizeof options, .argv = argv + 1, .observers = &list, .observers_n = 1};
     struct cofi_step_result result;
     struct cofi_error error = {0};
     if (argc < 2 || cofi_step_run(&options, &result, &error) < 0) {
-        fprintf(stderr, "%s\n", argc < 2 ? "usage: step_observer COMMAND [ARGUMENT...]" : error.text);
+        fprintf(stderr, "%s\n",
+                argc < 2 ? "usage: step_observer COMMAND [ARGUMENT...]" : error.text);
         return 3;
     }
     for (uint32_t i = 0; i < result.tasks; i++)
-        printf("%d: %" PRIu64 " instructions, %" PRIu64 " calls, %" PRIu64 " visits to the kernel\n", (int)counts[i].tid,
-               counts[i].insns, counts[i].calls, counts[i].kernel);
+        printf("%d: %" PRIu64 " instructions, %" PRIu64 " calls, %" PRIu64
+               " visits to the kernel\n",
+               (int)counts[i].tid, counts[i].insns, counts[i].calls, counts[i].kernel);
     return 0;
 }

@@ -28,8 +28,8 @@ static const uint8_t kinds[COFI_CLASS_KINDS] = {
     [COFI_CLASS_TSX] = COFI_EV_INSN,
 };
 
-void cofi__derive(struct cofi_event *event, const struct cofi_insn *insn, uint64_t ip, uint64_t next,
-                  uint64_t to, bool taken)
+void cofi__derive(struct cofi_event *event, const struct cofi_insn *insn, uint64_t ip,
+                  uint64_t next, uint64_t to, bool taken)
 {
     *event = (struct cofi_event){.kind = kinds[insn->cls], .vector = COFI_NO_VECTOR,
                                  .ip = ip, .next = next, .target = to};

@@ -11,8 +11,8 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void cofi__feed_init(struct cofi__feed *feed, const struct cofi_observer *const *observers, size_t n,
-                     bool real_clock)
+void cofi__feed_init(struct cofi__feed *feed, const struct cofi_observer *const *observers,
+                     size_t n, bool real_clock)
 {
     *feed = (struct cofi__feed){.observers = observers, .observers_n = n, .real_clock = real_clock,
                                 .tsc = real_clock ? monotonic_ns() : COFI__TSC_START};
@@ -158,11 +158,15 @@ static void enter_kernel(struct cofi__feed *feed, struct cofi__cpu *cpu, struct 
     pass(feed, cpu, COFI__KERNEL_TICKS);
 }
 
-void cofi__feed_interrupt(struct cofi__feed *feed, struct cofi__cpu *cpu, uint8_t cause, uint16_t vector,
-                          uint64_t address)
+void cofi__feed_interrupt(struct cofi__feed *feed, struct cofi__cpu *cpu, uint8_t cause,
+                          uint16_t vector, uint64_t address)
 {
-    struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = cause, .vector = vector, .ip = cpu->ip,
-                               .next = cpu->ip, .value = address};
+    struct cofi_event event = {.kind = COFI_EV_EVENT,
+                               .cause = cause,
+                               .vector = vector,
+                               .ip = cpu->ip,
+                               .next = cpu->ip,
+                               .value = address};
     enter_kernel(feed, cpu, &event);
 }
 
@@ -170,8 +174,8 @@ void cofi__feed_return(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t 
 {
     make_current(feed, cpu);
     pass(feed, cpu, COFI__KERNEL_TICKS);
-    /* Code or threads changed since it ran: a full time stamp says from when on that holds. By the real
-     * clock, more time went by than coarse packets can tell. */
+    /* Code or threads changed since it ran: a full time stamp says from when on that holds. By the
+     * real clock, more time went by than coarse packets can tell. */
     bool stamp = cpu->changes != feed->changes || feed->real_clock;
     tell_clock(feed, cpu, stamp ? COFI_EV_WAKE : COFI_EV_CLOCK);
     cpu->changes = feed->changes;
@@ -187,7 +191,8 @@ void cofi__feed_return(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t 
     cpu->ip = ip;
 }
 
-static void tell_insn(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t ip, bool software_interrupt)
+static void tell_insn(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t ip,
+                      bool software_interrupt)
 {
     feed->insns++;
     for (size_t i = 0; i < feed->observers_n; i++) {
@@ -219,8 +224,13 @@ void cofi__feed_ptwrite(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t
 {
     pass(feed, cpu, 1);
     tell_clock(feed, cpu, COFI_EV_CLOCK);
-    struct cofi_event event = {.kind = COFI_EV_PTWRITE, .vector = COFI_NO_VECTOR, .ip = ip, .next = next,
-                               .target = next, .value = value, .size = size};
+    struct cofi_event event = {.kind = COFI_EV_PTWRITE,
+                               .vector = COFI_NO_VECTOR,
+                               .ip = ip,
+                               .next = next,
+                               .target = next,
+                               .value = value,
+                               .size = size};
     tell_insn(feed, cpu, ip, false);
     tell(feed, cpu, &event);
     cpu->ip = next;

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-/* The file is made complete every so many events, which for a stepping host is every second or two. */
+/* The file is made complete every so many events: for a stepping host, every second or two. */
 enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
 
 struct field {
@@ -51,7 +51,8 @@ struct cofi_recorder {
 /* ---- fields ---- */
 
 static const struct field pt_defaults[] = {
-    {"os", 0}, {"user", 1}, {"branch_en", 1}, {"tsc_en", 1}, {"mtc_en", 1}, {"mtc_freq", 3}, {"cyc_en", 1},
+    {"os", 0},     {"user", 1},     {"branch_en", 1}, {"tsc_en", 1},
+    {"mtc_en", 1}, {"mtc_freq", 3}, {"cyc_en", 1},
 };
 /* Filter event 7 is "always", TraceStop event 6 "never" [RTIT Table 7]. */
 static const struct field rtit_defaults[] = {
@@ -66,7 +67,8 @@ static const struct field rtit_enables[] = {{"trace_en", 1}, {"trace_active", 1}
 static const struct field pt_disables[] = {{"trace_en", 0}};
 static const struct field rtit_disables[] = {{"trace_active", 0}, {"trace_en", 0}};
 
-static int set_fields(struct cofi_unit *unit, const struct field *fields, size_t n, const struct field **bad)
+static int set_fields(struct cofi_unit *unit, const struct field *fields, size_t n,
+                      const struct field **bad)
 {
     for (size_t i = 0; i < n; i++) {
         *bad = &fields[i];
@@ -83,7 +85,8 @@ static int enable(const struct cofi_recorder *recorder, struct cofi_unit *unit, 
     return set_fields(unit, on ? rtit_enables : rtit_disables, 2, &bad);
 }
 
-static int configure(const struct cofi_recorder *recorder, struct cofi_unit *unit, const struct field **bad)
+static int configure(const struct cofi_recorder *recorder, struct cofi_unit *unit,
+                     const struct field **bad)
 {
     bool pt = recorder->unit.gen == COFI_PT;
     if (pt)
@@ -102,15 +105,16 @@ static int parse_fields(struct cofi_recorder *recorder, const char *text, struct
         size_t n = strcspn(p, ","), name = strcspn(p, "=,");
         struct field field = {.value = 1};
         if (!name || name >= sizeof field.name)
-            return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text), "'%.*s' is no NAME=VALUE", (int)n, p);
+            return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text),
+                              "'%.*s' is no NAME=VALUE", (int)n, p);
         memcpy(field.name, p, name);
         if (p[name] == '=') {
             char *end;
             errno = 0;
             field.value = strtoull(p + name + 1, &end, 0);
             if (end == p + name + 1 || end != p + n || errno)
-                return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text), "'%.*s': the value is no number",
-                                  (int)n, p);
+                return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text),
+                                  "'%.*s': the value is no number", (int)n, p);
         }
         struct field *grown = realloc(recorder->fields, (recorder->fields_n + 1) * sizeof *grown);
         if (!grown)
@@ -122,13 +126,15 @@ static int parse_fields(struct cofi_recorder *recorder, const char *text, struct
     return 0;
 }
 
-static int refuse_field(const struct field *bad, int status, enum cofi_gen gen, struct cofi_error *error)
+static int refuse_field(const struct field *bad, int status, enum cofi_gen gen,
+                        struct cofi_error *error)
 {
     const char *unit = gen == COFI_PT ? "PT" : "RTIT";
     if (status == COFI_ERR_NOT_FOUND)
-        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'", unit, bad->name);
-    return cofi__fail(error, status, COFI_NOWHERE, "the %s unit refuses %s=%llu: %s", unit, bad->name,
-                      (unsigned long long)bad->value, cofi_error_text(status));
+        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'", unit,
+                          bad->name);
+    return cofi__fail(error, status, COFI_NOWHERE, "the %s unit refuses %s=%llu: %s", unit,
+                      bad->name, (unsigned long long)bad->value, cofi_error_text(status));
 }
 
 static uint64_t field_of(uint64_t ctl, unsigned lsb, unsigned width)
@@ -136,9 +142,10 @@ static uint64_t field_of(uint64_t ctl, unsigned lsb, unsigned width)
     return ctl >> lsb & ((1u << width) - 1);
 }
 
-/* What the recording says of its timing: from the control register as it will be [SDM IA32_RTIT_CTL MSR],
- * [RTIT Table 4]. */
-static void describe(const struct cofi_recorder *recorder, uint64_t ctl, struct cofi_recording_info *info)
+/* What the recording says of its timing: from the control register as it will be
+ * [SDM IA32_RTIT_CTL MSR], [RTIT Table 4]. */
+static void describe(const struct cofi_recorder *recorder, uint64_t ctl,
+                     struct cofi_recording_info *info)
 {
     bool pt = recorder->unit.gen == COFI_PT;
     info->config = ctl;
@@ -157,7 +164,8 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
     uint64_t ctl = 0;
     int status = cofi_unit_open(&unit, &recorder->unit);
     if (status < 0)
-        return cofi__fail(error, status, COFI_NOWHERE, "the unit cannot be made: %s", cofi_error_text(status));
+        return cofi__fail(error, status, COFI_NOWHERE, "the unit cannot be made: %s",
+                          cofi_error_text(status));
     status = configure(recorder, unit, &bad);
     if (status < 0)
         refuse_field(bad, status, recorder->unit.gen, error);
@@ -206,8 +214,8 @@ static int take_bytes(void *opaque, const uint8_t *bytes, size_t n)
     if (stream->raw >= 0)
         keep(recorder, write_raw(stream->raw, bytes, n), recorder->raw);
     if (recorder->writer && !recorder->status) {
-        int status = cofi_writer_trace(recorder->writer, stream->task.pid, stream->task.tid, bytes, n,
-                                       stream->reference);
+        int status = cofi_writer_trace(recorder->writer, stream->task.pid, stream->task.tid, bytes,
+                                       n, stream->reference);
         keep(recorder, status, "the recording");
     }
     stream->reference = stream->tsc;
@@ -290,7 +298,8 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
     if (event->kind == COFI_EV_CLOCK || event->kind == COFI_EV_WAKE)
         stream->tsc = event->tsc;
     cofi_unit_event(stream->unit, event);
-    if (++recorder->events > FLUSH_EVENTS || recorder->stats.bytes - recorder->flushed > FLUSH_BYTES)
+    if (++recorder->events > FLUSH_EVENTS ||
+        recorder->stats.bytes - recorder->flushed > FLUSH_BYTES)
         flush(recorder);
     return recorder->status;
 }
@@ -344,7 +353,9 @@ static void release(struct cofi_recorder *recorder)
 static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_options *options,
                    struct cofi_error *error)
 {
-    struct cofi_recording_info info = {.size = sizeof info, .gen = options->gen, .time = options->time,
+    struct cofi_recording_info info = {.size = sizeof info,
+                                       .gen = options->gen,
+                                       .time = options->time,
                                        .command = options->command};
     COFI_TRY(parse_fields(recorder, options->fields, error));
     COFI_TRY(try_config(recorder, &info, error));

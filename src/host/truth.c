@@ -77,7 +77,10 @@ int cofi_truth_open(struct cofi_truth **out, const char *path, struct cofi_error
     return 0;
 }
 
-const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth) { return &truth->observer; }
+const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth)
+{
+    return &truth->observer;
+}
 
 int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * RECORDING TRUTH -> does the decoded flow list the same instructions, thread by thread? Exit 0: yes; 1: the first
- * difference is printed. Lines marked "int" may be missing from the flow (PT does not show them). */
+ * RECORDING TRUTH -> does the decoded flow list the same instructions, thread by thread? Exit 0:
+ * yes; 1: the first difference is printed. Lines marked "int" may be missing from the flow (PT does
+ * not show them). */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,8 +67,8 @@ static bool match(struct list *l, uint64_t ip)
         l->at++;
         return true;
     }
-    printf("thread %d, instruction %zu: flow has %016" PRIx64 ", truth %016" PRIx64 "\n", l->tid, l->at, ip,
-           l->at < l->n ? l->ips[l->at] : 0);
+    printf("thread %d, instruction %zu: flow has %016" PRIx64 ", truth %016" PRIx64 "\n", l->tid,
+           l->at, ip, l->at < l->n ? l->ips[l->at] : 0);
     for (size_t i = l->at > 4 ? l->at - 4 : 0; i < l->n && i < l->at + 3; i++)
         printf("  truth %zu %016" PRIx64 "\n", i, l->ips[i]);
     return false;
@@ -107,17 +108,18 @@ static void walk(const struct cofi_recording *recording, size_t i)
     }
     const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_event events[64];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events,
-                                    .events_max = 64};
+    struct cofi_flow_batch batch = {
+        .blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 64};
     bool good = true;
     while (good && cofi_flow_next(flow, &batch) > 0) {
         size_t e = 0;
         for (size_t b = 0; b <= batch.blocks_n && good; b++) {
             for (; e < batch.events_n && events[e].at <= b; e++)
                 if (events[e].kind == COFI_FLOW_GAP || events[e].kind == COFI_FLOW_OVERFLOW) {
-                    printf("thread %d: gap at offset %" PRIx64 " ip %" PRIx64 ": %s, after instruction %zu of %zu\n", s->tid,
-                           events[e].offset, events[e].ip, events[e].text ? events[e].text : "overflow",
-                           l->at, l->n);
+                    printf("thread %d: gap at offset %" PRIx64 " ip %" PRIx64
+                           ": %s, after instruction %zu of %zu\n",
+                           s->tid, events[e].offset, events[e].ip,
+                           events[e].text ? events[e].text : "overflow", l->at, l->n);
                     gaps++;
                 }
             if (b < batch.blocks_n)
@@ -152,10 +154,12 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < lists_n; i++) {
         total += lists[i].n;
         if (lists[i].at != lists[i].n) {
-            printf("thread %d: %zu of %zu instructions matched\n", lists[i].tid, lists[i].at, lists[i].n);
+            printf("thread %d: %zu of %zu instructions matched\n", lists[i].tid, lists[i].at,
+                   lists[i].n);
             bad = 1;
         }
     }
-    printf("%s: %zu instructions of %zu threads, %d gaps\n", bad || gaps ? "differs" : "equal", total, lists_n, gaps);
+    printf("%s: %zu instructions of %zu threads, %d gaps\n", bad || gaps ? "differs" : "equal",
+           total, lists_n, gaps);
     return bad || gaps;
 }

@@ -78,7 +78,8 @@ struct rig {
 static void set_up(struct rig *rig)
 {
     *rig = (struct rig){0};
-    rig->observer = (struct cofi_observer){&rig->log, on_begin, on_event, NULL, on_sideband, on_end};
+    rig->observer =
+        (struct cofi_observer){&rig->log, on_begin, on_event, NULL, on_sideband, on_end};
     rig->list = &rig->observer;
     cofi__feed_init(&rig->feed, &rig->list, 1, false);
     rig->one.task = (struct cofi_task){.pid = 1, .tid = 1};
@@ -115,8 +116,9 @@ static void another_threads_turn_interrupts_the_last_and_stamps_both(void **stat
     cofi__feed_return(&rig.feed, &rig.two, 0x2000, 64);
     run(&rig, &rig.two);
     cofi__feed_return(&rig.feed, &rig.one, 0x1002, 64);
-    assert_string_equal(rig.log.text, "1:wake 1:return 1:insn 1:event out in 2:wake 2:return 2:insn "
-                                      "2:event out in 1:wake 1:return ");
+    assert_string_equal(rig.log.text,
+                        "1:wake 1:return 1:insn 1:event out in 2:wake 2:return 2:insn "
+                        "2:event out in 1:wake 1:return ");
 }
 
 static void a_change_lies_between_an_interruption_and_a_later_stamp(void **state)
@@ -140,7 +142,8 @@ static void nothing_changed_no_stamp(void **state)
     (void)state;
     struct rig rig;
     set_up(&rig);
-    static const struct cofi_insn call = {.length = 2, .cls = COFI_CLASS_FAR_CALL, .far = COFI_FAR_SYSCALL};
+    static const struct cofi_insn call = {
+        .length = 2, .cls = COFI_CLASS_FAR_CALL, .far = COFI_FAR_SYSCALL};
     rig.log.text[0] = 0;
     cofi__feed_call_kernel(&rig.feed, &rig.one, &call, 0x1000, COFI_NO_VECTOR);
     cofi__feed_return(&rig.feed, &rig.one, 0x1002, 64);
@@ -190,8 +193,10 @@ static void an_instruction_and_where_it_led_give_its_event(void **state)
         struct step_code code;
         struct cofi_event event;
         assert_true(step_code_decode(&code, rows[i].bytes, sizeof rows[i].bytes, 0x1000, 64) > 0);
-        assert_int_equal(cofi__derive_plausible(&code.insn, 0x1000, rows[i].to, 64), rows[i].plausible);
-        cofi__derive(&event, &code.insn, 0x1000, cofi__derive_next(&code.insn, 0x1000, 64), rows[i].to, false);
+        assert_int_equal(cofi__derive_plausible(&code.insn, 0x1000, rows[i].to, 64),
+                         rows[i].plausible);
+        cofi__derive(&event, &code.insn, 0x1000, cofi__derive_next(&code.insn, 0x1000, 64),
+                     rows[i].to, false);
         assert_int_equal(event.kind, rows[i].kind);
         if (rows[i].plausible && event.kind == COFI_EV_JCC)
             assert_int_equal(event.taken, rows[i].taken);
@@ -202,11 +207,13 @@ static void flags_decide_a_branch_to_its_own_successor(void **state)
 {
     (void)state;
     /* Low bits of the opcode, flags, taken (SDM, volume 1, appendix EFLAGS condition codes). */
-    static const struct { uint8_t opcode; uint64_t flags; bool taken; } flag_rows[] = {
-        {0x70, 0x800, true}, {0x71, 0x800, false}, {0x72, 1, true}, {0x73, 0, true}, {0x74, 0x40, true},
-        {0x75, 0x40, false}, {0x76, 1, true}, {0x76, 0x40, true}, {0x77, 0, true}, {0x78, 0x80, true},
-        {0x7a, 4, true}, {0x7b, 4, false}, {0x7c, 0x80, true}, {0x7c, 0x880, false}, {0x7d, 0x880, true},
-        {0x7e, 0x40, true}, {0x7e, 0x800, true}, {0x7f, 0, true}, {0x7f, 0x40, false},
+    static const struct { uint8_t opcode; uint64_t flags; bool taken;
+    } flag_rows[] = {
+        {0x70, 0x800, true}, {0x71, 0x800, false}, {0x72, 1, true},     {0x73, 0, true},
+        {0x74, 0x40, true},  {0x75, 0x40, false},  {0x76, 1, true},     {0x76, 0x40, true},
+        {0x77, 0, true},     {0x78, 0x80, true},   {0x7a, 4, true},     {0x7b, 4, false},
+        {0x7c, 0x80, true},  {0x7c, 0x880, false}, {0x7d, 0x880, true}, {0x7e, 0x40, true},
+        {0x7e, 0x800, true}, {0x7f, 0, true},      {0x7f, 0x40, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(flag_rows); i++) {
         struct step_code code;

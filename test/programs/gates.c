@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The kernel's other doors: INT 80h from 64-bit code, the vsyscall page, the vDSO, instructions that it emulates. */
+ * The kernel's other doors: INT 80h from 64-bit code, the vsyscall page, the vDSO, instructions
+ * that it emulates. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -40,7 +41,7 @@ int main(void)
     __asm__ volatile("smsw %0\n\tnop" : "=r"(cr0));
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
-    printf("%d %d %d %d %d %d\n", pid == getpid(), faults || (tv.tv_sec && now - tv.tv_sec < 2), (int)(cr0 & 1),
-           idt[4] != 0, CPU_COUNT(&set), (int)sysconf(_SC_NPROCESSORS_ONLN));
+    printf("%d %d %d %d %d %d\n", pid == getpid(), faults || (tv.tv_sec && now - tv.tv_sec < 2),
+           (int)(cr0 & 1), idt[4] != 0, CPU_COUNT(&set), (int)sysconf(_SC_NPROCESSORS_ONLN));
     return 0;
 }

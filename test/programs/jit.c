@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Code written at run time in every way: in place, by mprotect, through a second mapping, by the kernel, by another
- * thread, by the instruction before. */
+ * Code written at run time in every way: in place, by mprotect, through a second mapping, by the
+ * kernel, by another thread, by the instruction before. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,7 +43,8 @@ int main(void)
     printf("%d\n", sum);
 
     /* The instruction before changes the one behind it, on the same page:
-     * movb $5, 1(%rip) [the immediate of what follows]; mov $0, %eax; inc of the stored byte; ret */
+     * movb $5, 1(%rip) [the immediate of what follows]; mov $0, %eax; inc of the stored byte; ret
+     */
     static const uint8_t self[] = {0xc6, 0x05, 0x01, 0, 0, 0, 5, 0xb8, 0, 0, 0, 0, 0xc3};
     memcpy(page + 256, self, sizeof self);
     sum = call(page + 256);

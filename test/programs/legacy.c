@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A 32-bit program: INT 80h, the vDSO's own way, signals of both frames, threads of the old kind of TLS. */
+ * A 32-bit program: INT 80h, the vDSO's own way, signals of both frames, threads of the old kind of
+ * TLS. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -20,21 +20,21 @@ static struct rseq *area(void)
 static int __attribute__((noinline)) bump(struct rseq *rs, long rounds)
 {
     int committed;
-    __asm__ volatile(
-        ".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n"
-        "7:\n\t.long 0, 0\n\t.quad 1f, 2f - 1f, 4f\n\t.popsection\n\t"
-        "lea 7b(%%rip), %%rax\n\t"
-        "movq %%rax, %[cs]\n"
-        "1:\n\tmov %[counter], %%rax\n\tadd $1, %%rax\n"
-        "5:\tdec %[rounds]\n\tjnz 5b\n\t"
-        "mov %%rax, %[counter]\n"
-        "2:\n\tmov $1, %[done]\n\tjmp 6f\n\t"
-        ".pushsection .text.abort, \"ax\"\n\t.long 0x53053053\n"
-        "4:\n\txor %[done], %[done]\n\tjmp 6f\n\t.popsection\n"
-        "6:\n"
-        : [cs] "+m"(rs->rseq_cs), [counter] "+m"(counter), [done] "=&r"(committed), [rounds] "+r"(rounds)
-        :
-        : "rax", "memory", "cc");
+    __asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n"
+                     "7:\n\t.long 0, 0\n\t.quad 1f, 2f - 1f, 4f\n\t.popsection\n\t"
+                     "lea 7b(%%rip), %%rax\n\t"
+                     "movq %%rax, %[cs]\n"
+                     "1:\n\tmov %[counter], %%rax\n\tadd $1, %%rax\n"
+                     "5:\tdec %[rounds]\n\tjnz 5b\n\t"
+                     "mov %%rax, %[counter]\n"
+                     "2:\n\tmov $1, %[done]\n\tjmp 6f\n\t"
+                     ".pushsection .text.abort, \"ax\"\n\t.long 0x53053053\n"
+                     "4:\n\txor %[done], %[done]\n\tjmp 6f\n\t.popsection\n"
+                     "6:\n"
+                     : [cs] "+m"(rs->rseq_cs), [counter] "+m"(counter), [done] "=&r"(committed),
+                       [rounds] "+r"(rounds)
+                     :
+                     : "rax", "memory", "cc");
     return committed;
 }
 

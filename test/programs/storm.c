@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A signal storm: timers, nested handlers, an alternate stack, restarted and interrupted calls, faults that are mended. */
+ * A signal storm: timers, nested handlers, an alternate stack, restarted and interrupted calls,
+ * faults that are mended. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>
@@ -110,6 +111,7 @@ int main(void)
     kill(getpid(), SIGUSR1);
     kill(getpid(), SIGALRM);
     sigprocmask(SIG_SETMASK, &old, NULL);
-    printf("%d %d %d %d %d %d %d %d\n", mended, jumped, got, slept, why == EINTR, nested - before, alarms, chlds);
+    printf("%d %d %d %d %d %d %d %d\n", mended, jumped, got, slept, why == EINTR, nested - before,
+           alarms, chlds);
     return nested > 5 ? 0 : 2;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The trap flag read and set, SIGTRAP blocked, ignored, raised, and INT3: all as without a tracer. */
+ * The trap flag read and set, SIGTRAP blocked, ignored, raised, and INT3: all as without a tracer.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +28,10 @@ int main(void)
     printf("tf %d\n", (flags() & 0x100) != 0);
     unsigned long r11;
     long pid;
-    __asm__ volatile("syscall\n\tmov %%r11, %1" : "=a"(pid), "=r"(r11) : "a"(39) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall\n\tmov %%r11, %1"
+                     : "=a"(pid), "=r"(r11)
+                     : "a"(39)
+                     : "rcx", "r11", "memory");
     printf("r11 %d\n", (r11 & 0x100) != 0);
 
     /* Step through four instructions and the popf that ends it. */
@@ -53,8 +57,8 @@ int main(void)
     int waits = sigismember(&pending, SIGTRAP);
     sigprocmask(SIG_SETMASK, &was, NULL);
     sigaction(SIGTRAP, NULL, &old);
-    printf("blocked %d early %d pending %d late %d handler %d\n", sigismember(&set, SIGTRAP), early, waits, traps,
-           old.sa_handler == on_trap);
+    printf("blocked %d early %d pending %d late %d handler %d\n", sigismember(&set, SIGTRAP), early,
+           waits, traps, old.sa_handler == on_trap);
     a.sa_handler = SIG_IGN;
     sigaction(SIGTRAP, &a, NULL);
     kill(getpid(), SIGTRAP);

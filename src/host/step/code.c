@@ -15,7 +15,15 @@ struct opcode {
 static bool is_legacy_prefix(uint8_t byte)
 {
     switch (byte) {
-    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65: case 0x66: case 0x67: case 0xf0:
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:
+    case 0x64:
+    case 0x65:
+    case 0x66:
+    case 0x67:
+    case 0xf0:
     case 0xf2: case 0xf3: return true;
     }
     return false;
@@ -44,13 +52,14 @@ static struct opcode parse(const uint8_t *bytes, size_t n, unsigned mode)
 /* INS, OUTS, MOVS, CMPS, STOS, LODS, SCAS. */
 static bool is_string(uint8_t byte)
 {
-    return (byte >= 0x6c && byte <= 0x6f) || (byte >= 0xa4 && byte <= 0xa7) || (byte >= 0xaa && byte <= 0xaf);
+    return (byte >= 0x6c && byte <= 0x6f) || (byte >= 0xa4 && byte <= 0xa7) ||
+           (byte >= 0xaa && byte <= 0xaf);
 }
 
 static bool loads_ss(const struct opcode *op, unsigned mode)
 {
     if (op->twobyte)
-        return mode != 64 && op->byte == 0xb2; /* LSS does not block, but costs nothing to look at */
+        return mode != 64 && op->byte == 0xb2; /* LSS: does not block, costs nothing to look at */
     return (op->byte == 0x8e && ((op->modrm >> 3) & 7) == 2) || (mode != 64 && op->byte == 0x17);
 }
 
@@ -76,11 +85,13 @@ enum { COND_LOOPNE = 16, COND_LOOPE, COND_LOOP, COND_CXZ };
 
 static uint8_t condition_of(const struct opcode *op)
 {
-    return !op->twobyte && op->byte >= 0xe0 && op->byte <= 0xe3 ? (uint8_t)(COND_LOOPNE + (op->byte & 3))
-                                                                : op->byte & 15;
+    return !op->twobyte && op->byte >= 0xe0 && op->byte <= 0xe3
+               ? (uint8_t)(COND_LOOPNE + (op->byte & 3))
+               : op->byte & 15;
 }
 
-/* Jcc conditions by the low bits of the opcode; bit 0 negates (SDM, volume 1, appendix EFLAGS condition codes). */
+/* Jcc conditions by the low bits of the opcode; bit 0 negates (SDM, volume 1, appendix EFLAGS
+ * condition codes). */
 static bool flags_say(uint8_t cond, uint64_t flags)
 {
     bool cf = flags & 1, pf = flags & 4, zf = flags & 0x40, sf = flags & 0x80, of = flags & 0x800;
@@ -88,7 +99,8 @@ static bool flags_say(uint8_t cond, uint64_t flags)
     return even[(cond >> 1) & 7] != (cond & 1);
 }
 
-bool step_code_taken(const struct step_code *code, const struct user_regs_struct *regs, unsigned mode)
+bool step_code_taken(const struct step_code *code, const struct user_regs_struct *regs,
+                     unsigned mode)
 {
     if (code->cond < COND_LOOPNE)
         return flags_say(code->cond, regs->eflags);
@@ -100,7 +112,8 @@ bool step_code_taken(const struct step_code *code, const struct user_regs_struct
     return count != 1 && (code->cond == COND_LOOP || (code->cond == COND_LOOPE) == zf);
 }
 
-int step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uint64_t ip, unsigned mode)
+int step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uint64_t ip,
+                     unsigned mode)
 {
     *code = (struct step_code){0};
     int length = cofi_insn_decode(&code->insn, mode, ip, bytes, n);

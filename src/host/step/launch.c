@@ -76,8 +76,10 @@ static bool await_exec(pid_t pid, int *status)
 static int refuse(struct step_engine *engine, int code, const char *what, pid_t pid)
 {
     int why = errno;
-    const char *hint = why == EPERM ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a "
-                                      "container without CAP_SYS_PTRACE)" : "";
+    const char *hint = why == EPERM
+                           ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a "
+                             "container without CAP_SYS_PTRACE)"
+                           : "";
     return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid,
                       strerror(why), hint);
 }
@@ -123,7 +125,8 @@ int step_launch(struct step_engine *engine)
 {
     int go[2], report[2], status = 0;
     if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
-        return cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s", strerror(errno));
+        return cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s",
+                          strerror(errno));
     pid_t pid = fork();
     if (!pid)
         run_child(engine->options->argv, go[0], report[1], &engine->alarm);
@@ -131,7 +134,8 @@ int step_launch(struct step_engine *engine)
     close(report[1]);
     int code = 0;
     if (pid < 0) {
-        code = cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
+        code =
+            cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
     } else if (step_ptrace(PTRACE_SEIZE, pid, 0, (void *)trace_options(engine, true)) < 0) {
         code = refuse(engine, COFI_ERR_PERMISSION, "cannot trace", pid);
         kill(pid, SIGKILL);
@@ -208,7 +212,8 @@ int step_attach(struct step_engine *engine)
 {
     pid_t pid = engine->options->pid, ppid = 0;
     if (step_tgid(pid, &ppid) != pid)
-        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "no process %d", (int)pid);
+        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "no process %d",
+                          (int)pid);
     struct step_process *process = step_add_process(engine, pid, step_space_new());
     if (!process)
         return COFI_ERR_NOMEM;
@@ -230,7 +235,8 @@ int step_attach(struct step_engine *engine)
             leader = t;
     }
     if (!leader)
-        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "process %d has ended", (int)pid);
+        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "process %d has ended",
+                          (int)pid);
     step_refresh(engine, leader);
     engine->result->started = true;
     return 0;

@@ -14,8 +14,9 @@ static bool parse(char *line, struct step_mapping *m)
     unsigned major, minor;
     char prot[5];
     int path = 0;
-    if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &start, &end, prot, &pgoff, &major, &minor, &inode,
-               &path) < 7 || !path)
+    if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &start, &end, prot, &pgoff, &major, &minor,
+               &inode, &path) < 7 ||
+        !path)
         return false;
     if (prot[2] != 'x')
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * PTWRITE: its payload from the registers; and the instruction itself where the processor has none. */
+ * PTWRITE: its payload from the registers; and the instruction itself, for processors without. */
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -37,7 +37,8 @@ static uint64_t address_of(const struct user_regs_struct *r, const ZydisDecodedI
     return base + (zy->address_width == 64 ? address : (uint32_t)address);
 }
 
-/* The operand of the PTWRITE at task->ip [SDM PTWRITE]. Returns its size, or 0 if memory does not have it. */
+/* The operand of the PTWRITE at task->ip [SDM PTWRITE]. Returns its size, or 0 if memory does not
+ * have it. */
 static uint8_t payload_of(struct step_task *task, uint64_t *value)
 {
     uint8_t bytes[STEP_INSN_MAX];
@@ -57,7 +58,10 @@ static uint8_t payload_of(struct step_task *task, uint64_t *value)
         *value = register_value(&task->regs, operands[0].reg.value, next);
         return size;
     }
-    return step_read(task->tid, address_of(&task->regs, &zy, &operands[0], next), value, size) == size ? size : 0;
+    return step_read(task->tid, address_of(&task->regs, &zy, &operands[0], next), value, size) ==
+                   size
+               ? size
+               : 0;
 }
 
 bool step_ptwrite(struct step_engine *engine, struct step_task *task)
@@ -73,8 +77,8 @@ bool step_ptwrite(struct step_engine *engine, struct step_task *task)
 
 bool step_ptwrite_for(struct step_engine *engine, struct step_task *task)
 {
-    if (task->code.insn.cls != COFI_CLASS_PTWRITE || !task->code.insn.length || task->regs.rip != task->ip ||
-        !step_ptwrite(engine, task))
+    if (task->code.insn.cls != COFI_CLASS_PTWRITE || !task->code.insn.length ||
+        task->regs.rip != task->ip || !step_ptwrite(engine, task))
         return false;
     task->regs.rip = task->cpu.ip;
     step_ptrace(PTRACE_SETREGS, task->tid, 0, &task->regs);

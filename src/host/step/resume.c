@@ -23,7 +23,8 @@ bool step_wants_restart(const struct step_task *task)
 {
     if (!task->cpu.in_kernel || (int64_t)task->regs.orig_rax == -1)
         return false;
-    return is_restart((int64_t)task->regs.rax) || (task->mode == 32 && is_restart((int32_t)task->regs.rax));
+    return is_restart((int64_t)task->regs.rax) ||
+           (task->mode == 32 && is_restart((int32_t)task->regs.rax));
 }
 
 bool step_catches(const struct step_task *task, int signal)
@@ -52,7 +53,8 @@ void step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip)
         return;
     task->code = *code;
     const struct cofi_insn *insn = &task->code.insn;
-    task->taken = insn->cls == COFI_CLASS_JCC && insn->target == cofi__derive_next(insn, ip, task->mode) &&
+    task->taken = insn->cls == COFI_CLASS_JCC &&
+                  insn->target == cofi__derive_next(insn, ip, task->mode) &&
                   step_code_taken(&task->code, &task->regs, task->mode);
 }
 
@@ -67,8 +69,8 @@ static void go(struct step_task *task, enum __ptrace_request how, enum step_resu
 }
 
 /* After a step over POPF or IRET the kernel's next step would take its own TF for the program's
- * (arch/x86/kernel/step.c: TIF_SINGLESTEP is set, TIF_FORCED_TF is not). An interrupted continuation, which
- * runs nothing, clears both. Returns whether one was started. */
+ * (arch/x86/kernel/step.c: TIF_SINGLESTEP is set, TIF_FORCED_TF is not). An interrupted
+ * continuation, which runs nothing, clears both. Returns whether one was started. */
 bool step_forget_tf(struct step_task *task)
 {
     if (!task->code.sets_tf || (task->regs.eflags & EFLAGS_TF) || task->signal)
@@ -78,8 +80,8 @@ bool step_forget_tf(struct step_task *task)
     return true;
 }
 
-/* An instruction fetch from the vsyscall page faults, and the kernel does what the call would have done and
- * returns to the caller: the step ends one instruction later. */
+/* An instruction fetch from the vsyscall page faults, and the kernel does what the call would have
+ * done and returns to the caller: the step ends one instruction later. */
 static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
 {
     uint64_t from = task->regs.rip, back = 0;
@@ -99,9 +101,10 @@ static bool check_segment(struct step_engine *engine, const struct step_task *ta
     /* An LDT selector: 16-bit or based code, whose addresses are not linear. */
     if (!(task->regs.cs & 4))
         return true;
-    engine->feed.status = cofi__fail(engine->error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
-        "thread %d runs in a segment of its own (CS %llx): not supported by --host=step", (int)task->tid,
-        (unsigned long long)task->regs.cs);
+    engine->feed.status =
+        cofi__fail(engine->error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                   "thread %d runs in a segment of its own (CS %llx): not supported by --host=step",
+                   (int)task->tid, (unsigned long long)task->regs.cs);
     return false;
 }
 
@@ -117,7 +120,8 @@ void step_resume(struct step_engine *engine, struct step_task *task)
     if (caught) {
         step_show_trap_mask(task);
         step_rseq_restore(task);
-        bool forget = task->code.sets_tf; /* as step_forget_tf; the stop comes when the frame stands */
+        /* As step_forget_tf; the stop comes when the frame stands. */
+        bool forget = task->code.sets_tf;
         step_fetch(engine, task, task->regs.rip);
         if (forget)
             ptrace(PTRACE_INTERRUPT, task->tid, NULL, NULL);

@@ -34,35 +34,39 @@ static bool retire_shadowed(struct step_engine *engine, struct step_task *task, 
     step_in_user(engine, task, task->ip);
     cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, second, mode, false);
     engine->telling = task;
-    const struct step_code *code = step_space_code(task->process->space, task->tid, second, mode, true,
-                                                   &engine->news);
+    const struct step_code *code =
+        step_space_code(task->process->space, task->tid, second, mode, true, &engine->news);
     if (!code) {
         engine->result->unexplained++;
         return true;
     }
     struct step_code copy = *code;
     step_in_user(engine, task, second);
-    cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode, false);
+    cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode,
+                      false);
     if (copy.pushf && !task->user_tf)
         clean_pushed_flags(task);
     return true;
 }
 
-/* The step led where the instruction could not lead: the kernel emulated or aborted it (UMIP, a restartable
- * sequence) and the instruction at `second` ran instead. */
-static bool explain(struct step_engine *engine, struct step_task *task, uint64_t second, uint16_t vector)
+/* The step led where the instruction could not lead: the kernel emulated or aborted it (UMIP, a
+ * restartable sequence) and the instruction at `second` ran instead. */
+static bool explain(struct step_engine *engine, struct step_task *task, uint64_t second,
+                    uint16_t vector)
 {
     engine->telling = task;
-    const struct step_code *code = step_space_code(task->process->space, task->tid, second, task->mode,
-                                                   true, &engine->news);
+    const struct step_code *code =
+        step_space_code(task->process->space, task->tid, second, task->mode, true, &engine->news);
     if (!code || !cofi__derive_plausible(&code->insn, second, task->regs.rip, task->mode))
         return false;
     struct step_code copy = *code;
     if (!task->cpu.in_kernel)
         cofi__feed_interrupt(&engine->feed, &task->cpu,
-                             vector == COFI__VECTOR_GP ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR, vector, 0);
+                             vector == COFI__VECTOR_GP ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR, vector,
+                             0);
     step_in_user(engine, task, second);
-    cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode, false);
+    cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode,
+                      false);
     return true;
 }
 
@@ -76,7 +80,8 @@ static void retire_odd(struct step_engine *engine, struct step_task *task)
         return;
     engine->result->unexplained++;
     if (!task->cpu.in_kernel)
-        cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+        cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE,
+                             0);
 }
 
 /* The step trap came: the instruction at task->ip retired (or a part of a REP). */
@@ -98,8 +103,8 @@ void step_retired(struct step_engine *engine, struct step_task *task)
     if (task->code.insn.cls == COFI_CLASS_PTWRITE && step_ptwrite(engine, task))
         return;
     step_in_user(engine, task, task->ip);
-    cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, task->regs.rip, task->mode,
-                      task->taken);
+    cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, task->regs.rip,
+                      task->mode, task->taken);
     if (task->code.pushf && !task->user_tf)
         clean_pushed_flags(task);
     if (task->code.store)
@@ -113,5 +118,6 @@ void step_entered(struct step_engine *engine, struct step_task *task)
         return;
     step_in_user(engine, task, task->ip);
     cofi__feed_call_kernel(&engine->feed, &task->cpu, &task->code.insn, task->ip,
-                           task->code.insn.far == COFI_FAR_INT ? task->code.vector : COFI_NO_VECTOR);
+                           task->code.insn.far == COFI_FAR_INT ? task->code.vector
+                                                               : COFI_NO_VECTOR);
 }

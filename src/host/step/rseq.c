@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Restartable sequences: a ptrace stop inside one would make the kernel abort it at every step, for ever.
- * While a task steps through one, the kernel's pointer to it is hidden; the task keeps its turn, so that no
- * other thread of the process comes between; a signal handler makes it abort, as it would natively. */
+ * Restartable sequences: a ptrace stop inside one would make the kernel abort it at every step, for
+ * ever. While a task steps through one, the kernel's pointer to it is hidden; the task keeps its
+ * turn, so that no other thread of the process comes between; a signal handler makes it abort, as
+ * it would natively. */
 #include <sys/ptrace.h>
 
 #include "host/step/engine.h"
@@ -38,8 +39,8 @@ void step_rseq_look(struct step_task *task)
 {
     uint64_t pointer = 0;
     struct rseq_cs cs;
-    if (!task->rseq || step_read(task->tid, task->rseq + RSEQ_CS_OFFSET, &pointer, 8) != 8 || !pointer ||
-        step_read(task->tid, pointer, &cs, sizeof cs) != sizeof cs)
+    if (!task->rseq || step_read(task->tid, task->rseq + RSEQ_CS_OFFSET, &pointer, 8) != 8 ||
+        !pointer || step_read(task->tid, pointer, &cs, sizeof cs) != sizeof cs)
         return;
     task->cs_ptr = pointer;
     task->cs_start = cs.start;

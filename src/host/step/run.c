@@ -52,7 +52,8 @@ static void await_step(struct step_engine *engine, struct step_task *task)
     }
 }
 
-/* What the tasks in the kernel have to say. Returns false when there is nothing (more) to wait for. */
+/* What the tasks in the kernel have to say. Returns false when there is nothing (more) to wait for.
+ */
 static bool listen(struct step_engine *engine, bool block)
 {
     int status;
@@ -134,8 +135,8 @@ static bool anyone_left(const struct step_engine *engine)
     return false;
 }
 
-/* Children whose parent was killed before it told of them: nobody's, they go on alone. Returns whether
- * anything else is left to wait for. */
+/* Children whose parent was killed before it told of them: nobody's, they go on alone. Returns
+ * whether anything else is left to wait for. */
 static bool release_orphans(struct step_engine *engine)
 {
     bool others = false;

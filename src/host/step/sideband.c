@@ -22,7 +22,8 @@ static void fault_in(struct step_engine *engine)
 }
 
 /* One record for each process that has this address space (vfork children share their parent's). */
-static void tell_users(struct step_engine *engine, struct step_space *space, struct cofi_sideband *sideband)
+static void tell_users(struct step_engine *engine, struct step_space *space,
+                       struct cofi_sideband *sideband)
 {
     fault_in(engine);
     for (struct step_process *p = engine->processes; p; p = p->next)
@@ -35,16 +36,20 @@ static void tell_users(struct step_engine *engine, struct step_space *space, str
 
 static void tell_mapping(void *opaque, struct step_space *space, const struct step_mapping *m)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_MMAP, .addr = m->start, .len = m->end - m->start,
-                                     .pgoff = m->pgoff, .prot = m->prot, .flags = m->flags,
+    struct cofi_sideband sideband = {.kind = COFI_SB_MMAP,
+                                     .addr = m->start,
+                                     .len = m->end - m->start,
+                                     .pgoff = m->pgoff,
+                                     .prot = m->prot,
+                                     .flags = m->flags,
                                      .name = m->path[0] ? m->path : "//anon"};
     if (!strcmp(m->path, "[vsyscall]"))
         return;
     tell_users(opaque, space, &sideband);
 }
 
-static void tell_code(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes, size_t len,
-                      const char *label)
+static void tell_code(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes,
+                      size_t len, const char *label)
 {
     struct cofi_sideband sideband = {.kind = COFI_SB_CODE, .addr = addr, .len = len, .bytes = bytes,
                                      .name = label[0] ? label : NULL};
@@ -76,15 +81,21 @@ void step_tell_comm(struct step_engine *engine, struct step_task *task, bool exe
 void step_tell_fork(struct step_engine *engine, const struct step_task *child,
                     const struct step_task *parent)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_FORK, .pid = child->process->pid, .tid = child->tid,
-                                     .ppid = parent->process->pid, .ptid = parent->tid};
+    struct cofi_sideband sideband = {.kind = COFI_SB_FORK,
+                                     .pid = child->process->pid,
+                                     .tid = child->tid,
+                                     .ppid = parent->process->pid,
+                                     .ptid = parent->tid};
     cofi__feed_sideband(&engine->feed, &sideband);
 }
 
 void step_tell_exit(struct step_engine *engine, const struct step_task *task)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_EXIT, .pid = task->process->pid, .tid = task->tid,
-                                     .ppid = task->process->ppid, .ptid = task->process->ppid};
+    struct cofi_sideband sideband = {.kind = COFI_SB_EXIT,
+                                     .pid = task->process->pid,
+                                     .tid = task->tid,
+                                     .ppid = task->process->ppid,
+                                     .ptid = task->process->ppid};
     cofi__feed_sideband(&engine->feed, &sideband);
 }
 

@@ -32,7 +32,8 @@ size_t step_read(pid_t tid, uint64_t addr, void *bytes, size_t n)
     /* Two pieces: a page that is not there must not hide the one before it. */
     size_t first = STEP_PAGE - addr % STEP_PAGE < n ? STEP_PAGE - addr % STEP_PAGE : n;
     struct iovec local = {bytes, n};
-    struct iovec remote[2] = {{(void *)(uintptr_t)addr, first}, {(void *)(uintptr_t)(addr + first), n - first}};
+    struct iovec remote[2] = {{(void *)(uintptr_t)addr, first},
+                              {(void *)(uintptr_t)(addr + first), n - first}};
     ssize_t got = process_vm_readv(tid, &local, 1, remote, n > first ? 2 : 1, 0);
     if (got > 0)
         return (size_t)got;
@@ -53,7 +54,8 @@ size_t step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n)
 
 static size_t bucket_of(const struct step_space *space, uint64_t addr)
 {
-    return (size_t)((addr / STEP_PAGE) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (space->buckets_n - 1);
+    return (size_t)((addr / STEP_PAGE) * UINT64_C(0x9e3779b97f4a7c15) >> 32) &
+           (space->buckets_n - 1);
 }
 
 static struct step_page *find_page(struct step_space *space, uint64_t addr)
@@ -168,7 +170,8 @@ struct step_space *step_space_copy(const struct step_space *space)
         step_space_drop(copy);
         return NULL;
     }
-    /* Pages that equal their file are found out again; those sent as bytes must be known as such. */
+    /* Pages that equal their file are found out again; those sent as bytes must be known as such.
+     */
     for (size_t b = 0; b < space->buckets_n; b++)
         for (const struct step_page *p = space->buckets[b]; p; p = p->next) {
             struct step_page *q = p->coded ? add_page(copy, p->addr) : NULL;
@@ -213,7 +216,8 @@ static bool known(const struct step_space *space, const struct step_mapping *m)
 {
     const struct step_mapping *old = find_map(space, m->start);
     return old && old->end >= m->end && old->inode == m->inode && old->major == m->major &&
-           old->minor == m->minor && (!m->inode || old->pgoff + (m->start - old->start) == m->pgoff) &&
+           old->minor == m->minor &&
+           (!m->inode || old->pgoff + (m->start - old->start) == m->pgoff) &&
            !strcmp(old->path, m->path);
 }
 
@@ -380,7 +384,8 @@ static void verify(struct step_space *space, pid_t tid, struct step_page *page, 
     space->last = page;
 }
 
-static const struct step_code *decode(struct step_page *page, uint64_t ip, const uint8_t *bytes, size_t n)
+static const struct step_code *decode(struct step_page *page, uint64_t ip, const uint8_t *bytes,
+                                      size_t n)
 {
     if (page->codes_n == page->codes_max) {
         size_t max = page->codes_max ? 2 * page->codes_max : 64;
@@ -397,7 +402,8 @@ static const struct step_code *decode(struct step_page *page, uint64_t ip, const
     return code;
 }
 
-/* May someone change the instruction's bytes unseen? The last ones of a page may go on in the next. */
+/* May someone change the instruction's bytes unseen? The last ones of a page may go on in the next.
+ */
 static bool is_watched(struct step_space *space, const struct step_page *page, uint64_t ip)
 {
     if (page->watched || ip % STEP_PAGE <= STEP_PAGE - STEP_INSN_MAX)
@@ -406,8 +412,8 @@ static bool is_watched(struct step_space *space, const struct step_page *page, u
     return second && second->watched;
 }
 
-const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip, unsigned mode,
-                                        bool check, const struct step_news *news)
+const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip,
+                                        unsigned mode, bool check, const struct step_news *news)
 {
     uint64_t addr = ip - ip % STEP_PAGE;
     struct step_page *page = get_page(space, tid, addr, news);

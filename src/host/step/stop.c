@@ -87,8 +87,9 @@ static void signal_stop(struct step_engine *engine, struct step_task *task, int 
         return;
     task->from_mode = task->mode;
     step_in_user(engine, task, task->regs.rip);
-    cofi__feed_interrupt(&engine->feed, &task->cpu, synchronous ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR,
-                         vector_of(signal, code), synchronous ? (uint64_t)(uintptr_t)info.si_addr : 0);
+    cofi__feed_interrupt(&engine->feed, &task->cpu,
+                         synchronous ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR, vector_of(signal, code),
+                         synchronous ? (uint64_t)(uintptr_t)info.si_addr : 0);
 }
 
 /* SIGTRAP: a step's, a handler's frame that stands, a vsyscall's return, or the program's own. */
@@ -106,7 +107,8 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
         step_retired(engine, task);
         if (task->user_tf) {
             if (!task->cpu.in_kernel)
-                cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_TRAP, COFI__VECTOR_DB, 0);
+                cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_TRAP, COFI__VECTOR_DB,
+                                     0);
             task->signal = SIGTRAP;
         }
         step_forget_tf(task);
@@ -144,7 +146,8 @@ static void born(struct step_engine *engine, struct step_task *parent)
     step_adopt(engine, child, parent);
 }
 
-/* The address space is new, and only the thread that called exec is left, under the process's own id. */
+/* The address space is new, and only the thread that called exec is left, under the process's own
+ * id. */
 static void execed(struct step_engine *engine, struct step_task *task)
 {
     unsigned long tid = 0;
@@ -155,7 +158,8 @@ static void execed(struct step_engine *engine, struct step_task *task)
         step_end(engine, caller);
     }
     if (!task->cpu.in_kernel)
-        cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+        cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE,
+                             0);
     task->in_syscall = true;
     task->nr = UINT64_MAX; /* its exit changes nothing that is not read here */
     task->rseq = task->cs_ptr = 0;
@@ -188,13 +192,15 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
     case PTRACE_EVENT_EXEC: execed(engine, task); break;
     case PTRACE_EVENT_STOP:
         overtaken(engine, task);
-        if (signal == SIGTRAP) { /* a new thread's first stop, a group-stop's end, what we asked for */
+        if (signal ==
+            SIGTRAP) { /* a new thread's first stop, a group-stop's end, what we asked for */
             if (task->resume == STEP_BY_SIGNAL)
                 step_hide_trap_mask(task);
             break;
         }
         if (!task->cpu.in_kernel)
-            cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+            cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR,
+                                 COFI__VECTOR_RESCHEDULE, 0);
         task->state = STEP_GROUP;
         step_ptrace(PTRACE_LISTEN, task->tid, 0, NULL);
         break;

@@ -13,8 +13,9 @@
 #include "host/step/numbers.h"
 
 /* ---- SIGTRAP in the signal mask ----
- * A step's SIGTRAP is forced: if the program blocks it, the kernel unblocks it and takes its handler away. So
- * the real mask never has it outside of the kernel; inside, the program's own mask stands. */
+ * A step's SIGTRAP is forced: if the program blocks it, the kernel unblocks it and takes its
+ * handler away. So the real mask never has it outside of the kernel; inside, the program's own mask
+ * stands. */
 
 enum { TRAP_BIT = 1 << (SIGTRAP - 1) };
 
@@ -73,7 +74,8 @@ static struct step_task *affine_task(struct step_engine *engine, struct step_tas
 static void watch_setaffinity(struct step_engine *engine, struct step_task *task)
 {
     struct step_task *other = affine_task(engine, task);
-    if (!other || engine->cpu < 0 || sched_getaffinity(other->tid, sizeof other->affinity, &other->affinity))
+    if (!other || engine->cpu < 0 ||
+        sched_getaffinity(other->tid, sizeof other->affinity, &other->affinity))
         return;
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -92,8 +94,8 @@ static void watch_getaffinity(struct step_engine *engine, struct step_task *task
 
 /* ---- mappings ---- */
 
-static void remapped(struct step_engine *engine, struct step_task *task, uint64_t start, uint64_t len,
-                     bool executable)
+static void remapped(struct step_engine *engine, struct step_task *task, uint64_t start,
+                     uint64_t len, bool executable)
 {
     struct step_space *space = task->process->space;
     if (!executable && !step_space_overlaps(space, start, start + len))

@@ -23,7 +23,8 @@ struct step_process *step_find_process(struct step_engine *engine, pid_t pid)
     return NULL;
 }
 
-struct step_process *step_add_process(struct step_engine *engine, pid_t pid, struct step_space *space)
+struct step_process *step_add_process(struct step_engine *engine, pid_t pid,
+                                      struct step_space *space)
 {
     struct step_process *process = space ? calloc(1, sizeof *process) : NULL;
     if (!process) {
@@ -67,7 +68,8 @@ void step_end(struct step_engine *engine, struct step_task *task)
         return;
     if (task->cpu.begun) {
         if (!task->cpu.in_kernel)
-            cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+            cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR,
+                                 COFI__VECTOR_RESCHEDULE, 0);
         cofi__feed_end(&engine->feed, &task->cpu);
         if (!engine->letting_go)
             step_tell_exit(engine, task);
