@@ -148,8 +148,8 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 /* The thread is about to call execve: attach, so that the new program stops at its start. */
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
 {
-    (void)c;
     bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
+    c->result->foreign += !seized; /* a debugger has it, or it is another user's */
     __atomic_store_n(&t->head.answer, seized ? 1 : 2, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -9,6 +9,8 @@
     X(jit) X(jit_same_block) X(jit_thread) X(jit_dual) X(dlopen) X(vdso) X(gs) X(int80) X(trap_flag) X(registers) \
     X(seccomp) X(close_all) X(redzone) X(deep) X(jumps) X(kernel_writes)
 
+/* Without an end: to be killed. */
+int guest_busy(void);
 #define X(name) int guest_##name(void);
 GUESTS(X)
 #undef X

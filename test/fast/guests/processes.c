@@ -157,3 +157,10 @@ int guest_vfork(void)
     printf("%d %d\n", shared, WEXITSTATUS(status));
     return 0;
 }
+
+int guest_busy(void)
+{
+    volatile uint64_t h = 1;
+    for (;;)
+        h = (h & 3) == 1 ? h * 5 + (uint64_t)tree(0) : h / 2 + 1;
+}
