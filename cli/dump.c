@@ -41,8 +41,8 @@ static const char *event_word(const struct cofi_packet *packet)
 static bool track(struct dump *d, const struct cofi_packet *packet)
 {
     enum cofi_packet_kind kind = (enum cofi_packet_kind)packet->kind;
-    if (kind == COFI_PT_PSB || kind == COFI_RTIT_PSB || kind == COFI_PT_OVF ||
-        kind == COFI_RTIT_BUFFOVF)
+    /* Not at RTIT's PSB: what is compressed after it refers to the last address sent [RTIT 3.3.9]. */
+    if (kind == COFI_PT_PSB || kind == COFI_PT_OVF || kind == COFI_RTIT_BUFFOVF)
         d->last_ip = 0;
     return cofi_packet_traits(kind) & COFI_TRAIT_HAS_IP &&
            cofi_ip_expand(packet, d->last_ip, &d->last_ip);
