@@ -25,8 +25,9 @@ struct rtit_part {
 };
 
 static const struct rtit_part rtit_parts[] = {
-    {0x37, 8, "Silvermont"}, {0x5d, 0, "Silvermont"}, {0x5d, 1, "Silvermont"}, {0x4a, 8, "Silvermont"},
-    {0x4d, 8, "Silvermont"}, {0x5a, 0, "Silvermont"}, {0x4c, 3, "Airmont"},
+    {0x37, 8, "Silvermont"}, {0x5d, 0, "Silvermont"}, {0x5d, 1, "Silvermont"},
+    {0x4a, 8, "Silvermont"}, {0x4d, 8, "Silvermont"}, {0x5a, 0, "Silvermont"},
+    {0x4c, 3, "Airmont"},
 };
 
 static const char usage[] =
@@ -41,8 +42,13 @@ static const char usage[] =
 static int parse(struct caps_options *o, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"help", no_argument, 0, 'h'}, {"unit", required_argument, 0, 'u'}, {"model", required_argument, 0, 'm'},
-        {"list", no_argument, 0, 'l'}, {"registers", no_argument, 0, 'r'}, {"json", no_argument, 0, 'j'}, {0},
+        {"help", no_argument, 0, 'h'},
+        {"unit", required_argument, 0, 'u'},
+        {"model", required_argument, 0, 'm'},
+        {"list", no_argument, 0, 'l'},
+        {"registers", no_argument, 0, 'r'},
+        {"json", no_argument, 0, 'j'},
+        {0},
     };
     for (int letter; (letter = getopt_long(argc, argv, "hm:lr", options, NULL)) != -1;) {
         switch (letter) {
@@ -89,13 +95,16 @@ static int caps_rtit(const struct caps_options *o)
         bool same = family == 6 && model == part->model && stepping == part->stepping;
         here |= same;
         if (o->json)
-            printf("{\"v\":1,\"unit\":\"rtit\",\"family\":6,\"model\":%u,\"stepping\":%u,\"core\":\"%s\",\"this\":%s}\n",
+            printf("{\"v\":1,\"unit\":\"rtit\",\"family\":6,\"model\":%u,\"stepping\":%u,\"core\":"
+                   "\"%s\",\"this\":%s}\n",
                    part->model, part->stepping, part->core, same ? "true" : "false");
         else
-            printf("06_%02XH stepping %u  %s%s\n", part->model, part->stepping, part->core, same ? "  <- this machine" : "");
+            printf("06_%02XH stepping %u  %s%s\n", part->model, part->stepping, part->core,
+                   same ? "  <- this machine" : "");
     }
     if (!o->json)
-        printf("This machine is family %u, model %02XH, stepping %u: %s RTIT. No CPUID bit tells of RTIT; the list is\n"
+        printf("This machine is family %u, model %02XH, stepping %u: %s RTIT. No CPUID bit tells "
+               "of RTIT; the list is\n"
                "the reference's [RTIT 1.2]. The software unit can do all of it everywhere.\n",
                family, model, stepping, here ? "it has" : "it does not have");
     return EXIT_DONE;
@@ -109,8 +118,9 @@ static int list_models(const struct caps_options *o)
     uint32_t cpu;
     for (unsigned i = 0; (name = cofi_unit_model(i, &text, &cpu)); i++) {
         if (o->json)
-            printf("{\"v\":1,\"unit\":\"pt\",\"name\":\"%s\",\"text\":\"%s\",\"family\":%u,\"model\":%u}\n", name, text,
-                   cpu >> 16, cpu & 0xffff);
+            printf("{\"v\":1,\"unit\":\"pt\",\"name\":\"%s\",\"text\":\"%s\",\"family\":%u,"
+                   "\"model\":%u}\n",
+                   name, text, cpu >> 16, cpu & 0xffff);
         else
             printf("%-16s %s\n", name, text);
     }
@@ -138,7 +148,8 @@ static void print_map(const char *what, uint32_t map)
 
 static const char *register_name(uint32_t msr)
 {
-    static const char *const addresses[] = {"ADDR0_A", "ADDR0_B", "ADDR1_A", "ADDR1_B", "ADDR2_A", "ADDR2_B", "ADDR3_A", "ADDR3_B"};
+    static const char *const addresses[] = {"ADDR0_A", "ADDR0_B", "ADDR1_A", "ADDR1_B",
+                                            "ADDR2_A", "ADDR2_B", "ADDR3_A", "ADDR3_B"};
     switch (msr) {
     case 0x560: return "OUTPUT_BASE";
     case 0x561: return "OUTPUT_MASK_PTRS";
@@ -155,18 +166,21 @@ static void print_registers(const struct caps_options *o, const struct cofi_unit
     int has;
     for (unsigned i = 0; (has = cofi_unit_field(unit, i, &field)) >= 0; i++) {
         if (o->json)
-            printf("{\"v\":1,\"field\":\"%s\",\"register\":\"%s\",\"msr\":%u,\"lsb\":%u,\"width\":%u,\"has\":%s}\n", field.name,
-                   register_name(field.msr), field.msr, field.lsb, field.width, has ? "true" : "false");
+            printf("{\"v\":1,\"field\":\"%s\",\"register\":\"%s\",\"msr\":%u,\"lsb\":%u,\"width\":%"
+                   "u,\"has\":%s}\n",
+                   field.name, register_name(field.msr), field.msr, field.lsb, field.width,
+                   has ? "true" : "false");
         else
-            printf("  %03" PRIX32 "H %-16s %2u:%-2u %-26s %s\n", field.msr, register_name(field.msr), field.lsb + field.width - 1,
-                   field.lsb, field.name, has ? "yes" : "no");
+            printf("  %03" PRIX32 "H %-16s %2u:%-2u %-26s %s\n", field.msr,
+                   register_name(field.msr), field.lsb + field.width - 1, field.lsb, field.name,
+                   has ? "yes" : "no");
     }
 }
 
 static bool leaf_bit(const uint32_t regs[4], unsigned i)
 {
-    /* the order of cofi_unit_capability: EBX bits 0..9, then ECX 0..3 and 31 [SDM CPUID Leaf 14H Enumeration of
-     * Intel Processor Trace Capabilities] */
+    /* the order of cofi_unit_capability: EBX bits 0..9, then ECX 0..3 and 31 [SDM CPUID Leaf 14H
+     * Enumeration of Intel Processor Trace Capabilities] */
     return i < 10 ? regs[1] >> i & 1 : regs[2] >> (i == 14 ? 31 : i - 10) & 1;
 }
 
@@ -177,14 +191,17 @@ static void print_leaves(const struct cofi_unit *unit)
         uint32_t r[4];
         leaf(unit, leaves[i][0], leaves[i][1], r);
         if (leaves[i][0] == 7)
-            printf("CPUID 07H.0   EBX[25]=%u: %s\n", r[1] >> 25 & 1, r[1] >> 25 & 1 ? "Intel PT exists" : "no Intel PT");
+            printf("CPUID 07H.0   EBX[25]=%u: %s\n", r[1] >> 25 & 1,
+                   r[1] >> 25 & 1 ? "Intel PT exists" : "no Intel PT");
         else
-            printf("CPUID %02" PRIX32 "H.%" PRIu32 "   EAX=%08" PRIx32 " EBX=%08" PRIx32 " ECX=%08" PRIx32 " EDX=%08" PRIx32 "\n",
+            printf("CPUID %02" PRIX32 "H.%" PRIu32 "   EAX=%08" PRIx32 " EBX=%08" PRIx32
+                   " ECX=%08" PRIx32 " EDX=%08" PRIx32 "\n",
                    leaves[i][0], leaves[i][1], r[0], r[1], r[2], r[3]);
     }
 }
 
-static void print_json(const char *name, const struct cofi_unit *unit, const struct cofi_unit *names)
+static void print_json(const char *name, const struct cofi_unit *unit,
+                       const struct cofi_unit *names)
 {
     uint32_t pt[4], maps[4], art[4], seven[4];
     const char *text;
@@ -192,16 +209,19 @@ static void print_json(const char *name, const struct cofi_unit *unit, const str
     leaf(unit, LEAF_PT, 0, pt);
     leaf(unit, LEAF_PT, 1, maps);
     leaf(unit, LEAF_ART, 0, art);
-    printf("{\"v\":1,\"unit\":\"pt\",\"model\":\"%s\",\"pt\":%s,\"leaf14\":[%u,%u,%u,%u],\"leaf14_1\":[%u,%u,%u,%u],"
-           "\"leaf15\":[%u,%u,%u]", name, seven[1] >> 25 & 1 ? "true" : "false", pt[0], pt[1], pt[2], pt[3], maps[0], maps[1],
-           maps[2], maps[3], art[0], art[1], art[2]);
+    printf("{\"v\":1,\"unit\":\"pt\",\"model\":\"%s\",\"pt\":%s,\"leaf14\":[%u,%u,%u,%u],\"leaf14_"
+           "1\":[%u,%u,%u,%u],"
+           "\"leaf15\":[%u,%u,%u]",
+           name, seven[1] >> 25 & 1 ? "true" : "false", pt[0], pt[1], pt[2], pt[3], maps[0],
+           maps[1], maps[2], maps[3], art[0], art[1], art[2]);
     printf(",\"ranges\":%u,\"capabilities\":{", maps[0] & 7);
     for (unsigned i = 0; cofi_unit_capability(names, i, &text) >= 0; i++)
         printf("%s\"%s\":%s", i ? "," : "", text, leaf_bit(pt, i) ? "true" : "false");
     printf("}}\n");
 }
 
-static void print_text(const char *name, const struct cofi_unit *unit, const struct cofi_unit *names)
+static void print_text(const char *name, const struct cofi_unit *unit,
+                       const struct cofi_unit *names)
 {
     uint32_t pt[4], maps[4], art[4];
     const char *text;
@@ -211,7 +231,8 @@ static void print_text(const char *name, const struct cofi_unit *unit, const str
     printf("%s\n", name);
     print_leaves(unit);
     if (!pt[1] && !pt[2]) {
-        printf("'cofi record' traces with the software unit; --list names the processors that it can be.\n");
+        printf("'cofi record' traces with the software unit; --list names the processors that it "
+               "can be.\n");
         return;
     }
     for (unsigned i = 0; cofi_unit_capability(names, i, &text) >= 0; i++)

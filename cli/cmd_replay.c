@@ -18,13 +18,16 @@ struct replay_options {
     bool ctl_given;
 };
 
-static const char usage[] =
-    "usage: cofi replay [options] [FILE]\n\n"
-    "Decode a PT recording, report what ran to a trace unit with the same configuration, and compare its packets with the\n"
-    "recording's: all but those about time, TNT by single outcomes. Exit status 0: all equal, 1: the first difference is shown.\n\n"
-    "      --ctl=VALUE         IA32_RTIT_CTL, where the recording does not tell (raw streams)\n" SESSION_HELP;
+static const char usage[] = "usage: cofi replay [options] [FILE]\n\n"
+                            "Decode a PT recording, report what ran to a trace unit with the same "
+                            "configuration, and compare its packets with the\n"
+                            "recording's: all but those about time, TNT by single outcomes. Exit "
+                            "status 0: all equal, 1: the first difference is shown.\n\n"
+                            "      --ctl=VALUE         IA32_RTIT_CTL, where the recording does not "
+                            "tell (raw streams)\n" SESSION_HELP;
 
-static const struct option long_options[] = {SESSION_LONG_OPTIONS, {"ctl", required_argument, 0, 'c'}, {0}};
+static const struct option long_options[] = {
+    SESSION_LONG_OPTIONS, {"ctl", required_argument, 0, 'c'}, {0}};
 
 static int take(void *opaque, int letter, const char *argument)
 {
@@ -73,7 +76,8 @@ static void print_item(const char *who, const struct replay_list *list, size_t i
     }
     const struct replay_item *item = &list->items[i];
     printf("  %-9s %08" PRIx64 "  %-9s ", who, item->offset,
-           item->kind == COFI_PT_TNT ? (item->value ? "taken" : "not taken") : cofi_packet_name(item->kind));
+           item->kind == COFI_PT_TNT ? (item->value ? "taken" : "not taken")
+                                     : cofi_packet_name(item->kind));
     if (item->kind != COFI_PT_TNT && (item->value || item->more))
         printf(" %016" PRIx64, item->value);
     if (item->rule)
@@ -85,24 +89,28 @@ static void print_item(const char *who, const struct replay_list *list, size_t i
 static size_t first_difference(const struct replay_list *a, const struct replay_list *b)
 {
     size_t i = 0;
-    while (i < a->n && i < b->n && a->items[i].kind == b->items[i].kind && a->items[i].value == b->items[i].value &&
-           a->items[i].more == b->items[i].more)
+    while (i < a->n && i < b->n && a->items[i].kind == b->items[i].kind &&
+           a->items[i].value == b->items[i].value && a->items[i].more == b->items[i].more)
         i++;
     return i;
 }
 
-static int report(const struct replay_options *o, const struct session_stream *stream, const struct replay_list *was,
-                  const struct replay_list *is, const char *why)
+static int report(const struct replay_options *o, const struct session_stream *stream,
+                  const struct replay_list *was, const struct replay_list *is, const char *why)
 {
     size_t i = first_difference(was, is);
     bool same = i == was->n && i == is->n;
     if (o->session.json)
-        printf("{\"v\":1,\"tid\":%d,\"packets\":%zu,\"same\":%s,\"equal\":%zu,\"offset\":%" PRIu64 "}\n", stream->tid, was->n,
-               same ? "true" : "false", i, i < was->n ? was->items[i].offset : stream->bytes);
+        printf("{\"v\":1,\"tid\":%d,\"packets\":%zu,\"same\":%s,\"equal\":%zu,\"offset\":%" PRIu64
+               "}\n",
+               stream->tid, was->n, same ? "true" : "false", i,
+               i < was->n ? was->items[i].offset : stream->bytes);
     else if (same)
-        printf("thread %d (%s): %zu packets and outcomes, all equal\n", stream->tid, stream->comm, was->n);
+        printf("thread %d (%s): %zu packets and outcomes, all equal\n", stream->tid, stream->comm,
+               was->n);
     else
-        printf("thread %d (%s): differs after %zu of %zu packets and outcomes\n", stream->tid, stream->comm, i, was->n);
+        printf("thread %d (%s): differs after %zu of %zu packets and outcomes\n", stream->tid,
+               stream->comm, i, was->n);
     if (!same && !o->session.json) {
         print_item("recorded", was, i);
         print_item("replayed", is, i);

@@ -5,8 +5,8 @@
 
 #include "session.h"
 
-/* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes, addresses are
- * expanded, PSB+ keeps what is not time. */
+/* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes,
+ * addresses are expanded, PSB+ keeps what is not time. */
 struct replay_item {
     uint64_t offset, value;
     uint8_t kind, more;
@@ -23,9 +23,10 @@ struct replay_list {
 };
 
 /* Append the packet to the list (or not, if it is about time). 0 or COFI_ERR_NOMEM. */
-int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset, const char *rule, const char *tag);
-/* Run a stream's flow through a unit with this CTL; its packets go to list. 0 or an error; *why says
- * what of the flow a unit cannot be told (static), or null. */
+int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset,
+               const char *rule, const char *tag);
+/* Run a stream's flow through a unit with this CTL; its packets go to list. 0 or an error; *why
+ * says what of the flow a unit cannot be told (static), or null. */
 int replay_stream(struct session_stream *stream, uint64_t ctl, struct replay_list *list,
                   const char **why);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A PT unit's bytes -> sink, single range or ToPA, as the output registers say [SDM Trace Output]. */
+ * A PT unit's bytes -> sink, single range or ToPA, as the output registers say [SDM Trace Output].
+ */
 #include "output/pt_output.h"
 
 #include "base/bytes.h"
@@ -19,8 +20,8 @@ static unsigned start_range(struct cofi__pt_output *out, uint64_t mask_ptrs)
     return PT_OUTPUT_ERROR;
 }
 
-unsigned cofi__pt_output_start(struct cofi__pt_output *out, enum cofi__pt_output_mode mode, uint64_t base,
-                               uint64_t mask_ptrs)
+unsigned cofi__pt_output_start(struct cofi__pt_output *out, enum cofi__pt_output_mode mode,
+                               uint64_t base, uint64_t mask_ptrs)
 {
     out->mode = (uint8_t)mode;
     out->base = base;

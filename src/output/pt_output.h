@@ -36,9 +36,10 @@ struct cofi__pt_output {
 };
 
 /* Begin writing where the registers say; returns PT_OUTPUT_ERROR or 0 [SDM Operational Errors]. */
-unsigned cofi__pt_output_start(struct cofi__pt_output *out, enum cofi__pt_output_mode mode, uint64_t base,
-                               uint64_t mask_ptrs);
-/* Write n bytes in order; returns PT_OUTPUT_* of all that happened. After STOP or ERROR the rest is lost. */
+unsigned cofi__pt_output_start(struct cofi__pt_output *out, enum cofi__pt_output_mode mode,
+                               uint64_t base, uint64_t mask_ptrs);
+/* Write n bytes in order; returns PT_OUTPUT_* of all that happened. After STOP or ERROR the rest is
+ * lost. */
 unsigned cofi__pt_output_write(struct cofi__pt_output *out, const uint8_t *bytes, size_t n);
 /* The registers as of now. */
 uint64_t cofi__pt_output_base(const struct cofi__pt_output *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Output registers and physical memory -> the trace bytes in order. The inverse of pt_output.c and topa.c. */
+ * Output registers and physical memory -> the trace bytes in order. The inverse of pt_output.c and
+ * topa.c. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -8,16 +9,18 @@
 
 enum { PIECE = 4096 };
 
-static const uint32_t most_entries = UINT32_C(1) << 22; /* a walk that passes more goes in a circle */
+static const uint32_t most_entries = UINT32_C(1)
+                                     << 22; /* a walk that passes more goes in a circle */
 
-static int copy(const struct cofi_memory *memory, uint64_t address, uint64_t n, const struct cofi_sink *to,
-                struct cofi_error *error)
+static int copy(const struct cofi_memory *memory, uint64_t address, uint64_t n,
+                const struct cofi_sink *to, struct cofi_error *error)
 {
     uint8_t piece[PIECE];
     while (n > 0) {
         size_t part = n < PIECE ? (size_t)n : PIECE;
         if (memory->read(memory->opaque, address, piece, part) < 0)
-            return cofi__fail(error, COFI_ERR_RANGE, address, "no memory at the physical address 0x%llx",
+            return cofi__fail(error, COFI_ERR_RANGE, address,
+                              "no memory at the physical address 0x%llx",
                               (unsigned long long)address);
         COFI_TRY(to->write(to->opaque, piece, part));
         address += part;
@@ -26,8 +29,8 @@ static int copy(const struct cofi_memory *memory, uint64_t address, uint64_t n, 
     return 0;
 }
 
-int cofi_output_read_range(const struct cofi_memory *memory, uint64_t base, uint64_t mask_ptrs, int wrapped,
-                           const struct cofi_sink *to, struct cofi_error *error)
+int cofi_output_read_range(const struct cofi_memory *memory, uint64_t base, uint64_t mask_ptrs,
+                           int wrapped, const struct cofi_sink *to, struct cofi_error *error)
 {
     uint64_t mask = (uint32_t)mask_ptrs | 0x7f, offset = mask_ptrs >> 32;
     if (mask & (mask + 1) || base & mask || offset > mask)
@@ -53,7 +56,8 @@ static int read_entry(struct walk *walk)
     uint8_t raw[8];
     uint64_t at = walk->table + 8 * (uint64_t)walk->index;
     if (walk->memory->read(walk->memory->opaque, at, raw, sizeof raw) < 0)
-        return cofi__fail(walk->error, COFI_ERR_RANGE, at, "no memory at the ToPA entry 0x%llx", (unsigned long long)at);
+        return cofi__fail(walk->error, COFI_ERR_RANGE, at, "no memory at the ToPA entry 0x%llx",
+                          (unsigned long long)at);
     const char *why = cofi__topa_decode(le64(raw), walk->place->maxphyaddr, &walk->entry);
     return why ? cofi__fail(walk->error, COFI_ERR_RANGE, at, "%s", why) : 0;
 }
@@ -70,7 +74,8 @@ static int go(struct walk *walk, uint64_t table, uint32_t index)
         COFI_TRY(read_entry(walk));
     }
     if (walk->entry.end || ++walk->passed > most_entries)
-        return cofi__fail(walk->error, COFI_ERR_RANGE, walk->table, "the ToPA tables never come to the current entry");
+        return cofi__fail(walk->error, COFI_ERR_RANGE, walk->table,
+                          "the ToPA tables never come to the current entry");
     return 0;
 }
 
@@ -96,7 +101,8 @@ int cofi_output_read_topa(const struct cofi_memory *memory, const struct cofi_to
     uint64_t offset = place->mask_ptrs >> 32;
     COFI_TRY(go(&walk, place->base, (uint32_t)bits(place->mask_ptrs, 7, 25)));
     if (!at_current(&walk) || offset > walk.entry.size)
-        return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "the current ToPA entry has no such offset [SDM ToPA Errors]");
+        return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE,
+                          "the current ToPA entry has no such offset [SDM ToPA Errors]");
     if (place->wrapped) {
         COFI_TRY(copy(memory, walk.entry.base + offset, walk.entry.size - offset, to, error));
         COFI_TRY(go(&walk, walk.table, walk.index + 1));

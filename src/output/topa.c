@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes -> the regions of a table of physical addresses [SDM Table of Physical Addresses (ToPA)]. */
+ * Bytes -> the regions of a table of physical addresses [SDM Table of Physical Addresses (ToPA)].
+ */
 #include "base/bytes.h"
 #include "output/pt_output.h"
 
@@ -9,7 +10,9 @@
 enum { TOPA_END = 1 << 0, TOPA_INT = 1 << 2, TOPA_STOP = 1 << 4 };
 
 static const uint64_t topa_reserved = UINT64_C(0xc2a);
-enum { SINGLE_ENTRY_SLACK = 512 }; /* how early INT comes on parts with one entry: assumed [PTREF 4.6] */
+enum {
+    SINGLE_ENTRY_SLACK = 512
+}; /* how early INT comes on parts with one entry: assumed [PTREF 4.6] */
 
 static const uint32_t last_index = (UINT32_C(1) << 25) - 1; /* table offset bits 27:3 [PTREF 6.9] */
 
@@ -40,7 +43,8 @@ static unsigned fail(struct cofi__pt_output *out, const char *why)
     return PT_OUTPUT_ERROR;
 }
 
-static const char *read_entry(struct cofi__pt_output *out, uint32_t index, struct cofi__topa_entry *entry)
+static const char *read_entry(struct cofi__pt_output *out, uint32_t index,
+                              struct cofi__topa_entry *entry)
 {
     uint8_t raw[8];
     if (out->memory.read(out->memory.opaque, out->base + 8 * (uint64_t)index, raw, sizeof raw) < 0)

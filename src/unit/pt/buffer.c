@@ -7,7 +7,8 @@
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 
-/* Bytes leave for the output; what it says is kept for react(). After STOP or an error the rest is lost. */
+/* Bytes leave for the output; what it says is kept for react(). After STOP or an error the rest is
+ * lost. */
 int cofi__pt_leave(void *opaque, const uint8_t *bytes, size_t n)
 {
     struct cofi__pt *pt = opaque;
@@ -18,7 +19,8 @@ int cofi__pt_leave(void *opaque, const uint8_t *bytes, size_t n)
 
 static void interrupt(struct cofi__pt *pt)
 {
-    if (pt->disabling && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT)) /* kept for the next enable [PTREF 2.2] */
+    if (pt->disabling &&
+        cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT)) /* kept for the next enable [PTREF 2.2] */
         pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_PEND_PMI);
     else if (pt->config.pmi)
         pt->config.pmi(pt->config.opaque);
@@ -76,12 +78,13 @@ static void count_bytes(struct cofi__pt *pt, uint32_t n)
         pt->attention |= PT_DO_PSB;
 }
 
-/* The internal buffer is full: what follows is lost until it has drained. Bits that are not in a packet
- * yet are lost too; those that this operation forced out still belong before [PTREF 6.6]. */
+/* The internal buffer is full: what follows is lost until it has drained. Bits that are not in a
+ * packet yet are lost too; those that this operation forced out still belong before [PTREF 6.6]. */
 void cofi__pt_overflow(struct cofi__pt *pt)
 {
     uint32_t earlier = pt->op_tnt_end ? pt->op_tnt_end - pt->op_start : 0;
-    if (earlier && pt->buffer.capacity && cofi__buffer_push(&pt->buffer, pt->stage + pt->op_start, earlier))
+    if (earlier && pt->buffer.capacity &&
+        cofi__buffer_push(&pt->buffer, pt->stage + pt->op_start, earlier))
         count_bytes(pt, earlier);
     pt->stage_count = pt->op_start;
     pt->op_tnt_end = 0;
@@ -125,12 +128,13 @@ static bool same_to_decoders(const struct cofi__pt *pt)
 {
     const struct cofi_context *was = &pt->event_context, *is = &pt->context;
     struct cofi_packet mode;
-    return pt->overflow_mode == cofi__pt_mode_byte(pt, &mode) && was->cr3 == is->cr3 && was->vmx == is->vmx && !was->intx && !is->intx;
+    return pt->overflow_mode == cofi__pt_mode_byte(pt, &mode) && was->cr3 == is->cr3 &&
+           was->vmx == is->vmx && !was->intx && !is->intx;
 }
 
-/* Has the buffer room again? OVF, and where tracing goes on at ip: FUP, or, if what decoders know of the
- * processor changed meanwhile, the packets that tell and TIP.PGE; docs/decisions/0302. Without an address
- * (ip_known false) tracing is about to end: OVF only. */
+/* Has the buffer room again? OVF, and where tracing goes on at ip: FUP, or, if what decoders know
+ * of the processor changed meanwhile, the packets that tell and TIP.PGE; docs/decisions/0302.
+ * Without an address (ip_known false) tracing is about to end: OVF only. */
 void cofi__pt_resume(struct cofi__pt *pt, uint64_t ip, bool ip_known)
 {
     bool same = same_to_decoders(pt);

@@ -7,10 +7,22 @@
 #include "base/error.h"
 
 static const struct cofi__pt_caps models[] = {
-#define MODEL(id, text_, family_, model_, ebx, ecx, eax1, ebx1, den, num, hz, maxphy, ratio_, vmx_)       \
-    {.name = #id, .text = text_, .family = family_, .model = model_, .leaf14_ebx = ebx,                   \
-     .leaf14_ecx = ecx, .leaf14_1_eax = eax1, .leaf14_1_ebx = ebx1, .art_den = den, .art_num = num,       \
-     .art_hz = hz, .maxphyaddr = maxphy, .ratio = ratio_, .vmx = vmx_},
+#define MODEL(id, text_, family_, model_, ebx, ecx, eax1, ebx1, den, num, hz, maxphy, ratio_,      \
+              vmx_)                                                                                \
+    {.name = #id,                                                                                  \
+     .text = text_,                                                                                \
+     .family = family_,                                                                            \
+     .model = model_,                                                                              \
+     .leaf14_ebx = ebx,                                                                            \
+     .leaf14_ecx = ecx,                                                                            \
+     .leaf14_1_eax = eax1,                                                                         \
+     .leaf14_1_ebx = ebx1,                                                                         \
+     .art_den = den,                                                                               \
+     .art_num = num,                                                                               \
+     .art_hz = hz,                                                                                 \
+     .maxphyaddr = maxphy,                                                                         \
+     .ratio = ratio_,                                                                              \
+     .vmx = vmx_},
 #include "unit/pt/models.def"
 };
 
@@ -62,7 +74,8 @@ bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need
     if (need == PT_NEED_NONE)
         return true;
     if (need == PT_NEED_OUTPUT) /* [PTREF 1.2]: OUTPUT_* exist with either kind of output */
-        return cofi__pt_caps_has(caps, PT_NEED_TOPA) || cofi__pt_caps_has(caps, PT_NEED_SINGLE_RANGE);
+        return cofi__pt_caps_has(caps, PT_NEED_TOPA) ||
+               cofi__pt_caps_has(caps, PT_NEED_SINGLE_RANGE);
     if (need >= PT_NEED_RANGE0 && need <= PT_NEED_RANGE3)
         return cofi__pt_caps_ranges(caps) > (unsigned)(need - PT_NEED_RANGE0);
     uint32_t reg = needs[need].ecx ? caps->leaf14_ecx : caps->leaf14_ebx;
@@ -82,8 +95,8 @@ static void leaf14(const struct cofi__pt_caps *caps, uint32_t subleaf, uint32_t 
     }
 }
 
-/* [SDM CPUID Leaf 14H Enumeration of Intel Processor Trace Capabilities]. Leaf 7: only the PT bit, 25
- * [PTREF 6.9]. */
+/* [SDM CPUID Leaf 14H Enumeration of Intel Processor Trace Capabilities]. Leaf 7: only the PT bit,
+ * 25 [PTREF 6.9]. */
 int cofi__pt_caps_cpuid(const struct cofi__pt_caps *caps, uint32_t leaf, uint32_t subleaf,
                         uint32_t regs[4])
 {

@@ -18,7 +18,10 @@ static uint64_t tsc_of(const struct cofi__pt *pt, uint64_t art)
     return (uint64_t)(((wide)art * pt->art_num + pt->art_den - 1) / pt->art_den);
 }
 
-static unsigned mtc_freq(const struct cofi__pt *pt) { return (unsigned)PT_GET(cofi__pt_ctl(pt), CTL_MTC_FREQ); }
+static unsigned mtc_freq(const struct cofi__pt *pt)
+{
+    return (unsigned)PT_GET(cofi__pt_ctl(pt), CTL_MTC_FREQ);
+}
 
 /* When is the next MTC due? [SDM Mini Time Counter (MTC) Packet] */
 void cofi__pt_clock_reschedule(struct cofi__pt *pt)
@@ -33,9 +36,9 @@ void cofi__pt_clock_reschedule(struct cofi__pt *pt)
 void cofi__pt_clock_load(struct cofi__pt *pt)
 {
     static const uint8_t eligible[] = {
-        COFI_PT_TNT, COFI_PT_TNT64, COFI_PT_TIP, COFI_PT_TIP_PGE, COFI_PT_TIP_PGD, COFI_PT_MODE_EXEC,
-        COFI_PT_MODE_TSX, COFI_PT_PIP, COFI_PT_VMCS, COFI_PT_OVF, COFI_PT_MTC, COFI_PT_TSC, COFI_PT_PTW,
-        COFI_PT_EXSTOP, COFI_PT_MWAIT,
+        COFI_PT_TNT,       COFI_PT_TNT64,    COFI_PT_TIP, COFI_PT_TIP_PGE, COFI_PT_TIP_PGD,
+        COFI_PT_MODE_EXEC, COFI_PT_MODE_TSX, COFI_PT_PIP, COFI_PT_VMCS,    COFI_PT_OVF,
+        COFI_PT_MTC,       COFI_PT_TSC,      COFI_PT_PTW, COFI_PT_EXSTOP,  COFI_PT_MWAIT,
     };
     uint64_t ctl = cofi__pt_ctl(pt);
     for (size_t i = 0; i < sizeof eligible; i++)
@@ -110,8 +113,8 @@ static void emit_mtc(struct cofi__pt *pt, uint64_t count)
     cofi__pt_commit(pt);
 }
 
-/* ART >> MTCFreq has moved on: an MTC a step. A leap of 256 steps or more, which no MTC can tell, is told
- * by TSC and TMA, docs/decisions/0301. */
+/* ART >> MTCFreq has moved on: an MTC a step. A leap of 256 steps or more, which no MTC can tell,
+ * is told by TSC and TMA, docs/decisions/0301. */
 static void catch_up_mtc(struct cofi__pt *pt)
 {
     uint64_t before = pt->mtc_count;
@@ -143,7 +146,8 @@ void cofi__pt_clock_set(struct cofi__pt *pt, uint64_t tsc, uint64_t cycles)
     if (tsc >= pt->mtc_tsc)
         catch_up_mtc(pt);
     uint64_t limit = pt->cyc_limit > pt->cyc_threshold ? pt->cyc_limit : pt->cyc_threshold;
-    if (pt->trigger_en && pt->eligible[COFI_PT_MTC] && !pt->overflow && cycles - pt->cyc_base >= limit)
+    if (pt->trigger_en && pt->eligible[COFI_PT_MTC] && !pt->overflow &&
+        cycles - pt->cyc_base >= limit)
         stand_alone_cyc(pt);
 }
 

@@ -38,7 +38,8 @@ static void put(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi
         explain(pt, packet, rule);
     int n = cofi_packet_encode(&pt->codec, packet, pt->stage + pt->stage_count,
                                PT_STAGE_BYTES - pt->stage_count);
-    assert(n > 0); /* every field fits and the stage has room: anything else is a bug of this unit */
+    assert(n >
+           0); /* every field fits and the stage has room: anything else is a bug of this unit */
     pt->stage_count += (uint32_t)n;
     pt->block_open &= pt->codec.block != 0; /* most packets end a block [PTREF 5.9] */
     pt->event_made = true;
@@ -51,8 +52,8 @@ void cofi__pt_emit_cyc(struct cofi__pt *pt, uint64_t count, enum cofi__pt_rule r
     put(pt, &packet, rule);
 }
 
-/* Compress against LastIP and move it. After an overflow, and where another trace may lie between, only
- * codes that need no reference [PTREF 5.4]. */
+/* Compress against LastIP and move it. After an overflow, and where another trace may lie between,
+ * only codes that need no reference [PTREF 5.4]. */
 static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t ip)
 {
     uint64_t address = cofi__pt_address(pt, ip);
@@ -67,18 +68,21 @@ static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t ip)
     pt->ip_full = false;
 }
 
-static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip, enum cofi__pt_rule rule)
+static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
+                   enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = kind};
     set_ip(pt, &packet, ip);
     put(pt, &packet, rule);
 }
 
-/* The bits collected so far as one packet, then the TIPs held back behind them [SDM Deferred TIPs]. */
+/* The bits collected so far as one packet, then the TIPs held back behind them [SDM Deferred TIPs].
+ */
 static void flush(struct cofi__pt *pt, enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = pt->tnt_count > 6 ? COFI_PT_TNT64 : COFI_PT_TNT};
-    packet.tnt.bits = bits(pt->tnt, 0, pt->tnt_count); /* older ones may be of a trace that stopped */
+    packet.tnt.bits =
+        bits(pt->tnt, 0, pt->tnt_count); /* older ones may be of a trace that stopped */
     packet.tnt.count = pt->tnt_count;
     if (pt->block_open) { /* in a block, TNT would be read as an item [PTREF 5.9] */
         pt->block_open = false;
@@ -92,7 +96,8 @@ static void flush(struct cofi__pt *pt, enum cofi__pt_rule rule)
     pt->deferred_count = 0;
 }
 
-/* [ERR BDM64]: the last TIP of a transaction waits for what comes next; before an abort it is wrong. */
+/* [ERR BDM64]: the last TIP of a transaction waits for what comes next; before an abort it is
+ * wrong. */
 static void release(struct cofi__pt *pt)
 {
     if (pt->tip_held) {
@@ -134,7 +139,8 @@ void cofi__pt_emit_kind(struct cofi__pt *pt, enum cofi_packet_kind kind, enum co
     cofi__pt_emit(pt, &(struct cofi_packet){.kind = kind}, rule);
 }
 
-void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip, enum cofi__pt_rule rule)
+void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
+                      enum cofi__pt_rule rule)
 {
     if (prepare(pt, kind))
         put_ip(pt, kind, ip, rule);
@@ -169,7 +175,8 @@ uint8_t cofi__pt_mode_byte(const struct cofi__pt *pt, struct cofi_packet *packet
     packet->mode_exec.csl = pt->context.mode == 64;
     packet->mode_exec.csd = pt->context.mode == 32;
     packet->mode_exec.iflag = pt->context.iflag && cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN);
-    return (uint8_t)(packet->mode_exec.iflag << 2 | packet->mode_exec.csd << 1 | packet->mode_exec.csl);
+    return (uint8_t)(packet->mode_exec.iflag << 2 | packet->mode_exec.csd << 1 |
+                     packet->mode_exec.csl);
 }
 
 /* MODE.Exec if the mode is not the one last sent, or always. */
@@ -191,8 +198,8 @@ void cofi__pt_emit_tsx(struct cofi__pt *pt, bool intx, bool abort, enum cofi__pt
     cofi__pt_emit(pt, &packet, rule);
 }
 
-/* A near indirect branch's target: at once, or held back while the TNT buffer fills [SDM Deferred TIPs].
- * Not with CYC packets, whose time would be another branch's. */
+/* A near indirect branch's target: at once, or held back while the TNT buffer fills [SDM Deferred
+ * TIPs]. Not with CYC packets, whose time would be another branch's. */
 void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
 {
     if (pt->config.errata & COFI_ERRATUM_BDM64 && pt->context.intx && !pt->overflow) {
@@ -213,8 +220,8 @@ void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
         flush(pt, PT_RULE_TNT_FORCED);
 }
 
-/* n outcomes, the oldest highest, no more than the packet has room for [SDM Taken/Not-taken (TNT) Packet]: the first
- * of a packet gives its time [SDM Cycle Packet Semantics]. */
+/* n outcomes, the oldest highest, no more than the packet has room for [SDM Taken/Not-taken (TNT)
+ * Packet]: the first of a packet gives its time [SDM Cycle Packet Semantics]. */
 void cofi__pt_bits(struct cofi__pt *pt, uint64_t outcomes, unsigned n)
 {
     if (pt->overflow || !pt->take_tnt || !pt->packet_en)
@@ -238,12 +245,13 @@ void cofi__pt_bits(struct cofi__pt *pt, uint64_t outcomes, unsigned n)
 
 void cofi__pt_bit(struct cofi__pt *pt, bool taken) { cofi__pt_bits(pt, taken, 1); }
 
-/* [SDM Packets in PSB+]: which packets, under which enables. While tracing is being enabled there is
- * neither MODE.Exec nor FUP, TIP.PGE follows [PTREF 6.1]. */
+/* [SDM Packets in PSB+]: which packets, under which enables. While tracing is being enabled there
+ * is neither MODE.Exec nor FUP, TIP.PGE follows [PTREF 6.1]. */
 void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt_rule rule)
 {
     bool branch_en = cofi__pt_ctl(pt) & PT_BIT(CTL_BRANCH_EN);
-    bool flow = enabling ? pt->config.errata & COFI_ERRATUM_BDM70 && pt->context_en && pt->filter_en && branch_en
+    bool flow = enabling ? pt->config.errata & COFI_ERRATUM_BDM70 && pt->context_en &&
+                               pt->filter_en && branch_en
                          : pt->packet_en;
     cofi__pt_flush_tnt(pt);
     cofi__pt_commit(pt);
@@ -258,7 +266,8 @@ void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt
     cofi__pt_tsc_tma(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
         cofi__pt_emit_pip(pt, PT_RULE_PSB_PLUS);
-    if (pt->context_en && (pt->context.vmx == 1 || (pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX))))
+    if (pt->context_en && (pt->context.vmx == 1 ||
+                           (pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX))))
         cofi__pt_emit_vmcs(pt, PT_RULE_PSB_PLUS);
     cofi__pt_cbr(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && branch_en)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Registers and processor state -> TriggerEn, ContextEn, FilterEn, PacketEn, and what their edges make.
- * [SDM Packet Generation Enable Controls] */
+ * Registers and processor state -> TriggerEn, ContextEn, FilterEn, PacketEn, and what their edges
+ * make. [SDM Packet Generation Enable Controls] */
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 
@@ -17,7 +17,8 @@ void cofi__pt_ranges_load(struct cofi__pt *pt)
 {
     pt->filter_count = pt->stop_count = 0;
     for (unsigned i = 0; i < cofi__pt_caps_ranges(pt->caps); i++) {
-        struct cofi__pt_range range = {pt->msr[PT_MSR_ADDR0_A + 2 * i], pt->msr[PT_MSR_ADDR0_B + 2 * i]};
+        struct cofi__pt_range range = {pt->msr[PT_MSR_ADDR0_A + 2 * i],
+                                       pt->msr[PT_MSR_ADDR0_B + 2 * i]};
         uint64_t cfg = bits(cofi__pt_ctl(pt), PT_CTL_ADDR0_CFG_LSB + 4 * i, 4);
         if (cfg == 1)
             pt->filters[pt->filter_count++] = range;
@@ -67,11 +68,12 @@ void cofi__pt_enables_context(struct cofi__pt *pt, const struct cofi_context *co
 bool cofi__pt_passes(const struct cofi__pt *pt, uint64_t ip)
 {
     return !cofi__pt_in_stop(pt, ip) &&
-           (pt->filter_count == 0 || in_any(pt->filters, pt->filter_count, cofi__pt_address(pt, ip)));
+           (pt->filter_count == 0 ||
+            in_any(pt->filters, pt->filter_count, cofi__pt_address(pt, ip)));
 }
 
-/* A taken branch, an event or an enable leads to ip; FilterEn follows only while ContextEn is 1, and
- * TraceStop ranges win [SDM Filter Enable (FilterEn), PTREF 3.1]. */
+/* A taken branch, an event or an enable leads to ip; FilterEn follows only while ContextEn is 1,
+ * and TraceStop ranges win [SDM Filter Enable (FilterEn), PTREF 3.1]. */
 void cofi__pt_enables_filter(struct cofi__pt *pt, uint64_t ip)
 {
     if (!pt->trigger_en || !pt->context_en)
@@ -80,7 +82,8 @@ void cofi__pt_enables_filter(struct cofi__pt *pt, uint64_t ip)
     pt->filter_en = cofi__pt_passes(pt, ip);
 }
 
-/* [SDM Packet Enable (PacketEn)]. Returns are never compressed across a time without it [PTREF 7.1]. */
+/* [SDM Packet Enable (PacketEn)]. Returns are never compressed across a time without it
+ * [PTREF 7.1]. */
 void cofi__pt_enables_packet(struct cofi__pt *pt)
 {
     bool now = pt->trigger_en && pt->context_en && pt->filter_en &&
@@ -90,7 +93,8 @@ void cofi__pt_enables_packet(struct cofi__pt *pt)
     pt->packet_en = now;
 }
 
-/* Nothing is generated any more; what is not in the output yet is lost. ContextEn keeps its value. */
+/* Nothing is generated any more; what is not in the output yet is lost. ContextEn keeps its value.
+ */
 void cofi__pt_trigger_off(struct cofi__pt *pt)
 {
     if (!pt->trigger_en)
@@ -112,8 +116,8 @@ void cofi__pt_trigger_off(struct cofi__pt *pt)
     cofi__pt_enables_packet(pt);
 }
 
-/* Execution reached a TraceStop range; any TIP.PGD is already made [SDM TraceStop Packet]. In an internal
- * overflow the packet is lost, and the overflow is told [PTREF 3.3]. */
+/* Execution reached a TraceStop range; any TIP.PGD is already made [SDM TraceStop Packet]. In an
+ * internal overflow the packet is lost, and the overflow is told [PTREF 3.3]. */
 void cofi__pt_trace_stop(struct cofi__pt *pt)
 {
     pt->stopping = false;
@@ -136,7 +140,8 @@ static enum cofi__pt_output_mode output_mode(const struct cofi__pt *pt)
 /* Is a PSB owed at this enable? [SDM Enabling Packet Generation, PTREF 1.2, PTREF 2.2] */
 static bool psb_owed(struct cofi__pt *pt, enum cofi__pt_rule *rule)
 {
-    bool pend = cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT) && pt->msr[PT_MSR_STATUS] & PT_BIT(STATUS_PEND_PSB);
+    bool pend =
+        cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT) && pt->msr[PT_MSR_STATUS] & PT_BIT(STATUS_PEND_PSB);
     if (pend) {
         pt->msr[PT_MSR_STATUS] &= ~PT_BIT(STATUS_PEND_PSB);
         *rule = PT_RULE_PSB_PEND;
@@ -149,14 +154,16 @@ static bool psb_owed(struct cofi__pt *pt, enum cofi__pt_rule *rule)
 /* A PMI that came due while tracing was being turned off is delivered now [PTREF 2.2]. */
 static void inject_pmi(struct cofi__pt *pt)
 {
-    if (!(cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT)) || !(pt->msr[PT_MSR_STATUS] & PT_BIT(STATUS_PEND_PMI)))
+    if (!(cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT)) ||
+        !(pt->msr[PT_MSR_STATUS] & PT_BIT(STATUS_PEND_PMI)))
         return;
     pt->msr[PT_MSR_STATUS] &= ~PT_BIT(STATUS_PEND_PMI);
     if (pt->config.pmi)
         pt->config.pmi(pt->config.opaque);
 }
 
-/* TraceEn became 1 and the next instruction is at ip [SDM Enabling Packet Generation, PTREF 6.1]. */
+/* TraceEn became 1 and the next instruction is at ip [SDM Enabling Packet Generation, PTREF 6.1].
+ */
 void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
 {
     enum cofi__pt_rule rule;
@@ -210,7 +217,8 @@ static void last_packets(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
     cofi__pt_commit(pt);
 }
 
-/* TraceEn becomes 0 (the register still has it): what is inside goes out [SDM Flushing Trace Output]. */
+/* TraceEn becomes 0 (the register still has it): what is inside goes out [SDM Flushing Trace
+ * Output]. */
 void cofi__pt_disable(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
 {
     bool due = pt->attention & PT_DO_PSB;

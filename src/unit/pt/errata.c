@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The processors' errata that decoders must live with: each changes packets after the rules have made them.
- * [PTREF 9.8]. BDM70, SKD010, SKD022, SKL014 and BDM106 are a condition at the rule they break. */
+ * The processors' errata that decoders must live with: each changes packets after the rules have
+ * made them. [PTREF 9.8]. BDM70, SKD010, SKD022, SKL014 and BDM106 are a condition at the rule they
+ * break. */
 #include <string.h>
 
 #include "unit/pt/pt.h"
@@ -14,7 +15,8 @@ void cofi__pt_erratum_abort(struct cofi__pt *pt)
         pt->held_ip ^= 0x10;
 }
 
-/* [ERR SKD007]: OVF overwrites all but the first byte of the CYC before it; start: where that begins. */
+/* [ERR SKD007]: OVF overwrites all but the first byte of the CYC before it; start: where that
+ * begins. */
 void cofi__pt_erratum_cyc_before_ovf(struct cofi__pt *pt, uint32_t start)
 {
     uint32_t n = pt->stage_count - start;
@@ -24,7 +26,8 @@ void cofi__pt_erratum_cyc_before_ovf(struct cofi__pt *pt, uint32_t start)
     pt->stage_count = start + 3;
 }
 
-/* [ERR APL11]: TIP.PGD tells after OVF that packets went off. [ERR APL12]: a FUP although they are off. */
+/* [ERR APL11]: TIP.PGD tells after OVF that packets went off. [ERR APL12]: a FUP although they are
+ * off. */
 void cofi__pt_erratum_after_ovf(struct cofi__pt *pt, uint64_t ip, bool was_on)
 {
     if (on(pt, COFI_ERRATUM_APL11) && was_on)
@@ -33,7 +36,8 @@ void cofi__pt_erratum_after_ovf(struct cofi__pt *pt, uint64_t ip, bool was_on)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, ip, PT_RULE_RESUME);
 }
 
-/* [ERR SKL168]: the cycles up to a PSB are lost. (MTCs too: clock.c drops those due while a PSB is.) */
+/* [ERR SKL168]: the cycles up to a PSB are lost. (MTCs too: clock.c drops those due while a PSB
+ * is.) */
 void cofi__pt_erratum_before_psb(struct cofi__pt *pt)
 {
     if (on(pt, COFI_ERRATUM_SKL168))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Far transfers and events -> event trace, FUP, PIP, MODE.Exec, TIP of one kind or another, TraceStop.
- * [SDM Packet Generation under Different Enable Conditions]; the order of the parts is PTREF 6.3's. */
+ * Far transfers and events -> event trace, FUP, PIP, MODE.Exec, TIP of one kind or another,
+ * TraceStop. [SDM Packet Generation under Different Enable Conditions]; the order of the parts is
+ * PTREF 6.3's. */
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 
@@ -11,10 +12,12 @@ struct cfe_row {
 };
 
 static const struct cfe_row far_cfe[COFI_FAR_KINDS] = {
-    [COFI_FAR_IRET] = {0x02, true},    [COFI_FAR_SYSRET] = {0x02, true}, [COFI_FAR_SYSEXIT] = {0x02, true},
-    [COFI_FAR_ERETU] = {0x02, true},   [COFI_FAR_ERETS] = {0x02, true},  [COFI_FAR_RSM] = {0x04, false},
-    [COFI_FAR_VMENTRY] = {0x07, true}, [COFI_FAR_UIRET] = {0x0d, true},  [COFI_FAR_INT] = {0x0e, true},
-    [COFI_FAR_SYSCALL] = {0x0f, true}, [COFI_FAR_SYSENTER] = {0x0f, true},
+    [COFI_FAR_IRET] = {0x02, true},     [COFI_FAR_SYSRET] = {0x02, true},
+    [COFI_FAR_SYSEXIT] = {0x02, true},  [COFI_FAR_ERETU] = {0x02, true},
+    [COFI_FAR_ERETS] = {0x02, true},    [COFI_FAR_RSM] = {0x04, false},
+    [COFI_FAR_VMENTRY] = {0x07, true},  [COFI_FAR_UIRET] = {0x0d, true},
+    [COFI_FAR_INT] = {0x0e, true},      [COFI_FAR_SYSCALL] = {0x0f, true},
+    [COFI_FAR_SYSENTER] = {0x0f, true},
 };
 
 static const struct cfe_row cause_cfe[COFI_CAUSE_KINDS] = {
@@ -27,7 +30,13 @@ static const struct cfe_row cause_cfe[COFI_CAUSE_KINDS] = {
     [COFI_CAUSE_UINTR] = {0x0c, true},    [COFI_CAUSE_AEX] = {0x01, true},
 };
 
-enum { CFE_VMEXIT_INTR = 0x09, EVD_CR2 = 0, EVD_QUALIFICATION = 1, EVD_REASON = 2, PAGE_FAULT = 14 };
+enum {
+    CFE_VMEXIT_INTR = 0x09,
+    EVD_CR2 = 0,
+    EVD_QUALIFICATION = 1,
+    EVD_REASON = 2,
+    PAGE_FAULT = 14
+};
 
 static void evd(struct cofi__pt *pt, uint8_t type, uint64_t payload)
 {
@@ -49,11 +58,15 @@ static void event_data(struct cofi__pt *pt, const struct cofi_event *event)
     }
 }
 
-/* EVD and CFE go first. CFE has its own FUP where the event's packets will not have one although the
- * context is traced [PTREF 5.8, PTREF 6.7]. */
-static void event_trace(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *after)
+/* EVD and CFE go first. CFE has its own FUP where the event's packets will not have one although
+ * the context is traced [PTREF 5.8, PTREF 6.7]. */
+static void event_trace(struct cofi__pt *pt, const struct cofi_event *event,
+                        const struct cofi_context *after)
 {
-    struct cfe_row row = event->kind == COFI_EV_FAR ? far_cfe[event->cause] : cause_cfe[event->cause];
+    if (event->cause >= (event->kind == COFI_EV_FAR ? COFI_FAR_KINDS : COFI_CAUSE_KINDS))
+        return;
+    struct cfe_row row =
+        event->kind == COFI_EV_FAR ? far_cfe[event->cause] : cause_cfe[event->cause];
     if (!row.type || !pt->trigger_en || !(cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN)))
         return;
     if (!pt->context_en && !cofi__pt_context_value(pt, after))
@@ -69,7 +82,8 @@ static void event_trace(struct cofi__pt *pt, const struct cofi_event *event, con
         cofi__pt_emit_ip(pt, COFI_PT_FUP, event->ip, PT_RULE_CFE);
 }
 
-/* Does the transfer write CR3, as the trace sees it? [SDM VMX-Specific Packets and VMCS Controls] */
+/* Does the transfer write CR3, as the trace sees it? [SDM VMX-Specific Packets and VMCS Controls]
+ */
 static bool writes_cr3(const struct cofi__pt *pt, const struct cofi_event *event,
                        const struct cofi_context *before)
 {
@@ -79,21 +93,25 @@ static bool writes_cr3(const struct cofi__pt *pt, const struct cofi_event *event
         return !(before->conceal & COFI_CONCEAL_ENTRIES) && before->vmx != pt->context.vmx;
     if (event->kind == COFI_EV_FAR && event->cause == COFI_FAR_RSM)
         return false;
-    if (event->kind == COFI_EV_EVENT && (event->cause == COFI_CAUSE_INIT_BSP || event->cause == COFI_CAUSE_INIT_AP))
+    if (event->kind == COFI_EV_EVENT &&
+        (event->cause == COFI_CAUSE_INIT_BSP || event->cause == COFI_CAUSE_INIT_AP))
         return true;
     return before->cr3 != pt->context.cr3;
 }
 
-static void pip(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *before)
+static void pip(struct cofi__pt *pt, const struct cofi_event *event,
+                const struct cofi_context *before)
 {
-    bool vmx = event->kind == COFI_EV_FAR ? event->cause == COFI_FAR_VMENTRY : event->cause == COFI_CAUSE_VMEXIT;
-    if (pt->trigger_en && pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS) && writes_cr3(pt, event, before))
+    bool vmx = event->kind == COFI_EV_FAR ? event->cause == COFI_FAR_VMENTRY
+                                          : event->cause == COFI_CAUSE_VMEXIT;
+    if (pt->trigger_en && pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS) &&
+        writes_cr3(pt, event, before))
         cofi__pt_emit_pip(pt, vmx ? PT_RULE_PIP_VMX : PT_RULE_PIP);
 }
 
 /* Everything after the FUP: PIP, MODE.Exec, the TIP of the edge, TraceStop. */
-static void arrive(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *after,
-                   bool before_en)
+static void arrive(struct cofi__pt *pt, const struct cofi_event *event,
+                   const struct cofi_context *after, bool before_en)
 {
     struct cofi_context before = pt->context;
     bool is_event = event->kind == COFI_EV_EVENT;
@@ -104,7 +122,8 @@ static void arrive(struct cofi__pt *pt, const struct cofi_event *event, const st
     if (pt->packet_en) {
         cofi__pt_emit_mode(pt, !before_en, PT_RULE_MODE);
         if (before_en)
-            cofi__pt_emit_ip(pt, COFI_PT_TIP, event->target, is_event ? PT_RULE_TIP_EVENT : PT_RULE_TIP_FAR);
+            cofi__pt_emit_ip(pt, COFI_PT_TIP, event->target,
+                             is_event ? PT_RULE_TIP_EVENT : PT_RULE_TIP_FAR);
         else
             cofi__pt_emit_ip(pt, COFI_PT_TIP_PGE, event->target, PT_RULE_PGE);
     } else if (before_en && pt->context_en) {
@@ -122,9 +141,11 @@ static void fup(struct cofi__pt *pt, uint64_t ip)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, ip, PT_RULE_FUP_EVENT);
 }
 
-/* A transition whose own MSR lists write the control register [SDM Managing Trace Packet Generation Across
- * VMX Transitions]: cleared TraceEn gives PIP?, TIP.PGD(), set TraceEn is an enable at the target. */
-static void loaded_control(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *after)
+/* A transition whose own MSR lists write the control register [SDM Managing Trace Packet Generation
+ * Across VMX Transitions]: cleared TraceEn gives PIP?, TIP.PGD(), set TraceEn is an enable at the
+ * target. */
+static void loaded_control(struct cofi__pt *pt, const struct cofi_event *event,
+                           const struct cofi_context *after)
 {
     struct cofi_context before = pt->context;
     bool was = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN), on = event->control & PT_BIT(CTL_TRACE_EN);
@@ -149,15 +170,16 @@ static bool loads_control(const struct cofi__pt *pt, const struct cofi_event *ev
     return event->msr && differ & PT_BIT(CTL_TRACE_EN);
 }
 
-/* FUP only for INT n and enclave transitions [SDM FUP Cases and IP Payload]; the RET stack is not kept
- * across far transfers [PTREF 7.2]. */
+/* FUP only for INT n and enclave transitions [SDM FUP Cases and IP Payload]; the RET stack is not
+ * kept across far transfers [PTREF 7.2]. */
 void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
 {
     const struct cofi_context *after = event->context_set ? &event->after : &pt->context;
     struct cofi_context copy = *after;
     bool before_en = pt->packet_en;
     event_trace(pt, event, &copy);
-    if (event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER || event->cause == COFI_FAR_EEXIT)
+    if (event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER ||
+        event->cause == COFI_FAR_EEXIT)
         fup(pt, event->ip);
     if (loads_control(pt, event))
         loaded_control(pt, event, &copy);
@@ -166,14 +188,16 @@ void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
     cofi__pt_ret_clear(pt);
 }
 
-/* State after INIT, unless the host says [SDM Packet Generation under Different Enable Conditions]. */
+/* State after INIT, unless the host says [SDM Packet Generation under Different Enable Conditions].
+ */
 static struct cofi_context reset_context(void)
 {
     return (struct cofi_context){.vmcs = UINT64_MAX, .cs_base = 0xffff0000, .mode = 16};
 }
 
 /* An application processor now waits for SIPI: FUP, PIP(0)?, and the TIP comes with SIPI. */
-static void init_ap(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *after)
+static void init_ap(struct cofi__pt *pt, const struct cofi_event *event,
+                    const struct cofi_context *after)
 {
     struct cofi_context before = pt->context;
     bool filter = pt->filter_en, context = pt->context_en;
@@ -186,15 +210,16 @@ static void init_ap(struct cofi__pt *pt, const struct cofi_event *event, const s
     }
 }
 
-/* INIT ends in a sleep, told after its packets [SDM PwrEvtEn and PTWEn Packet Generation under Different
- * Enable Conditions]. */
+/* INIT ends in a sleep, told after its packets [SDM PwrEvtEn and PTWEn Packet Generation under
+ * Different Enable Conditions]. */
 static void init_power(struct cofi__pt *pt, uint64_t ip)
 {
     if (pt->trigger_en && cofi__pt_ctl(pt) & PT_BIT(CTL_PWR_EVT_EN))
         cofi__pt_stop_clock(pt, ip, 1, 0, false);
 }
 
-static void smi(struct cofi__pt *pt, const struct cofi_event *event, const struct cofi_context *after)
+static void smi(struct cofi__pt *pt, const struct cofi_event *event,
+                const struct cofi_context *after)
 {
     if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
         cofi__pt_disable(pt, event->ip, true);
@@ -205,7 +230,9 @@ void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event)
 {
     enum cofi_cause cause = event->cause;
     bool init = cause == COFI_CAUSE_INIT_BSP || cause == COFI_CAUSE_INIT_AP;
-    struct cofi_context after = event->context_set ? event->after : init ? reset_context() : pt->context;
+    struct cofi_context after = event->context_set ? event->after
+                                : init             ? reset_context()
+                                                   : pt->context;
     bool before_en = pt->packet_en;
     event_trace(pt, event, &after);
     if (cause == COFI_CAUSE_SMI) {

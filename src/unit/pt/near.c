@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Near branches and MOV CR3 -> packets [SDM Packet Generation under Different Enable Conditions]. */
+ * Near branches and MOV CR3 -> packets [SDM Packet Generation under Different Enable Conditions].
+ */
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 
@@ -10,7 +11,8 @@ static void page_in(struct cofi__pt *pt, uint64_t ip)
     cofi__pt_emit_ip(pt, COFI_PT_TIP_PGE, ip, PT_RULE_PGE);
 }
 
-/* A near branch to target is taken: move FilterEn. Returns whether PacketEn is the same before and after. */
+/* A near branch to target is taken: move FilterEn. Returns whether PacketEn is the same before and
+ * after. */
 static bool move(struct cofi__pt *pt, uint64_t target)
 {
     bool before = pt->packet_en;
@@ -82,8 +84,8 @@ void cofi__pt_return(struct cofi__pt *pt, const struct cofi_event *event)
     end(pt);
 }
 
-/* A change of context that is no branch: MOV CR3 with its PIP, others without. FilterEn follows only when
- * ContextEn becomes 1; MOV CR3 in a TraceStop range stops [PTREF 3.1, PTREF 3.3]. */
+/* A change of context that is no branch: MOV CR3 with its PIP, others without. FilterEn follows
+ * only when ContextEn becomes 1; MOV CR3 in a TraceStop range stops [PTREF 3.1, PTREF 3.3]. */
 static void change(struct cofi__pt *pt, const struct cofi_event *event, bool cr3)
 {
     bool before = pt->packet_en, context = pt->context_en;
@@ -104,7 +106,10 @@ static void change(struct cofi__pt *pt, const struct cofi_event *event, bool cr3
     end(pt);
 }
 
-void cofi__pt_mov_cr3(struct cofi__pt *pt, const struct cofi_event *event) { change(pt, event, true); }
+void cofi__pt_mov_cr3(struct cofi__pt *pt, const struct cofi_event *event)
+{
+    change(pt, event, true);
+}
 
 /* VMXON clears TraceEn on parts that cannot trace in VMX operation [PTREF 1.4]. */
 static bool vmxon(const struct cofi__pt *pt, const struct cofi_event *event)
@@ -112,8 +117,8 @@ static bool vmxon(const struct cofi__pt *pt, const struct cofi_event *event)
     return !pt->caps->vmx && pt->context.vmx == 0 && event->after.vmx != 0;
 }
 
-/* CLI, STI, POPF and others. A new RFLAGS.IF is told at once under event trace: MODE.Exec, FUP(NLIP)
- * [PTREF 6.7]. */
+/* CLI, STI, POPF and others. A new RFLAGS.IF is told at once under event trace: MODE.Exec,
+ * FUP(NLIP) [PTREF 6.7]. */
 void cofi__pt_state(struct cofi__pt *pt, const struct cofi_event *event)
 {
     bool iflag = pt->context.iflag != event->after.iflag && cofi__pt_ctl(pt) & PT_BIT(CTL_EVENT_EN);

@@ -2,7 +2,8 @@
  * Transactions, PTWRITE, VMPTRLD, PEBS records and triggers -> their packets. */
 #include "unit/pt/pt.h"
 
-static void tsx_packet(struct cofi__pt *pt, const struct cofi_event *event, bool abort, bool packets)
+static void tsx_packet(struct cofi__pt *pt, const struct cofi_event *event, bool abort,
+                       bool packets)
 {
     if (!pt->trigger_en || !pt->context_en || !(cofi__pt_ctl(pt) & PT_BIT(CTL_BRANCH_EN)))
         return;
@@ -54,7 +55,8 @@ void cofi__pt_ptwrite(struct cofi__pt *pt, const struct cofi_event *event)
     packet.ptw.wide = event->size == 8;
     packet.ptw.payload = packet.ptw.wide ? event->value : (uint32_t)event->value;
     packet.ptw.ip = (cofi__pt_ctl(pt) & PT_BIT(CTL_FUP_ON_PTW)) != 0;
-    if (!pt->trigger_en || !pt->context_en || !pt->filter_en || !(cofi__pt_ctl(pt) & PT_BIT(CTL_PTW_EN)))
+    if (!pt->trigger_en || !pt->context_en || !pt->filter_en ||
+        !(cofi__pt_ctl(pt) & PT_BIT(CTL_PTW_EN)))
         return;
     cofi__pt_emit(pt, &packet, PT_RULE_PTW);
     if (packet.ptw.ip)
@@ -69,8 +71,8 @@ void cofi__pt_vmptrld(struct cofi__pt *pt, const struct cofi_event *event)
         cofi__pt_emit_vmcs(pt, PT_RULE_VMCS);
 }
 
-/* A PEBS record: BBP, items, BEP and its FUP [PTREF 5.9]. Items outside a block are dropped: a PSB or an
- * overflow has closed it. */
+/* A PEBS record: BBP, items, BEP and its FUP [PTREF 5.9]. Items outside a block are dropped: a PSB
+ * or an overflow has closed it. */
 void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
 {
     struct cofi_packet packet = {0};

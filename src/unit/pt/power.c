@@ -50,8 +50,8 @@ static void fall_asleep(struct cofi__pt *pt, uint8_t state)
     pt->sleeping = state;
 }
 
-/* MWAIT packet, PWRE, EXSTOP share one FUP. With an event pending it wakes at once, and MWAIT is not told
- * [SDM PwrEvtEn and PTWEn Packet Generation under Different Enable Conditions]. */
+/* MWAIT packet, PWRE, EXSTOP share one FUP. With an event pending it wakes at once, and MWAIT is
+ * not told [SDM PwrEvtEn and PTWEn Packet Generation under Different Enable Conditions]. */
 void cofi__pt_mwait(struct cofi__pt *pt, const struct cofi_event *event)
 {
     struct cofi_packet packet = {.kind = COFI_PT_MWAIT};
@@ -73,7 +73,8 @@ void cofi__pt_mwait(struct cofi__pt *pt, const struct cofi_event *event)
     }
 }
 
-/* HLT, shutdown, or the hardware's own decision. A deeper state while asleep: one more PWRE only. */
+/* HLT, shutdown, or the hardware's own decision. A deeper state while asleep: one more PWRE only.
+ */
 void cofi__pt_sleep(struct cofi__pt *pt, const struct cofi_event *event)
 {
     struct cofi_packet deeper = {.kind = COFI_PT_PWRE};

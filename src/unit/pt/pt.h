@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The PT unit's state and what its files call of each other. README.md has the order to read them in. */
+ * The PT unit's state and what its files call of each other. README.md has the order to read them
+ * in. */
 #ifndef COFI_UNIT_PT_PT_H
 #define COFI_UNIT_PT_PT_H
 
@@ -111,9 +112,10 @@ struct cofi__pt {
     bool overflow;
     bool overflow_packets;             /* PacketEn when the overflow began */
     uint8_t overflow_mode;             /* mode_sent then */
-    struct cofi_context event_context; /* before the current event; as decoders know it in overflow */
+    struct cofi_context
+        event_context; /* before the current event; as decoders know it in overflow */
     uint32_t stage_count, op_start;    /* stage[op_start, stage_count) is not committed yet */
-    uint32_t op_tnt_end;               /* end of the earlier bits that the operation forced out, or 0 */
+    uint32_t op_tnt_end;        /* end of the earlier bits that the operation forced out, or 0 */
     struct cofi__buffer buffer; /* internal buffer; with capacity 0 the stage takes its place */
     uint64_t drained_at;  /* cycles up to which the buffer has drained */
     unsigned happened;    /* PT_OUTPUT_* that the output said and react() has not seen yet */
@@ -122,13 +124,17 @@ struct cofi__pt {
 
 enum { PT_MODE_NONE = 0xff };
 
-static inline struct cofi__pt *cofi__pt_of(struct cofi_unit *unit) { return (struct cofi__pt *)unit; }
+static inline struct cofi__pt *cofi__pt_of(struct cofi_unit *unit)
+{
+    return (struct cofi__pt *)unit;
+}
 
 static inline uint64_t cofi__pt_ctl(const struct cofi__pt *pt) { return pt->msr[PT_MSR_CTL]; }
 
 /* regs.c */
 int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
-int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t msr, uint64_t value, uint64_t clip, uint64_t nlip);
+int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t msr, uint64_t value, uint64_t clip,
+                      uint64_t nlip);
 void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t nlip);
 int cofi__pt_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
@@ -153,7 +159,8 @@ void cofi__pt_trigger_off(struct cofi__pt *pt);
 /* emit.c */
 void cofi__pt_emit(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule);
 void cofi__pt_emit_kind(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule);
-void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip, enum cofi__pt_rule rule);
+void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
+                      enum cofi__pt_rule rule);
 void cofi__pt_emit_no_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule);
 void cofi__pt_emit_pip(struct cofi__pt *pt, enum cofi__pt_rule rule);
 void cofi__pt_emit_vmcs(struct cofi__pt *pt, enum cofi__pt_rule rule);

@@ -21,7 +21,8 @@ struct msr_row {
 };
 
 static const struct field_row fields[] = {
-#define FIELD(msr, NAME, name, lsb, width, need, kind) {PT_MSR_##msr, lsb, width, PT_NEED_##need, kind, name},
+#define FIELD(msr, NAME, name, lsb, width, need, kind)                                             \
+    {PT_MSR_##msr, lsb, width, PT_NEED_##need, kind, name},
 #include "unit/pt/regs.def"
 };
 
@@ -39,7 +40,10 @@ static int find_msr(uint32_t address)
     return -1;
 }
 
-static uint64_t mask(const struct field_row *row) { return bits(UINT64_MAX, 0, row->width) << row->lsb; }
+static uint64_t mask(const struct field_row *row)
+{
+    return bits(UINT64_MAX, 0, row->width) << row->lsb;
+}
 
 static bool in_map(uint32_t map, uint64_t encoding)
 {
@@ -83,8 +87,8 @@ static int check(const struct cofi__pt *pt, int msr, uint64_t value, uint64_t *r
     return 0;
 }
 
-/* What TraceEn=1 asks of the other bits [PTREF 2.1]. Parts without MTC cannot be without COFI packets
- * [PTREF 1.2], which is Broadwell's [ERR BDM106]. */
+/* What TraceEn=1 asks of the other bits [PTREF 2.1]. Parts without MTC cannot be without COFI
+ * packets [PTREF 1.2], which is Broadwell's [ERR BDM106]. */
 static bool may_enable(const struct cofi__pt *pt, uint64_t ctl)
 {
     bool single = !(ctl & PT_BIT(CTL_TOPA)) && !(ctl & PT_BIT(CTL_FABRIC_EN));
@@ -124,7 +128,8 @@ static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_
 }
 
 /* A WRMSR at clip whose next instruction is at nlip. */
-int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uint64_t clip, uint64_t nlip)
+int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uint64_t clip,
+                      uint64_t nlip)
 {
     int msr = find_msr(address);
     uint64_t result;
@@ -195,7 +200,8 @@ int cofi__pt_set_field(struct cofi_unit *unit, const char *name, uint64_t value)
     if (row->width < 64 && value >> row->width)
         return COFI_ERR_RANGE;
     COFI_TRY(cofi__pt_rdmsr(unit, msrs[row->msr].address, &old));
-    return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb, pt->ip, pt->ip);
+    return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb,
+                             pt->ip, pt->ip);
 }
 
 /* Cold reset [PTREF 2]: all clear, but the low bits of MASK_PTRS, which read as ones. */
@@ -212,7 +218,8 @@ int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_fi
         return -1;
     *field = (struct cofi_unit_field){.name = fields[i].name, .msr = msrs[fields[i].msr].address,
                                       .lsb = fields[i].lsb, .width = fields[i].width};
-    return cofi__pt_caps_has(pt->caps, fields[i].need) && cofi__pt_caps_has(pt->caps, msrs[fields[i].msr].need);
+    return cofi__pt_caps_has(pt->caps, fields[i].need) &&
+           cofi__pt_caps_has(pt->caps, msrs[fields[i].msr].need);
 }
 
 /* The order of state component 8 [PTREF 2.7]. */
@@ -230,12 +237,13 @@ int cofi__pt_xsaves(struct cofi_unit *unit, uint8_t *image)
     if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
         cofi__pt_disable(pt, pt->ip, true);
     for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
-        put_le(image + 8 * i, image_order[i] == PT_MSR_STATUS ? status(pt) : pt->msr[image_order[i]], 8);
+        put_le(image + 8 * i,
+               image_order[i] == PT_MSR_STATUS ? status(pt) : pt->msr[image_order[i]], 8);
     return 0;
 }
 
-/* All is checked before anything changes; CTL comes last, for it may enable. Registers that the part does
- * not have must be 0. */
+/* All is checked before anything changes; CTL comes last, for it may enable. Registers that the
+ * part does not have must be 0. */
 int cofi__pt_xrstors(struct cofi_unit *unit, const uint8_t *image)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);

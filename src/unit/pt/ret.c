@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Calls and returns -> is this return compressed?
- * [SDM Indirect Transfer Compression for Returns (RET)]; cleared on a mismatch, so that every public
- * decoder agrees [PTREF 7.2]. */
+ * [SDM Indirect Transfer Compression for Returns (RET)]; cleared on a mismatch, so that every
+ * public decoder agrees [PTREF 7.2]. */
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 

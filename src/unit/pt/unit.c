@@ -7,7 +7,10 @@
 #include "base/error.h"
 #include "unit/pt/pt.h"
 
-enum { BUFFER_LEAST = 256, CYC_LIMIT = 1 << 19 }; /* an operation or PSB+ must fit when the buffer is empty */
+enum {
+    BUFFER_LEAST = 256,
+    CYC_LIMIT = 1 << 19
+}; /* an operation or PSB+ must fit when the buffer is empty */
 
 static void forget(struct cofi__pt *pt)
 {
@@ -20,7 +23,8 @@ static void forget(struct cofi__pt *pt)
     pt->attention &= (uint8_t)~PT_DO_PENDING;
 }
 
-/* [SDM Warm Reset]: with IP filtering the registers survive, but for TraceEn. INIT touches nothing. */
+/* [SDM Warm Reset]: with IP filtering the registers survive, but for TraceEn. INIT touches nothing.
+ */
 static void reset(struct cofi_unit *unit, enum cofi_reset kind)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
@@ -244,7 +248,8 @@ static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_BLOCK_END: cofi__pt_block(pt, event); break;
     case COFI_EV_TRIGGER: cofi__pt_trigger(pt, event); break;
     case COFI_EV_PSB_HINT: /* extra ones at will [PTREF 5.11], under the same conditions */
-        if (pt->trigger_en && !pt->overflow && !pt->compound && !pt->block_open && !(pt->attention & PT_DO_PENDING))
+        if (pt->trigger_en && !pt->overflow && !pt->compound && !pt->block_open &&
+            !(pt->attention & PT_DO_PENDING))
             cofi__pt_psb(pt, false, event->ip, PT_RULE_PSB);
         break;
     case COFI_EVENT_KINDS: break;
@@ -312,7 +317,8 @@ static bool quick_jcc(struct cofi__pt *pt, const struct cofi_event *event)
 {
     if (event->kind != COFI_EV_JCC || pt->attention || !pt->packet_en || pt->buffer.capacity)
         return false;
-    if (event->taken && pt->filter_count + pt->stop_count > 0 && !cofi__pt_passes(pt, event->target))
+    if (event->taken && pt->filter_count + pt->stop_count > 0 &&
+        !cofi__pt_passes(pt, event->target))
         return false;
     cofi__pt_bit(pt, event->taken);
     cofi__pt_commit(pt);
