@@ -314,7 +314,7 @@ bool cofi__space_set(struct cofi_flow *flow)
         flow->epoch++;
     }
     if (i == flow->spaces) {
-        if (cofi_view_open(&flow->views[i], image) < 0)
+        if (cofi__flow_view_open(flow, &flow->views[i], image) < 0)
             return false;
         flow->images[i] = image;
         flow->spaces++;

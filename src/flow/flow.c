@@ -49,6 +49,25 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->paused = flow->speculative = false;
 }
 
+/* Whether a trace of this configuration never tells a full time: PT without TSCEn; RTIT without STS_En, or with
+ * Less_Pkts, which drops the STS before a FUP.PGE [RTIT 4.2.13]. */
+static bool timeless(const struct cofi_flow_config *config)
+{
+    bool full_time = config->ctl >> 10 & 1, less_pkts = config->gen == COFI_RTIT && config->ctl >> 12 & 1;
+    return config->ctl_known && (!full_time || less_pkts);
+}
+
+int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image)
+{
+    COFI_TRY(cofi_view_open(view, image));
+    if (!timeless(&flow->config))
+        return 0;
+    int status = cofi_view_advance(*view, UINT64_MAX, NULL, NULL);
+    if (status < 0)
+        cofi_view_close(*view);
+    return status < 0 ? status : 0;
+}
+
 int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config)
 {
     unsigned mode = config->mode ? config->mode : 64;
@@ -63,7 +82,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config
     flow->errata = cofi__flow_errata(config->gen, config->family, config->model);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
-    int status = flow->build ? cofi_view_open(&flow->view, config->image) : COFI_ERR_NOMEM;
+    int status = flow->build ? cofi__flow_view_open(flow, &flow->view, config->image) : COFI_ERR_NOMEM;
     if (status < 0) {
         free(flow->build);
         free(flow);

@@ -249,6 +249,8 @@ void cofi__cache_free(struct cofi_flow *flow);
 void cofi__cache_flush(struct cofi_flow *flow);
 bool cofi__cache_full(const struct cofi_flow *flow);
 bool cofi__space_set(struct cofi_flow *flow);
+/* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
+int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 
 /* run.c */
 int cofi__run_bits(struct cofi_flow *flow, bool want_tip);

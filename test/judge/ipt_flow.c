@@ -115,6 +115,8 @@ static int judge_stream(struct judge *judge, size_t i)
     judge->tid = stream->tid;
     if (!bytes || cofi_view_open(&judge->view, cofi_recording_image(judge->recording, stream->pid)) < 0)
         return -1;
+    if (!(info->config >> 10 & 1)) /* TSCEn: a trace that never tells the time */
+        cofi_view_advance(judge->view, UINT64_MAX, NULL, NULL);
     struct pt_insn_decoder *decoder = pt_insn_alloc_decoder(&config);
     if (!decoder)
         return -1;
