@@ -223,3 +223,37 @@ void cache_invalidate(uint64_t start, uint64_t end)
             }
         }
 }
+
+/* Blocks made from pages that are watched for writes, youngest first. */
+static struct block *watched_blocks;
+
+void cache_watch(struct block *b)
+{
+    b->next_watched = watched_blocks;
+    watched_blocks = b;
+}
+
+static void unhash(struct block *b)
+{
+    struct block **p = &buckets[bucket(b->pc)];
+    while (*p && *p != b)
+        p = &(*p)->next;
+    if (*p)
+        *p = b->next;
+}
+
+/* cache_invalidate for a watched page: only such blocks can lie there. */
+void cache_invalidate_watched(uint64_t start, uint64_t end)
+{
+    for (struct block **p = &watched_blocks; *p;) {
+        struct block *b = *p;
+        if (!b->dead && b->low < end && start < b->high) {
+            kill_block(b);
+            unhash(b);
+        }
+        if (b->dead)
+            *p = b->next_watched;
+        else
+            p = &b->next_watched;
+    }
+}

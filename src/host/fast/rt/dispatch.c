@@ -41,6 +41,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
     }
     if (r->dirty || r->writable || r->shared) {
         note_code(t, b);
+        cache_watch(b);
         maps_protect(r, b->low, b->high);
         log_put(t, COFI__FAST_TSC, pc);
     }

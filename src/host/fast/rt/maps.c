@@ -209,7 +209,7 @@ bool maps_write_fault(uint64_t addr)
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
     if (!unwatch(page))
         return false;
-    cache_invalidate(page, page + PAGE);
+    cache_invalidate_watched(page, page + PAGE);
     sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
     return true;
 }

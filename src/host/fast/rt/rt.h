@@ -138,6 +138,7 @@ struct block {
     struct exit *exit;
     struct exit *incoming;
     struct block *next;   /* hash chain */
+    struct block *next_watched;
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
     const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
@@ -225,6 +226,8 @@ struct block *cache_find_code(const uint8_t *code);
 struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
+void cache_watch(struct block *b);
+void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 
 /* translate.c */
