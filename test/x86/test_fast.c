@@ -64,7 +64,8 @@ static bool layout_agrees(const uint8_t *p, size_t n)
     ZydisDecodedOperand ops[ZYDIS_MAX_OPERAND_COUNT];
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, p, n, &zy, ops)))
         return true;
-    if (zy.encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW || zy.encoding == ZYDIS_INSTRUCTION_ENCODING_XOP)
+    if (zy.encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW || zy.encoding == ZYDIS_INSTRUCTION_ENCODING_XOP ||
+        zy.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX)
         return true;
     int length = cofi__fast_decode(&x, p, n);
     bool writes_flags = zy.cpu_flags && zy.cpu_flags->tested;
