@@ -43,6 +43,19 @@ static int call(const uint8_t *p)
     return f();
 }
 
+/* Code over two pages, rewritten by a store over two pages. */
+int guest_straddle(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC) + 4094;
+    long sum = 0;
+    for (int i = 0; i < 100; i++) {
+        put_return(p, i * 1000);
+        sum += call(p);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
 /* Rewritten in place again and again, with and without mprotect between. */
 int guest_jit(void)
 {

@@ -106,6 +106,17 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->fault_pc = t->pc;
 }
 
+/* A write to a page that is watched for code: the page is writable again; the write is still to be done. */
+static bool write_to_watched(int signo, const struct ksiginfo *info, const struct kucontext *uc)
+{
+    if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
+        return false;
+    rt_lock();
+    bool watched = maps_write_fault(info->addr);
+    rt_unlock();
+    return watched;
+}
+
 /* One instruction has run in place (or has not: a fault, a signal before it). */
 static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
@@ -120,6 +131,10 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     t->pc = uc->mc.rip;
     if (signo == SIGTRAP && info->code == TRAP_TRACE) {
         step_done(t, from);
+        return;
+    }
+    if (write_to_watched(signo, info, uc)) { /* it wrote to two pages, and this is the second */
+        t->force_step = true;
         return;
     }
     bool sync = info->code > 0;
@@ -149,15 +164,10 @@ static void fault(struct thread *t, int signo, const struct ksiginfo *info, stru
         redirect(t, uc);
         return;
     }
-    if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2) {
-        rt_lock();
-        bool watched = maps_write_fault(info->addr);
-        rt_unlock();
-        if (watched) {
-            t->force_step = true; /* so that it does get past the write */
-            redirect(t, uc);
-            return;
-        }
+    if (write_to_watched(signo, info, uc)) {
+        t->force_step = true; /* so that it does get past the write */
+        redirect(t, uc);
+        return;
     }
     keep(t, info, &uc->mc, true);
     redirect(t, uc);
