@@ -48,8 +48,10 @@ int guest_straddle(void)
 {
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC) + 4094;
     long sum = 0;
+    put_return(p, 0);
     for (int i = 0; i < 100; i++) {
-        put_return(p, i * 1000);
+        uint32_t head = 0xb8 | (uint32_t)i << 8;
+        memcpy(p, &head, sizeof head); /* one store, into both pages */
         sum += call(p);
     }
     printf("%ld\n", sum);
