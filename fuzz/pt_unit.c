@@ -12,13 +12,17 @@
 struct out {
     uint8_t bytes[1 << 16];
     size_t n;
+    size_t checked;  /* bytes[0, checked) were found to be packets */
+    bool is_packets; /* no erratum, and nothing was refused */
 };
 
 static int take(void *opaque, const uint8_t *bytes, size_t n)
 {
     struct out *out = opaque;
-    if (n > sizeof out->bytes - out->n)
+    if (n > sizeof out->bytes - out->n) {
+        out->is_packets = false;
         return COFI_ERR_FULL;
+    }
     memcpy(out->bytes + out->n, bytes, n);
     out->n += n;
     return 0;
@@ -43,10 +47,32 @@ static int store(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
     return 0;
 }
 
+/* What came since the last check is packets; cut: but for the last one, of which a reset lost the end. */
+static void check_packets(struct out *out, bool cut)
+{
+    struct cofi_packet_context codec = {.gen = COFI_PT};
+    struct cofi_packet packet;
+    while (out->is_packets && out->checked < out->n) {
+        int n = cofi_packet_decode(&codec, out->bytes + out->checked, out->n - out->checked, &packet);
+        if (n == COFI_ERR_TRUNCATED && cut)
+            n = (int)(out->n - out->checked);
+        if (n <= 0)
+            abort();
+        out->checked += (size_t)n;
+    }
+}
+
 static const uint32_t registers[] = {0x560, 0x561, 0x570, 0x570, 0x570, 0x571, 0x572, 0x580,
                                      0x581, 0x582, 0x583, 0x584, 0x585, 0x586, 0x587, 0x123};
 
-static void access(struct cofi_unit *unit, const uint8_t *p)
+static void reset(struct cofi_unit *unit, enum cofi_reset kind, struct out *out)
+{
+    cofi_unit_reset(unit, kind);
+    if (kind != COFI_RESET_INIT)
+        check_packets(out, true);
+}
+
+static void access(struct cofi_unit *unit, const uint8_t *p, struct out *out)
 {
     uint8_t image[COFI_XSAVE_BYTES] = {0};
     uint64_t value = le64(p + 4);
@@ -62,19 +88,20 @@ static void access(struct cofi_unit *unit, const uint8_t *p)
     } else if (p[1] < 240) {
         cofi_unit_drain(unit);
     } else {
-        cofi_unit_reset(unit, p[2] % 3);
+        reset(unit, p[2] % 3, out);
     }
 }
 
 /* One step takes 16 bytes: what, how, three numbers. */
-static void step(struct cofi_unit *unit, const uint8_t *p, struct cofi_context *context, uint64_t *clock)
+static void step(struct cofi_unit *unit, const uint8_t *p, struct cofi_context *context, uint64_t *clock,
+                 struct out *out)
 {
     uint64_t a = le32(p + 4), b = le32(p + 8), c = le32(p + 12);
     struct cofi_event e = {.kind = p[0] % (COFI_EVENT_KINDS + 6), .taken = p[1] & 1, .deferred = p[1] & 2, .ip = a, .next = a + p[3] % 16,
                            .target = b << (p[1] >> 4), .value = c, .value2 = b, .size = p[2], .vector = p[3],
                            .msr = p[1] & 8 ? 0x570 : 0, .control = c | b << 32};
     if (e.kind >= COFI_EVENT_KINDS) {
-        access(unit, p);
+        access(unit, p, out);
         return;
     }
     e.cause = p[2] % (e.kind == COFI_EV_FAR ? COFI_FAR_KINDS : COFI_CAUSE_KINDS);
@@ -88,18 +115,6 @@ static void step(struct cofi_unit *unit, const uint8_t *p, struct cofi_context *
         e.after = *context;
     }
     cofi_unit_event(unit, &e);
-}
-
-static void check_packets(const struct out *out)
-{
-    struct cofi_packet_context codec = {.gen = COFI_PT};
-    struct cofi_packet packet;
-    for (size_t i = 0; i < out->n;) {
-        int n = cofi_packet_decode(&codec, out->bytes + i, out->n - i, &packet);
-        if (n <= 0)
-            abort();
-        i += (size_t)n;
-    }
 }
 
 static void run(const uint8_t *data, size_t n, struct out *out)
@@ -122,16 +137,16 @@ static void run(const uint8_t *data, size_t n, struct out *out)
         memset(memory, 0, sizeof memory);
         memcpy(memory, data, n < PAGES ? n : PAGES);
     }
-    out->n = 0;
+    out->n = out->checked = 0;
+    out->is_packets = !config.errata; /* some errata are not packets */
     if (cofi_unit_open(&unit, &config) < 0)
         return;
     cofi_unit_context(unit, &context, 0x1000);
     cofi_unit_wrmsr(unit, 0x570, data[0] & 128 ? 0x2009 : 0x240f);
     for (size_t at = 4; n - at >= 16; at += 16)
-        step(unit, data + at, &context, &clock);
+        step(unit, data + at, &context, &clock, out);
     cofi_unit_drain(unit);
-    if (!config.errata && out->n < 1 << 15) /* some errata are not packets */
-        check_packets(out);
+    check_packets(out, false);
     cofi_unit_close(unit);
 }
 

@@ -82,6 +82,8 @@ struct cofi_unit_config {
 int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config);
 void cofi_unit_close(struct cofi_unit *unit);
 
+/* A reset. COLD and WARM stop tracing where it stands: what the internal buffer holds is lost, so the
+ * output may end inside a packet. INIT changes no register [SDM Warm Reset]. */
 enum cofi_reset { COFI_RESET_COLD, COFI_RESET_WARM, COFI_RESET_INIT };
 void cofi_unit_reset(struct cofi_unit *unit, enum cofi_reset kind);
 
