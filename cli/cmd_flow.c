@@ -111,6 +111,8 @@ static void event_text(struct flow_run *run, const struct cofi_flow_event *event
         write_format(run->out, ": 0x%" PRIx64, event->value);
     if (event->kind == COFI_FLOW_GAP)
         write_format(run->out, ": %s, from byte 0x%" PRIx64, cofi_error_text(event->cause), event->offset);
+    if (event->kind == COFI_FLOW_OVERFLOW && event->a == 4)
+        write_format(run->out, ": the TraceSTOP before it had no effect [ERR E4]");
     if (event->kind == COFI_FLOW_GAP && event->end == UINT64_MAX)
         write_format(run->out, " to the end");
     else if (event->kind == COFI_FLOW_GAP)

@@ -19,12 +19,19 @@ struct kind_count {
     uint64_t packets, bytes;
 };
 
+/* Bytes from the start of the last PSB on, and of the last packet. */
+struct psb_count {
+    uint64_t bytes, last_size;
+};
+
 struct stream_stat {
     uint64_t bytes, skipped; /* of the stream; that are no packet */
     struct kind_count kinds[COFI_PKT_KINDS];
     struct cofi_flow_stats flow;
     uint64_t first_ns, last_ns;
     bool timed;
+    struct psb_count since_psb;
+    uint64_t late_psbs;
 };
 
 static const char usage[] =
@@ -54,6 +61,31 @@ static int parse(struct stat_options *options, int argc, char **argv)
 
 /* ---- counting ---- */
 
+enum { RTIT_PACKET_MAX = 10 }; /* 6 bytes of address, 3 of cycle count */
+
+/* [ERR E3]: Pkt_Cnt had reached the bit of some Pkt_Mask before the last packet already, and the PSB came behind
+ * that one. A PSB for another reason is rarely so near to such a bit. */
+static bool is_late_psb(const struct psb_count *count)
+{
+    for (unsigned bit = 14; bit >= 11; bit--) {
+        uint64_t over = count->bytes - (UINT64_C(1) << bit);
+        if (count->bytes >> bit)
+            return over >= count->last_size && over < 2 * RTIT_PACKET_MAX;
+    }
+    return false;
+}
+
+static void count_psb(struct stream_stat *stat, const struct cofi_stream_item *item)
+{
+    struct psb_count *count = &stat->since_psb;
+    if (item->packet.kind == COFI_RTIT_PSB) {
+        stat->late_psbs += is_late_psb(count);
+        count->bytes = 0;
+    }
+    count->bytes += item->size;
+    count->last_size = item->size;
+}
+
 static void count_items(struct cofi_stream *reader, struct stream_stat *stat)
 {
     struct cofi_stream_item item;
@@ -64,6 +96,7 @@ static void count_items(struct cofi_stream *reader, struct stream_stat *stat)
         }
         stat->kinds[item.packet.kind].packets++;
         stat->kinds[item.packet.kind].bytes += item.size;
+        count_psb(stat, &item);
     }
 }
 
@@ -117,6 +150,7 @@ static void add(struct stream_stat *sum, const struct stream_stat *more)
 {
     sum->bytes += more->bytes;
     sum->skipped += more->skipped;
+    sum->late_psbs += more->late_psbs;
     for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
         sum->kinds[i].packets += more->kinds[i].packets;
         sum->kinds[i].bytes += more->kinds[i].bytes;
@@ -148,6 +182,8 @@ static void print_summary(const struct stat_options *options, const char *what, 
         printf(", %.9f to %.9f s", (double)stat->first_ns / 1e9, (double)stat->last_ns / 1e9);
     if (stat->skipped)
         printf(", %" PRIu64 " bytes are no packets", stat->skipped);
+    if (stat->late_psbs)
+        printf(", %" PRIu64 " PSBs one packet late [ERR E3]", stat->late_psbs);
     putchar('\n');
 }
 
@@ -164,10 +200,10 @@ static void print_json(const struct session_stream *stream, const struct stream_
 {
     printf("{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"instructions\":%" PRIu64
            ",\"blocks\":%" PRIu64 ",\"tnt_bits\":%" PRIu64 ",\"tips\":%" PRIu64 ",\"gaps\":%" PRIu64
-           ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
+           ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"late_psbs\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
            ",\"packets\":{", stream->tid, stream->pid, stat->bytes, stat->skipped, stat->flow.insns,
            stat->flow.blocks, stat->flow.tnt_bits, stat->flow.tips, stat->flow.gaps, stat->flow.overflows,
-           stat->flow.lost_bytes, stat->first_ns, stat->last_ns);
+           stat->flow.lost_bytes, stat->late_psbs, stat->first_ns, stat->last_ns);
     const char *comma = "";
     for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
         if (!stat->kinds[i].packets)

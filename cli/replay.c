@@ -130,36 +130,13 @@ static void tell(struct replay *r, struct cofi_event event)
     cofi_unit_event(r->unit, &event);
 }
 
-static uint8_t kind_of(uint8_t cls)
-{
-    switch ((enum cofi_class)cls) {
-    case COFI_CLASS_JCC: return COFI_EV_JCC;
-    case COFI_CLASS_JMP: return COFI_EV_JMP;
-    case COFI_CLASS_CALL: return COFI_EV_CALL;
-    case COFI_CLASS_JMP_IND: return COFI_EV_JMP_IND;
-    case COFI_CLASS_CALL_IND: return COFI_EV_CALL_IND;
-    case COFI_CLASS_RET: return COFI_EV_RET;
-    case COFI_CLASS_FAR_JMP:
-    case COFI_CLASS_FAR_CALL:
-    case COFI_CLASS_FAR_RET:
-    case COFI_CLASS_VMENTRY: return COFI_EV_FAR;
-    case COFI_CLASS_OTHER:
-    case COFI_CLASS_MOV_CR3:
-    case COFI_CLASS_PTWRITE:
-    case COFI_CLASS_VMPTRLD:
-    case COFI_CLASS_TSX:
-    case COFI_CLASS_KINDS: break;
-    }
-    return COFI_EV_INSN;
-}
-
 /* The branch that ended the last block went to ip. */
 static void resolve(struct replay *r, uint64_t ip)
 {
     if (!r->pending)
         return;
     r->pending = false;
-    struct cofi_event event = {.kind = kind_of(r->last.cls),
+    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(r->last.cls),
                                .ip = r->branch.ip,
                                .next = r->last.end,
                                .target = ip,
@@ -168,7 +145,7 @@ static void resolve(struct replay *r, uint64_t ip)
         event.target = r->last.target;
         event.taken = ip == r->last.target;
     }
-    if (event.kind != COFI_EV_INSN)
+    if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_FAR)
         tell(r, event);
 }
 
@@ -191,7 +168,7 @@ static void show_disabled(struct replay *r, const struct cofi_flow_event *flow)
                                .ip = flow->ip,
                                .next = r->pending ? r->last.end : flow->ip,
                                .context_set = true};
-    if (flow->target != COFI_NO_IP || (r->pending && kind_of(r->last.cls) != COFI_EV_FAR))
+    if (flow->target != COFI_NO_IP || (r->pending && cofi_event_of_class(r->last.cls) != COFI_EV_FAR))
         r->why = "tracing went off at a near branch or with a target: IP filters, which replay "
                  "does not know";
     r->pending = false;

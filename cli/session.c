@@ -310,5 +310,7 @@ void session_gap(struct cofi_flow *flow, const struct cofi_flow_event *gap, char
     if (*why && (size_t)length < n)
         length += snprintf(out + length, n - (size_t)length, ": %s", why);
     if (gap->text && (size_t)length < n)
-        snprintf(out + length, n - (size_t)length, ": %s", gap->text);
+        length += snprintf(out + length, n - (size_t)length, ": %s", gap->text);
+    if (gap->a == 8 && (size_t)length < n)
+        snprintf(out + length, n - (size_t)length, "; so soon behind a PSB this may be [ERR E8]");
 }

@@ -58,24 +58,14 @@ static enum need need_of(const struct cofi_insn *insn)
     return NEEDS_EVENT;
 }
 
-static uint8_t kind_of(const struct cofi_insn *insn)
-{
-    static const uint8_t kinds[COFI_CLASS_KINDS] = {
-        [COFI_CLASS_OTHER] = COFI_EV_INSN, [COFI_CLASS_JCC] = COFI_EV_JCC, [COFI_CLASS_JMP] = COFI_EV_JMP,
-        [COFI_CLASS_CALL] = COFI_EV_CALL, [COFI_CLASS_JMP_IND] = COFI_EV_JMP_IND,
-        [COFI_CLASS_CALL_IND] = COFI_EV_CALL_IND, [COFI_CLASS_RET] = COFI_EV_RET,
-        [COFI_CLASS_FAR_JMP] = COFI_EV_FAR, [COFI_CLASS_FAR_CALL] = COFI_EV_FAR,
-        [COFI_CLASS_FAR_RET] = COFI_EV_FAR, [COFI_CLASS_VMENTRY] = COFI_EV_FAR};
-    return kinds[insn->cls];
-}
-
 /* Execute one instruction, whose needs are answered in *event (taken; target, after). */
 static int execute(struct sim *sim, const struct cofi_insn *insn, struct cofi_event *event)
 {
     if (++sim->steps > MOST_STEPS)
         return sim_fail(sim->scenario, sim->line, "more than %d instructions: does the code loop?", MOST_STEPS);
-    event->kind = kind_of(insn);
+    event->kind = (uint8_t)cofi_event_of_class(insn->cls);
     event->cause = event->kind == COFI_EV_FAR ? insn->far : 0;
+    event->size = event->kind == COFI_EV_FAR ? insn->prefixes : 0;
     event->ip = sim->ip;
     event->next = sim->ip + insn->length;
     if (insn->cls == COFI_CLASS_JCC || insn->cls == COFI_CLASS_JMP || insn->cls == COFI_CLASS_CALL)

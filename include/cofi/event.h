@@ -150,11 +150,14 @@ int cofi_event_parse(const char *text, const struct cofi_context *before, struct
 struct cofi_stepper {
     struct cofi_context context;
     uint64_t ip, target;
-    uint8_t length, cls, far;
+    uint8_t length, cls, far, prefixes;
     bool running; /* ip.. is an instruction whose end is not known yet */
 };
 
 struct cofi_insn;
+/* The kind of event as which an instruction of this class (enum cofi_class) is told. INSN too for PTWRITE and
+ * TSX, whose effect no class tells: the host reports those that have one in full. Thread safe. */
+enum cofi_event_kind cofi_event_of_class(unsigned cls);
 void cofi_stepper_init(struct cofi_stepper *stepper, const struct cofi_context *context);
 /* The instruction at ip, decoded, is about to run; context is the state now (null: as before). Writes the
  * events since the last call, in order, for cofi_unit_event, and returns how many: 0 (the first one, or a

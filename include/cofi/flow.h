@@ -99,7 +99,8 @@ struct cofi_flow_event {
     uint64_t value;
     struct cofi_flow_time time;
     uint8_t kind;     /* enum cofi_flow_event_kind */
-    uint8_t a, b, c;
+    uint8_t a, b, c;  /* see the kinds; RTIT, a of GAP: 8 where [ERR E8] may be why (so soon behind a PSB), of
+                       * OVERFLOW: 4 where a TraceSTOP stands before it, which had no effect [ERR E4] */
     int16_t cause;    /* GAP: enum cofi_status */
     const char *text; /* GAP: which check failed, with its tag; static */
     uint64_t end;     /* GAP: offset where decoding went on; UINT64_MAX: not any more */

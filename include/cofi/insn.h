@@ -40,6 +40,7 @@ struct cofi_insn {
     uint8_t length;   /* bytes, 1..15 */
     uint8_t cls;      /* enum cofi_class */
     uint8_t far;      /* FAR_*: enum cofi_far of event.h */
+    uint8_t prefixes; /* FAR_*, VMENTRY: how many prefix bytes it has [ERR E1]; else 0 */
     bool writes;      /* writes memory explicitly (RTIT and PT do not care; hosts that watch code do) */
     uint64_t target;  /* JCC, JMP, CALL, XBEGIN: the direct target, truncated to the mode's width */
 };

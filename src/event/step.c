@@ -19,27 +19,19 @@ static bool differs(const struct cofi_context *a, const struct cofi_context *b)
     return false;
 }
 
-static uint8_t kind_of(const struct cofi_stepper *s)
+enum cofi_event_kind cofi_event_of_class(unsigned cls)
 {
-    switch ((enum cofi_class)s->cls) {
-    case COFI_CLASS_JCC: return COFI_EV_JCC;
-    case COFI_CLASS_JMP: return COFI_EV_JMP;
-    case COFI_CLASS_CALL: return COFI_EV_CALL;
-    case COFI_CLASS_JMP_IND: return COFI_EV_JMP_IND;
-    case COFI_CLASS_CALL_IND: return COFI_EV_CALL_IND;
-    case COFI_CLASS_RET: return COFI_EV_RET;
-    case COFI_CLASS_FAR_JMP:
-    case COFI_CLASS_FAR_CALL:
-    case COFI_CLASS_FAR_RET:
-    case COFI_CLASS_VMENTRY: return COFI_EV_FAR;
-    case COFI_CLASS_MOV_CR3: return COFI_EV_MOV_CR3;
-    case COFI_CLASS_VMPTRLD: return COFI_EV_VMPTRLD;
-    case COFI_CLASS_OTHER:
-    case COFI_CLASS_PTWRITE: /* its payload is in no instruction stream: the host reports it in full */
-    case COFI_CLASS_TSX:
-    case COFI_CLASS_KINDS: break;
-    }
-    return COFI_EV_INSN;
+    static const uint8_t kinds[COFI_CLASS_KINDS] = {
+        [COFI_CLASS_OTHER] = COFI_EV_INSN, [COFI_CLASS_JCC] = COFI_EV_JCC,
+        [COFI_CLASS_JMP] = COFI_EV_JMP, [COFI_CLASS_CALL] = COFI_EV_CALL,
+        [COFI_CLASS_JMP_IND] = COFI_EV_JMP_IND, [COFI_CLASS_CALL_IND] = COFI_EV_CALL_IND,
+        [COFI_CLASS_RET] = COFI_EV_RET,
+        [COFI_CLASS_FAR_JMP] = COFI_EV_FAR, [COFI_CLASS_FAR_CALL] = COFI_EV_FAR,
+        [COFI_CLASS_FAR_RET] = COFI_EV_FAR, [COFI_CLASS_VMENTRY] = COFI_EV_FAR,
+        [COFI_CLASS_MOV_CR3] = COFI_EV_MOV_CR3, [COFI_CLASS_VMPTRLD] = COFI_EV_VMPTRLD,
+        [COFI_CLASS_PTWRITE] = COFI_EV_INSN, [COFI_CLASS_TSX] = COFI_EV_INSN,
+    };
+    return cls < COFI_CLASS_KINDS ? (enum cofi_event_kind)kinds[cls] : COFI_EV_INSN;
 }
 
 static bool goes_anywhere(const struct cofi_event *e)
@@ -67,6 +59,7 @@ static void keep(struct cofi_stepper *s, uint64_t ip, const struct cofi_insn *in
     s->length = insn->length;
     s->cls = insn->cls;
     s->far = insn->far;
+    s->prefixes = insn->prefixes;
     s->target = insn->target;
     s->running = true;
 }
@@ -77,11 +70,12 @@ int cofi_stepper_next(struct cofi_stepper *stepper, uint64_t ip, const struct co
     bool changed = context && differs(context, &stepper->context);
     struct cofi_event e = {.vector = COFI_NO_VECTOR, .ip = stepper->ip, .next = stepper->ip + stepper->length};
     int n = 0;
-    e.kind = kind_of(stepper);
+    e.kind = (uint8_t)cofi_event_of_class(stepper->cls);
     /* The next iteration of a string instruction is the same instruction. */
     bool again = stepper->running && ip == stepper->ip && e.kind == COFI_EV_INSN;
     if (stepper->running && !again) {
         e.cause = e.kind == COFI_EV_FAR ? stepper->far : 0;
+        e.size = e.kind == COFI_EV_FAR ? stepper->prefixes : 0;
         uint64_t to = lead(stepper, &e, ip);
         bool event = to != ip;
         e.context_set = changed && !event;

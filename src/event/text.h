@@ -17,6 +17,7 @@ enum cofi__key_base { COFI__HEX, COFI__DEC };
     X("msr", msr, COFI__HEX, UINT32_MAX)                \
     X("value", value, COFI__HEX, UINT64_MAX)            \
     X("value2", value2, COFI__HEX, UINT64_MAX)          \
+    X("control", control, COFI__HEX, UINT64_MAX)        \
     X("size", size, COFI__DEC, UINT8_MAX)               \
     X("tsc", tsc, COFI__DEC, UINT64_MAX)                \
     X("cycles", cycles, COFI__DEC, UINT64_MAX)

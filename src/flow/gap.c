@@ -32,6 +32,14 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     return 0;
 }
 
+/* In the reach of [ERR E8]: 21 packets, of at most 10 bytes, behind a PSB of 9. */
+static bool soon_behind_psb(const struct cofi_flow *flow)
+{
+    bool wrong = flow->gap_cause == COFI_ERR_MISMATCH || flow->gap_cause == COFI_ERR_BAD_RETC ||
+                 flow->gap_cause == COFI_ERR_BAD_PACKET;
+    return flow->config.gen == COFI_RTIT && flow->synced && wrong && flow->gap_offset > flow->psb_offset && flow->gap_offset - flow->psb_offset <= 9 + 21 * 10;
+}
+
 /* The packet in hand tells where execution is again. */
 int cofi__found(struct cofi_flow *flow)
 {
@@ -44,6 +52,7 @@ int cofi__found(struct cofi_flow *flow)
     event.ip = flow->gap_ip;
     event.end = flow->ended ? UINT64_MAX : flow->packet_offset;
     event.since = flow->gap_ticks;
+    event.a = soon_behind_psb(flow) ? 8 : 0;
     uint64_t end = flow->ended ? source_offset(&flow->s) : flow->packet_offset;
     if (end > flow->gap_offset)
         flow->stats.lost_bytes += end - flow->gap_offset;

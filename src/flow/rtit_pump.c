@@ -50,8 +50,12 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
     if (timed)
         cofi__clock_packet(&flow->clock, &packet);
     s->p += size;
+    if (packet.kind == COFI_RTIT_BUFFOVF) /* LAST_LIP is cleared before it and not set by it [RTIT 4.2.5] */
+        flow->last_ip_valid = false;
     if (has_address(packet.kind))
         take_ip(flow, packet.ip.code, packet.ip.payload);
+    if (packet.kind == COFI_RTIT_BUFFOVF)
+        flow->last_ip_valid = false;
     if (packet.kind == COFI_RTIT_TNT || packet.kind == COFI_RTIT_MTC || packet.kind == COFI_RTIT_PCC) {
         *again = true;
         return PUMP_FULL;

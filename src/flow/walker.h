@@ -183,6 +183,7 @@ struct cofi_flow {
     bool overflow;         /* OVF: where it goes on comes */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
+    bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */
     bool synced;
     bool lost;             /* in a gap */
     bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */

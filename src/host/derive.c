@@ -8,36 +8,17 @@ uint64_t cofi__derive_next(const struct cofi_insn *insn, uint64_t ip, unsigned m
     return mode == 64 ? next : mode == 32 ? (uint32_t)next : (uint16_t)next;
 }
 
-/* Kind of the event of each class [SDM Change of Flow Instruction (COFI) Tracing]. */
-static const uint8_t kinds[COFI_CLASS_KINDS] = {
-    [COFI_CLASS_OTHER] = COFI_EV_INSN,
-    [COFI_CLASS_JCC] = COFI_EV_JCC,
-    [COFI_CLASS_JMP] = COFI_EV_JMP,
-    [COFI_CLASS_CALL] = COFI_EV_CALL,
-    [COFI_CLASS_JMP_IND] = COFI_EV_JMP_IND,
-    [COFI_CLASS_CALL_IND] = COFI_EV_CALL_IND,
-    [COFI_CLASS_RET] = COFI_EV_RET,
-    [COFI_CLASS_FAR_JMP] = COFI_EV_FAR,
-    [COFI_CLASS_FAR_CALL] = COFI_EV_FAR,
-    [COFI_CLASS_FAR_RET] = COFI_EV_FAR,
-    [COFI_CLASS_VMENTRY] = COFI_EV_FAR,
-    /* Never retire in user mode as what they are: */
-    [COFI_CLASS_MOV_CR3] = COFI_EV_INSN,
-    [COFI_CLASS_PTWRITE] = COFI_EV_INSN,
-    [COFI_CLASS_VMPTRLD] = COFI_EV_INSN,
-    [COFI_CLASS_TSX] = COFI_EV_INSN,
-};
-
 void cofi__derive(struct cofi_event *event, const struct cofi_insn *insn, uint64_t ip,
                   uint64_t next, uint64_t to, bool taken)
 {
-    *event = (struct cofi_event){.kind = kinds[insn->cls], .vector = COFI_NO_VECTOR,
+    *event = (struct cofi_event){.kind = (uint8_t)cofi_event_of_class(insn->cls), .vector = COFI_NO_VECTOR,
                                  .ip = ip, .next = next, .target = to};
     if (insn->cls == COFI_CLASS_JCC) {
         event->target = insn->target;
         event->taken = insn->target == next ? taken : to != next;
     } else if (event->kind == COFI_EV_FAR) {
         event->cause = insn->far;
+        event->size = insn->prefixes;
         /* INTO with OF=0 does not trap: no branch. */
         if (insn->far == COFI_FAR_INT && to == next)
             event->kind = COFI_EV_INSN;

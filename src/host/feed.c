@@ -239,7 +239,8 @@ void cofi__feed_ptwrite(struct cofi__feed *feed, struct cofi__cpu *cpu, uint64_t
 void cofi__feed_call_kernel(struct cofi__feed *feed, struct cofi__cpu *cpu,
                             const struct cofi_insn *insn, uint64_t ip, uint16_t vector)
 {
-    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = insn->far, .vector = vector, .ip = ip,
+    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = insn->far, .size = insn->prefixes,
+                               .vector = vector, .ip = ip,
                                .next = cofi__derive_next(insn, ip, cpu->context.mode)};
     tell_insn(feed, cpu, ip, insn->far == COFI_FAR_INT);
     enter_kernel(feed, cpu, &event);

@@ -132,6 +132,8 @@ static void rtit_mtc(struct cofi__clock *clock, uint8_t ctc, uint8_t range)
     }
     uint64_t period = UINT64_C(1) << (low + 8);
     uint64_t ticks = (clock->exact & ~(period - 1)) | (uint64_t)ctc << low;
+    if (ticks >> low == clock->exact >> low)
+        return; /* the bits did not change: it came too early or twice [ERR E7] */
     if (ticks < clock->exact)
         ticks += period;
     clock->span_cycles += clock->cycles;
@@ -157,7 +159,8 @@ static void on_sts(struct cofi__clock *clock, const struct cofi_packet *packet)
 {
     uint64_t near = clock->known ? clock->exact : clock->reference;
     set_exact(clock, extend(packet->sts.tsc, 40, near));
-    on_ratio(clock, packet->sts.acbr);
+    bool modulated = packet->sts.ecbr && packet->sts.ecbr < packet->sts.acbr;
+    on_ratio(clock, modulated ? packet->sts.ecbr : packet->sts.acbr); /* docs/decisions/0218 */
     clock->limit = UINT64_MAX;
 }
 

@@ -2,6 +2,8 @@
  * Instruction bytes -> length, class, direct target: by the table where it is sure, else by Zydis. */
 #include <cofi/insn.h>
 
+#include <string.h>
+
 #include "x86/fast.h"
 #include "x86/insn_zydis.h"
 
@@ -11,6 +13,19 @@ static bool sure(const struct cofi__fast *x)
     if (x->attr & COFI__FAST_SLOW || x->prefixes & COFI__FAST_LOCK)
         return false;
     return !(x->attr & COFI__FAST_V1111) || x->vvvv == 0;
+}
+
+static bool is_prefix(uint8_t byte)
+{
+    static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3};
+    return byte >> 4 == 4 || memchr(prefixes, byte, sizeof prefixes);
+}
+
+/* Prefix bytes of a far transfer in 64-bit code, REX among them. */
+static void count_prefixes(struct cofi_insn *insn, const uint8_t *bytes)
+{
+    while (is_prefix(bytes[insn->prefixes]))
+        insn->prefixes++;
 }
 
 int cofi_insn_decode(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n)
@@ -23,5 +38,7 @@ int cofi_insn_decode(struct cofi_insn *insn, unsigned mode, uint64_t ip, const u
                                .writes = x.attr & COFI__FAST_WRITES};
     if (x.attr & COFI__FAST_REL)
         insn->target = ip + x.length + (uint64_t)x.imm;
+    if (insn->cls >= COFI_CLASS_FAR_JMP && insn->cls <= COFI_CLASS_VMENTRY)
+        count_prefixes(insn, bytes);
     return x.length;
 }

@@ -117,6 +117,8 @@ void cofi__insn_from_zydis(const ZydisDecodedInstruction *zy, const ZydisDecoded
         insn->target = truncate_ip(mode == 64 ? 64 : zy->operand_width,
                                    ip + zy->length + (uint64_t)zy->raw.imm[0].value.s);
     insn->writes = writes_memory(zy, operands);
+    if (insn->cls >= COFI_CLASS_FAR_JMP && insn->cls <= COFI_CLASS_VMENTRY)
+        insn->prefixes = zy->raw.prefix_count; /* REX is one of them */
 }
 
 int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n)

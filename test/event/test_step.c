@@ -47,6 +47,33 @@ static void sequential_and_direct(void **state)
     assert_string_equal(told, "insn ip=1000 next=1001\njmp ip=1001 next=1003 target=1013\ncall ip=1013 next=1018 target=1018\n");
 }
 
+/* What a stepper tells, for an instruction alone. */
+static void each_class_has_its_kind_of_event(void **state)
+{
+    (void)state;
+    static const struct { enum cofi_class cls; enum cofi_event_kind kind; } rows[] = {
+        {COFI_CLASS_OTHER, COFI_EV_INSN}, {COFI_CLASS_JCC, COFI_EV_JCC}, {COFI_CLASS_JMP, COFI_EV_JMP},
+        {COFI_CLASS_CALL, COFI_EV_CALL}, {COFI_CLASS_JMP_IND, COFI_EV_JMP_IND},
+        {COFI_CLASS_CALL_IND, COFI_EV_CALL_IND}, {COFI_CLASS_RET, COFI_EV_RET},
+        {COFI_CLASS_FAR_JMP, COFI_EV_FAR}, {COFI_CLASS_FAR_CALL, COFI_EV_FAR},
+        {COFI_CLASS_FAR_RET, COFI_EV_FAR}, {COFI_CLASS_VMENTRY, COFI_EV_FAR},
+        {COFI_CLASS_MOV_CR3, COFI_EV_MOV_CR3}, {COFI_CLASS_PTWRITE, COFI_EV_INSN},
+        {COFI_CLASS_VMPTRLD, COFI_EV_VMPTRLD}, {COFI_CLASS_TSX, COFI_EV_INSN},
+    };
+    assert_int_equal(sizeof rows / sizeof rows[0], COFI_CLASS_KINDS);
+    for (size_t i = 0; i < COFI_CLASS_KINDS; i++)
+        assert_int_equal(cofi_event_of_class(rows[i].cls), rows[i].kind);
+}
+
+/* [ERR E1] goes by it. */
+static void a_far_transfer_carries_how_many_prefixes_it_has(void **state)
+{
+    (void)state;
+    AT(0x1000, "\x26\x2e\x3e\x64\x48\xcf");
+    AT(0x2000, "\x90");
+    assert_string_equal(told, "far iret ip=1000 next=1006 target=2000 size=5\n");
+}
+
 static void conditional_both_ways(void **state)
 {
     (void)state;
@@ -81,7 +108,7 @@ static void where_an_instruction_does_not_lead_an_interrupt_went(void **state)
     at(0xffffffff81000000, "\x48\xcf", 2, &kernel);
     at(0x1001, "\x90", 1, &user);
     assert_string_equal(told, "insn ip=1000 next=1001\nevent intr ip=1001 target=ffffffff81000000 : cpl=0\n"
-                              "far iret ip=ffffffff81000000 next=ffffffff81000002 target=1001 :\n");
+                              "far iret ip=ffffffff81000000 next=ffffffff81000002 target=1001 size=1 :\n");
 }
 
 static void a_string_instruction_is_one_however_often_it_is_seen(void **state)
@@ -119,6 +146,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(sequential_and_direct, setup),
+        cmocka_unit_test(each_class_has_its_kind_of_event),
+        cmocka_unit_test_setup(a_far_transfer_carries_how_many_prefixes_it_has, setup),
         cmocka_unit_test_setup(conditional_both_ways, setup),
         cmocka_unit_test_setup(indirect_goes_where_the_next_instruction_is, setup),
         cmocka_unit_test_setup(a_far_transfer_carries_the_new_state, setup),

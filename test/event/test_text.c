@@ -67,6 +67,7 @@ static struct cofi_event any_event(const struct cofi_context *before)
     e.target = rand() % 2 ? 0 : ~(uint64_t)rand();
     e.value = rand() % 2 ? 0 : ~(uint64_t)rand();
     e.value2 = rand() % 2 ? 0 : (uint64_t)rand();
+    e.control = rand() % 2 ? 0 : (uint64_t)rand();
     e.msr = rand() % 2 ? 0 : 0x768;
     e.size = rand() % 256;
     e.tsc = rand() % 2 ? 0 : UINT64_MAX - rand();

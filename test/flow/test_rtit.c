@@ -93,14 +93,52 @@ static void an_extra_pgd_is_ignored(void **state)
 static void a_tip_that_repeats_the_overflow_address_is_ignored(void **state)
 {
     (void)state;
-    assert_string_equal(decode("ffe0 90 ffe0", "R 8500104000 9503104000 b00310 b00010 880010"),
-        "[psb] [enabled >401000] [overflow >401003] 401003 [async-disabled 401000]");
+    assert_string_equal(decode("ffe0 90 7500 ffe0",
+        "R 8500104000 9503104000 b503104000 03 b00010 880010"),
+        "[psb] [enabled >401000] [overflow >401003] 401003 401005 [async-disabled 401000]");
+}
+
+/* The workaround of [ERR E5] against a loop that comes back: docs/decisions/0217. */
+static void a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_with_e5(void **state)
+{
+    (void)state;
+    static const char trace[] = "R 8500104000 9503104000 b503104000 b00010 880010";
+    for (int with_e5 = 0; with_e5 < 2; with_e5++) {
+        rig_open(&rig, COFI_RTIT, 0x401000, "ffe0 90 ffe0");
+        rig.config.family = with_e5 ? 6 : 0;
+        rig.config.model = with_e5 ? 0x37 : 0;
+        rig_trace(&rig, trace);
+        assert_string_equal(rig_run(&rig), with_e5 ?
+            "[psb] [enabled >401000] [overflow >401003] 401003 [async-disabled 401000]" :
+            "[psb] [enabled >401000] [overflow >401003] 401003 401003 [async-disabled 401000]");
+        rig_close(&rig);
+    }
+}
+
+/* [ERR E4] */
+static void a_tracestop_before_the_overflow_packet_had_no_effect(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("90 90 90", "R 8500104000 c1 9501104000 8d02104000"),
+        "[psb] [enabled >401000] [tracestop] [overflow >401001 a4 b0 c0] 401001 [async-disabled 401002]");
+    assert_string_equal(decode("90 90 90", "R 8500104000 c1 R 8501104000 9501104000 8d02104000"),
+        "[psb] [enabled >401000] [tracestop] [psb] [enabled >401001] [overflow >401001] 401001 [async-disabled 401002]");
+}
+
+/* LAST_LIP is cleared before FUP.BuffOvf, which does not set it [RTIT 4.2.5]: what rests on it is not believed. */
+static void after_an_overflow_only_a_whole_address_is_believed(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("90 90 90", "R 8500104000 900110 b00210 8501104000 880210"),
+        "[psb] [enabled >401000] [overflow] [gap a8 b0 c0 MISMATCH] [enabled >401001] 401001 [async-disabled 401002]");
+    assert_string_equal(decode("ffe0 90 90", "R 8500104000 9500104000 b00210 8502104000 880310"),
+        "[psb] [enabled >401000] [overflow >401000] 401000 [gap a8 b0 c0 MISMATCH] [enabled >401002] 401002 [async-disabled 401003]");
 }
 
 static void a_branch_right_after_an_overflow_is_a_branch(void **state)
 {
     (void)state;
-    assert_string_equal(decode("ffe0 90 ffe0", "R 8500104000 9503104000 b00010 880010"),
+    assert_string_equal(decode("ffe0 90 ffe0", "R 8500104000 9503104000 b500104000 880010"),
         "[psb] [enabled >401000] [overflow >401003] 401003 [async-disabled 401000]");
 }
 
@@ -162,6 +200,9 @@ int main(void)
         cmocka_unit_test(a_far_address_inside_of_the_instruction_is_its_end),
         cmocka_unit_test(an_extra_pgd_is_ignored),
         cmocka_unit_test(a_tip_that_repeats_the_overflow_address_is_ignored),
+        cmocka_unit_test(a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_with_e5),
+        cmocka_unit_test(a_tracestop_before_the_overflow_packet_had_no_effect),
+        cmocka_unit_test(after_an_overflow_only_a_whole_address_is_believed),
         cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
         cmocka_unit_test(the_region_is_left_in_four_ways),
         cmocka_unit_test(outcomes_left_by_a_tracestop_belong_before_it),

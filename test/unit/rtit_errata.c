@@ -53,6 +53,12 @@ static const struct scripted errata[] = {
     {"E8: after a PSB two packets change places", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
      "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6;jmp* ip=6 next=8 target=7",
      "tip 9; psb; tip 6; tip 5; tip 7", 0, &with_E8},
+    {"E8: after the next such PSB one packet is overwritten", "",
+     "wrmsr ip=1 next=3 msr=77c value=7fe;jmp* target=9;jmp* target=5;jmp* target=6;wrmsr ip=1 next=3 msr=77c value=7fe;"
+     "jmp* target=9;jmp* target=9;wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* target=9;jmp* target=5;jmp* target=6;jmp* target=7", "tip 9; psb; tip 6; tip 7", 0, &with_E8},
+    {"E8: a drain brings out what is late", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* target=9;jmp* target=5;wrmsr ip=1 next=3 msr=768 value=200d;jmp* target=6", "tip 9; psb; tip 5; tip 6", 0, &with_E8},
     {"E8: off", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
      "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; psb; tip 5; tip 6", 0, 0},
 };

@@ -132,11 +132,26 @@ static void last_lip_is_cleared_when_the_causing_packet_has_drained(void **state
     rig_close(&rig);
 }
 
+/* What is saved now must be what another unit goes on with [RTIT 3.3.13]. */
+static void after_a_drain_last_lip_shows_the_clearing(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, &large);
+    rig_start(&rig, 0);
+    rig_events(&rig, "wrmsr ip=3 next=5 msr=77c value=7fa;jmp* ip=1 next=3 target=123400000000");
+    assert_int_equal(rig_read(&rig, MSR_LAST_LIP) >> 32, 1);
+    cofi_unit_drain(rig.unit);
+    assert_int_equal(rig_read(&rig, MSR_LAST_LIP), 0);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_lip_is_cleared_at_most_four_packets_after_a_psb),
         cmocka_unit_test(last_lip_is_cleared_when_the_causing_packet_has_drained),
+        cmocka_unit_test(after_a_drain_last_lip_shows_the_clearing),
     };
     ADD_ROWS(overflow);
     ADD_TESTS(tests);

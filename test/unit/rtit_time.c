@@ -75,6 +75,9 @@ static const struct scripted sleep[] = {
     {"C4: the same [RTIT B 4.1.3]", SLEEPY, NAP("4"), WAKE, "sts 0 0 1770", "cntp=a", 0},
     {"C6 and S0ix: the same [RTIT B 4.1.4]", SLEEPY, NAP("6"), WAKE, "sts 0 0 1770", "cntp=a", 0},
     {"shutdown: the same [RTIT B 4.1.1]", SLEEPY, C0 ";event shutdown ip=1", WAKE, "sts 0 0 1770", "cntp=0", 0},
+    {"MWAIT that sleeps: the same", SLEEPY, C0 ";clock tsc=10 cycles=10;mwait ip=1 next=4 size=6", WAKE, "sts 0 0 1770", "cntp=a", 0},
+    {"MWAIT that does not sleep is an instruction like others", SLEEPY, C0 ";mwait ip=1 next=4 size=6 taken",
+     "clock tsc=10 cycles=10", "", "cntp=a", 0},
     {"after waking the clocks go on", SLEEPY, NAP("1") ";" WAKE, "clock tsc=6016 cycles=6003", "mtc 0 2f", "cntp=d", 0},
     {"an aborted C4 looks the same", SLEEPY, C0 ";sleep size=4 tsc=1 cycles=1", "wake tsc=2 cycles=2", "sts 0 0 2", 0, 0},
 };

@@ -3,6 +3,7 @@
  * overflow [RTIT 4.2]. */
 #include <string.h>
 
+#include "base/error.h"
 #include "unit/rtit/rtit.h"
 
 static const struct rtit_rule psb_by_count = {"Pkt_Cnt reached the bit that Pkt_Mask selects", "[RTIT 3.3.9]"};
@@ -43,26 +44,45 @@ void cofi__rtit_explain_none(struct rtit *u, struct rtit_rule rule)
         explain(u, NULL, cofi__buffer_pushed(&u->buffer), rule);
 }
 
+/* What [ERR E8] does behind every second PSB, in turn: the packet that is `nth` behind it (0: the next) comes
+ * out after so many younger ones, or these overwrite it. The document bounds nth + passed_by: 21 packets. */
+static const struct {
+    uint8_t nth, passed_by;
+    bool lost;
+} e8_cases[] = {{0, 1, false}, {0, 1, true}, {3, 5, false}, {0, 20, false}, {10, 2, true}};
+
 static void release_held(struct rtit *u)
 {
     if (u->e8_held_size == 0)
         return;
-    cofi__buffer_push(&u->buffer, u->e8_held, u->e8_held_size); /* no room: the erratum drops it */
+    if (!e8_cases[u->e8_case].lost)
+        cofi__buffer_push(&u->buffer, u->e8_held, u->e8_held_size); /* no room: the erratum drops it */
     u->e8_held_size = 0;
     u->e8_armed = false;
 }
 
-/* [ERR E8]: after every second PSB the next packet comes one packet too late. */
+static void arm_e8(struct rtit *u)
+{
+    if (!(u->config.errata & COFI_ERRATUM_RTIT_E8) || u->e8_count++ % 2 == 0)
+        return;
+    release_held(u);
+    u->e8_case = (uint8_t)(u->e8_count / 2 - 1) % ARRAY_LEN(e8_cases);
+    u->e8_wait = e8_cases[u->e8_case].nth;
+    u->e8_armed = true;
+}
+
 static bool push_bytes(struct rtit *u, const uint8_t *bytes, size_t n)
 {
-    if (u->e8_armed && u->e8_held_size == 0) {
+    if (u->e8_armed && u->e8_held_size == 0 && u->e8_wait-- == 0) {
         memcpy(u->e8_held, bytes, n);
         u->e8_held_size = (uint8_t)n;
+        u->e8_wait = e8_cases[u->e8_case].passed_by;
         return true;
     }
     if (!cofi__buffer_push(&u->buffer, bytes, n))
         return false;
-    release_held(u);
+    if (u->e8_held_size > 0 && --u->e8_wait == 0)
+        release_held(u);
     return true;
 }
 
@@ -131,7 +151,7 @@ void cofi__rtit_emit_psb(struct rtit *u, struct rtit_rule rule)
     u->clear_at = cause_end;
     u->clear_packets = 4;
     cofi__rtit_settle(u);
-    u->e8_armed = (u->config.errata & COFI_ERRATUM_RTIT_E8) && u->e8_count++ % 2 == 1;
+    arm_e8(u);
     if (u->config.explain)
         explain(u, &packet, cause_end, rule);
 }
@@ -262,6 +282,7 @@ void cofi__rtit_drain(struct rtit *u)
 {
     release_held(u);
     cofi__buffer_flush(&u->buffer);
+    cofi__rtit_settle(u); /* who reads the registers now, to go on elsewhere, sees it [RTIT 3.3.13] */
     int status = cofi__lines_flush(&u->lines);
     if (status < 0 && u->buffer.status == 0)
         u->buffer.status = status;

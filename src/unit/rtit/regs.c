@@ -67,6 +67,7 @@ static void place(struct rtit *u, enum rtit_reg reg, uint64_t value)
     if (reg == RTIT_STATUS) {
         u->filter_en = value & 1;
         u->overflow = value >> 3 & 1;
+        u->overflow_target = UINT64_MAX;
     } else if (reg == RTIT_TNT_BUFF) {
         u->tnt = value;
     } else if (reg == RTIT_BASE_ADDR || reg == RTIT_LIMIT_MASK || reg == RTIT_OFFSET) {

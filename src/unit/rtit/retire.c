@@ -115,6 +115,24 @@ static uint64_t far_from(const struct rtit *u, const struct cofi_event *event)
     return event->next;
 }
 
+static int write_msr(struct rtit *u, const struct cofi_event *event);
+
+/* VM entry and VM exit may load RTIT_CTL from an MSR list: with the processor on the root side, before the
+ * entry or after the exit [RTIT 4.2.1] (docs/decisions/0216). */
+static bool loads_control(const struct cofi_event *event)
+{
+    bool entry = event->kind == COFI_EV_FAR && event->cause == COFI_FAR_VMENTRY;
+    bool exit = event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_VMEXIT;
+    return (entry || exit) && cofi__rtit_find(event->msr) == RTIT_CTL;
+}
+
+static int load_control(struct rtit *u, const struct cofi_event *event)
+{
+    struct cofi_event write = {.kind = COFI_EV_WRMSR, .msr = event->msr, .value = event->control, .ip = u->ip,
+                               .next = u->ip};
+    return write_msr(u, &write);
+}
+
 /* Far transfers: instructions, interrupts, exceptions, SMI, VM exits: rows 27 to 38 [RTIT Table 19]. */
 static void far_transfer(struct rtit *u, const struct cofi_event *event)
 {
@@ -137,6 +155,15 @@ static void far_transfer(struct rtit *u, const struct cofi_event *event)
     if (u->overflow)
         u->overflow_target = s.end;
     finish(u, &s, stop);
+}
+
+static int far_with_lists(struct rtit *u, const struct cofi_event *event)
+{
+    bool loads = loads_control(event);
+    if (loads && event->kind == COFI_EV_FAR)
+        COFI_TRY(load_control(u, event));
+    far_transfer(u, event);
+    return loads && event->kind == COFI_EV_EVENT ? load_control(u, event) : 0;
 }
 
 /* Paging Information Packet [RTIT 4.2.10]. */
@@ -250,10 +277,9 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     case COFI_EV_FAR:
     case COFI_EV_EVENT:
     case COFI_EV_XABORT:
-        if (event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_SHUTDOWN)
-            u->sleeping = true; /* no transfer, a sleep state [RTIT B 4.1.1] */
-        else
-            far_transfer(u, event);
+        if (event->kind != COFI_EV_EVENT || event->cause != COFI_CAUSE_SHUTDOWN)
+            return far_with_lists(u, event);
+        cofi__rtit_sleep(u, 1); /* no transfer, a sleep state [RTIT B 4.1.1] */
         break;
     case COFI_EV_MOV_CR3:
     case COFI_EV_MOV_CR0:
@@ -270,8 +296,12 @@ static int dispatch(struct rtit *u, const struct cofi_event *event)
     case COFI_EV_VMPTRLD:
     case COFI_EV_XBEGIN:
     case COFI_EV_XEND:
+        sequential(u, event);
+        break;
     case COFI_EV_MWAIT:
         sequential(u, event);
+        if (event->size > 0 && !event->taken)
+            cofi__rtit_sleep(u, event->size);
         break;
     case COFI_EV_CLOCK:
     case COFI_EV_FREQ:

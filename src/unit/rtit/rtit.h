@@ -65,6 +65,7 @@ struct rtit {
     uint32_t clear_packets;    /* … or this many more packets have been made */
     uint64_t overflow_target;  /* of the last indirect branch during the overflow [ERR E5]; or UINT64_MAX */
     uint32_t e8_count;         /* PSBs, for [ERR E8] */
+    uint8_t e8_case, e8_wait;  /* which of its cases; packets until the next step of it */
     uint8_t e8_held_size, e8_held[16]; /* the packet that [ERR E8] delays */
     bool e8_armed;
     uint32_t made;             /* packets that this event made, for explain */
@@ -133,6 +134,7 @@ void cofi__rtit_trace_stop(struct rtit *u);
 
 /* time.c */
 void cofi__rtit_time(struct rtit *u, const struct cofi_event *event);
+void cofi__rtit_sleep(struct rtit *u, unsigned c_state);
 void cofi__rtit_sts(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_mtc(struct rtit *u, uint64_t tsc, struct rtit_rule rule);
 

@@ -16,7 +16,8 @@ static void pass_cycles(struct rtit *u, uint64_t cycles)
         u->reg[RTIT_CNTP] = (u->reg[RTIT_CNTP] + cycles) & CNTP_MASK;
         u->attention |= (u->reg[RTIT_CNTP] & CNTP_MSB) != 0;
     }
-    cofi__buffer_advance(&u->buffer, cycles);
+    if (cofi__buffer_advance(&u->buffer, cycles))
+        cofi__rtit_settle(u);
 }
 
 static unsigned mtc_shift(const struct rtit *u) { return 7 + 2 * (u->reg[RTIT_CTL] >> CTL_MTC_RANGE_LSB & 3); }
@@ -95,6 +96,14 @@ static void advance(struct rtit *u, const struct cofi_event *event)
 
 static uint8_t ratio(uint64_t value) { return value > 63 ? 63 : (uint8_t)value; }
 
+/* C4, C6, S0ix drain before; shallower states only stop draining [RTIT B 4.1]. */
+void cofi__rtit_sleep(struct rtit *u, unsigned c_state)
+{
+    if (c_state >= 4)
+        cofi__rtit_drain(u);
+    u->sleeping = true;
+}
+
 void cofi__rtit_time(struct rtit *u, const struct cofi_event *event)
 {
     advance(u, event);
@@ -103,9 +112,7 @@ void cofi__rtit_time(struct rtit *u, const struct cofi_event *event)
         u->ecbr = ratio(event->size);
         cofi__rtit_sts(u, (struct rtit_rule){"frequency or clock modulation changed", "[RTIT 4.2.13]"});
     } else if (event->kind == COFI_EV_SLEEP) {
-        if (event->size >= 4) /* C4, C6, S0ix; shallower states only stop draining */
-            cofi__rtit_drain(u);
-        u->sleeping = true;
+        cofi__rtit_sleep(u, event->size);
     } else if (event->kind == COFI_EV_WAKE) {
         u->sleeping = false;
         cofi__rtit_sts(u, (struct rtit_rule){"woke from a sleep state", "[RTIT 4.2.13]"});
