@@ -38,13 +38,20 @@ static void print_bytes(const char *what, const uint8_t *p)
     fputc('\n', stderr);
 }
 
+/* SIB with base 101 under mod 00 has no base, whatever REX.B says [SDM 32-Bit Addressing Forms with the SIB Byte].
+ * Zydis 4.0 names R13D there when the address size is 32; the processor does not add it (measured with LEA). */
+static bool has_no_base(const ZydisDecodedInstruction *zy)
+{
+    return zy->raw.sib.offset && zy->raw.modrm.mod == 0 && zy->raw.sib.base == 5;
+}
+
 static uint32_t zydis_registers(const ZydisDecodedInstruction *zy, const ZydisDecodedOperand *ops)
 {
     uint32_t used = 0;
     for (unsigned i = 0; i < zy->operand_count_visible; i++) {
         ZydisRegister regs[3] = {ops[i].reg.value};
         if (ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY)
-            regs[0] = ops[i].mem.base, regs[1] = ops[i].mem.index;
+            regs[0] = has_no_base(zy) ? ZYDIS_REGISTER_NONE : ops[i].mem.base, regs[1] = ops[i].mem.index;
         else if (ops[i].type != ZYDIS_OPERAND_TYPE_REGISTER)
             continue;
         for (unsigned r = 0; r < 2; r++) {
@@ -83,16 +90,22 @@ static bool decode_agrees(const uint8_t *p, size_t n)
     return a == b && (a < 0 || memcmp(&fast, &slow, sizeof fast) == 0);
 }
 
+static unsigned disagreements;
+
 static void check(const uint8_t *p, size_t n)
 {
-    if (!layout_agrees(p, n)) {
-        print_bytes("layout", p);
-        fail();
-    }
-    if (!decode_agrees(p, n)) {
-        print_bytes("decode", p);
-        fail();
-    }
+    bool layout = layout_agrees(p, n), decode = decode_agrees(p, n);
+    if (layout && decode)
+        return;
+    if (++disagreements <= 20)
+        print_bytes(layout ? "decode" : "layout", p);
+}
+
+static void none_disagreed(void)
+{
+    unsigned n = disagreements;
+    disagreements = 0;
+    assert_int_equal(n, 0);
 }
 
 /* Bytes that look like code: prefixes now and then, all maps, every ModRM. */
@@ -124,6 +137,7 @@ static void random_encodings_decode_as_zydis_decodes_them(void **state)
         random_code(&seed, p);
         check(p, 15);
     }
+    none_disagreed();
 }
 
 static void truncated_encodings_are_refused_as_zydis_refuses_them(void **state)
@@ -135,6 +149,7 @@ static void truncated_encodings_are_refused_as_zydis_refuses_them(void **state)
         random_code(&seed, p);
         check(p, next_random(&seed) % 15);
     }
+    none_disagreed();
 }
 
 static uint64_t swept_bytes, sweep_limit;
@@ -187,6 +202,7 @@ static void installed_programs_decode_as_zydis_decodes_them(void **state)
     nftw("/usr/bin", sweep_file, 16, FTW_PHYS);
     nftw("/usr/lib", sweep_file, 16, FTW_PHYS);
     print_message("# %llu bytes of code\n", (unsigned long long)swept_bytes);
+    none_disagreed();
     assert_true(swept_bytes > 0);
 }
 

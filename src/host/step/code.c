@@ -8,7 +8,7 @@
 
 /* Opcode and prefixes, as far as the questions below need them. */
 struct opcode {
-    bool rep, osize, asize, twobyte, rexw;
+    bool rep, osize, asize, twobyte, rexw, based; /* based: FS or GS */
     uint8_t byte, modrm;
 };
 
@@ -37,6 +37,7 @@ static struct opcode parse(const uint8_t *bytes, size_t n, unsigned mode)
         op.rep |= bytes[i] == 0xf2 || bytes[i] == 0xf3;
         op.osize |= bytes[i] == 0x66;
         op.asize |= bytes[i] == 0x67;
+        op.based |= bytes[i] == 0x64 || bytes[i] == 0x65;
     }
     if (mode == 64 && i < n && (bytes[i] & 0xf0) == 0x40)
         op.rexw = bytes[i++] & 8;
@@ -54,6 +55,20 @@ static bool is_string(uint8_t byte)
 {
     return (byte >= 0x6c && byte <= 0x6f) || (byte >= 0xa4 && byte <= 0xa7) ||
            (byte >= 0xaa && byte <= 0xaf);
+}
+
+/* REP MOVS and REP STOS whose registers hold linear addresses: bytes of an element, else 0. */
+static uint8_t element_of(const struct opcode *op, unsigned mode)
+{
+    if (!op->rep || op->twobyte || op->asize || op->based || mode != 64)
+        return 0;
+    switch (op->byte) {
+    case 0xa4:
+    case 0xaa: return 1;
+    case 0xa5:
+    case 0xab: return op->rexw ? 8 : op->osize ? 2 : 4;
+    }
+    return 0;
 }
 
 static bool loads_ss(const struct opcode *op, unsigned mode)
@@ -121,6 +136,8 @@ int step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uin
         return length;
     struct opcode op = parse(bytes, (size_t)length, mode);
     code->string = op.rep && !op.twobyte && is_string(op.byte);
+    code->element = element_of(&op, mode);
+    code->moves = op.byte == 0xa4 || op.byte == 0xa5;
     code->pushf = !op.twobyte && op.byte == 0x9c;
     code->sets_tf = !op.twobyte && (op.byte == 0x9d || op.byte == 0xcf);
     code->load_ss = code->insn.cls == COFI_CLASS_OTHER && loads_ss(&op, mode);

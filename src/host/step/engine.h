@@ -118,6 +118,9 @@ bool step_wants_restart(const struct step_task *task);
 bool step_catches(const struct step_task *task, int signal);
 bool step_forget_tf(struct step_task *task);
 
+/* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS, do most of it */
+void step_rep_ahead(struct step_task *task);
+
 /* stop.c */
 /* What waitpid said of it. */
 void step_stopped(struct step_engine *engine, struct step_task *task, int status);

@@ -135,7 +135,9 @@ void step_resume(struct step_engine *engine, struct step_task *task)
         step_rseq_before(task);
         if (task->code.insn.length && task->code.syscall)
             go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
-        else
+        else {
+            step_rep_ahead(task);
             go(task, PTRACE_SINGLESTEP, STEP_BY_STEP);
+        }
     }
 }

@@ -16,6 +16,8 @@ enum { STEP_PAGE = 4096, STEP_INSN_MAX = 15 };
 struct step_code {
     struct cofi_insn insn;
     bool string;    /* a REP-prefixed string instruction: several steps, one instruction */
+    bool moves;     /* with element != 0: REP MOVS, else REP STOS */
+    uint8_t element; /* bytes of one iteration of a REP MOVS or STOS that step_rep_ahead may do; 0: none */
     bool syscall;   /* SYSCALL, SYSENTER, INT 80h */
     bool pushf;     /* stores RFLAGS, our TF among them */
     bool sets_tf;   /* POPF, IRET: see step_forget_tf */
