@@ -74,6 +74,8 @@ static bool layout_agrees(const uint8_t *p, size_t n)
     if (zy.encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW || zy.encoding == ZYDIS_INSTRUCTION_ENCODING_XOP ||
         zy.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX)
         return true;
+    if (zy.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX && !zy.raw.vex.m_mmmm)
+        return true; /* JKZD and JKNZD of Knights Corner, which no 64-bit Linux program has */
     int length = cofi__fast_decode(&x, p, n);
     bool writes_flags = zy.cpu_flags && zy.cpu_flags->tested;
     return length == zy.length && (cofi__fast_registers(&x) & 0xff00) == (zydis_registers(&zy, ops) & 0xff00) &&
