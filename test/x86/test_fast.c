@@ -38,7 +38,7 @@ static void print_bytes(const char *what, const uint8_t *p)
     fputc('\n', stderr);
 }
 
-/* SIB with base 101 under mod 00 has no base, whatever REX.B says [SDM 32-Bit Addressing Forms with the SIB Byte].
+/* SIB with base 101 under mod 00 has no base, whatever REX.B says (SDM volume 2, 32-bit addressing forms with the SIB byte).
  * Zydis 4.0 names R13D there when the address size is 32; the processor does not add it (measured with LEA). */
 static bool has_no_base(const ZydisDecodedInstruction *zy)
 {

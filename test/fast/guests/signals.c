@@ -111,10 +111,10 @@ static void tick(int signo, siginfo_t *info, void *context)
     count++;
 }
 
-/* Thousands of asynchronous signals change nothing but the count. */
+/* Asynchronous signals at any moment change nothing but the count. */
 int guest_storm(void)
 {
-    struct itimerval every = {{0, 50}, {0, 50}}, none = {{0, 0}, {0, 0}};
+    struct itimerval every = {{0, 500}, {0, 500}}, none = {{0, 0}, {0, 0}};
     uint64_t h = 1;
     double x = 1;
     catch(SIGALRM, tick, SA_RESTART);
@@ -195,28 +195,45 @@ int guest_masks(void)
     return 0;
 }
 
-/* A read that a signal interrupts: restarted or not, as the action says. */
+static int told[2];
+
+static void tell(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    count += write(told[1], "", 1) == 1;
+}
+
+/* A read that signals interrupt: restarted or not, as the action says. What is read for comes from a child that
+ * waits: for five signals, or until the read has failed. */
 int guest_restart(void)
 {
     for (int restart = 0; restart < 2; restart++) {
         int fd[2];
         char c = '?';
-        if (pipe(fd))
+        if (pipe(fd) || pipe(told))
             return 1;
         count = 0;
-        catch(SIGALRM, tick, restart ? SA_RESTART : 0);
         pid_t child = fork();
         if (!child) {
-            usleep(60000);
+            char byte;
+            for (int i = 0; i < (restart ? 5 : 1000000) && read(told[0], &byte, 1) == 1 && !byte;)
+                i++;
             _exit(write(fd[1], "x", 1) != 1);
         }
-        struct itimerval once = {{0, 0}, {0, 20000}};
-        setitimer(ITIMER_REAL, &once, NULL);
+        catch(SIGALRM, tell, restart ? SA_RESTART : 0);
+        struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+        setitimer(ITIMER_REAL, &often, NULL);
         long n = read(fd[0], &c, 1);
-        printf("%d: %ld %s %c %d\n", restart, n, n < 0 ? strerror(errno) : "", c, (int)count);
+        const char *why = n < 0 ? strerror(errno) : "";
+        setitimer(ITIMER_REAL, &never, NULL);
+        printf("%d: %ld %s %c %s\n", restart, n, why, c, count >= (restart ? 5 : 1) ? "signals" : "too few");
+        if (write(told[1], "!", 1) != 1)
+            return 1;
         waitpid(child, NULL, 0);
-        close(fd[0]);
-        close(fd[1]);
+        for (int i = 0; i < 2; i++) {
+            close(fd[i]);
+            close(told[i]);
+        }
     }
     return 0;
 }
