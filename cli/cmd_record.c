@@ -33,6 +33,9 @@ struct job {
     struct cofi_truth *truth;
     struct cofi_step_options step;
     struct cofi_fast_options fast;
+    struct cofi_filters filters;
+    const char *filter_texts[COFI_FILTERS_MAX];
+    size_t filter_texts_n;
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
     const char *preset;  /* its fields; null: none */
@@ -59,6 +62,8 @@ static const char usage[] =
     "  --host=fast|step     who runs the program: a translator, near its own speed (default), or ptrace, one\n"
     "                       instruction at a time: for RTIT, --config, --truth, --limit, -p and 32-bit programs\n"
     "  --snapshot=SIZE      keep each thread's newest bytes of log only, e.g. 4M; written at the end\n"
+    "  --filter=FILTER      trace there only, in perf's syntax: 'filter FUNCTION', 'filter FUNCTION @ LIBRARY',\n"
+    "                       'filter 0x1139/0x20 @ FILE', 'filter * @ LIBRARY', 'start F', 'stop F', 'tracestop F'\n"
     "  --clock=virtual|real\n"
     "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            let the program go after N instructions\n"
@@ -150,7 +155,7 @@ static bool parse_also(struct job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -164,6 +169,7 @@ static const struct option long_options[] = {
     {"clock", required_argument, NULL, OPT_CLOCK},
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
+    {"filter", required_argument, NULL, OPT_FILTER},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
@@ -214,6 +220,11 @@ static bool take_option(struct job *job, int option, char *value)
         job->host = !strcmp(value, "step") ? HOST_STEP : HOST_FAST;
         return !strcmp(value, "step") || !strcmp(value, "fast");
     case OPT_SNAPSHOT: return parse_size(value, &job->fast.snapshot_bytes);
+    case OPT_FILTER:
+        if (job->filter_texts_n == COFI_FILTERS_MAX)
+            return false;
+        job->filter_texts[job->filter_texts_n++] = value;
+        return true;
     case OPT_CLOCK:
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
@@ -371,6 +382,18 @@ static const char *needs_step(const struct job *job)
     return job->step.verify_all ? "--verify" : job->step.clock != COFI_CLOCK_VIRTUAL ? "--clock" : NULL;
 }
 
+/* The filters, now that the command is known. */
+static bool take_filters(struct job *job)
+{
+    struct cofi_error error = {0};
+    for (size_t i = 0; i < job->filter_texts_n; i++)
+        if (cofi_filters_parse(&job->filters, job->filter_texts[i], job->step.argv[0], &error) < 0) {
+            complain("record: %s", error.text);
+            return false;
+        }
+    return true;
+}
+
 /* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
 static int record_fast(struct job *job)
 {
@@ -380,11 +403,13 @@ static int record_fast(struct job *job)
     job->fast.argv = job->step.argv;
     job->fast.path = job->outputs[0].path;
     job->fast.command = job->command;
+    job->fast.filters = job->filters.n ? &job->filters : NULL;
     job->fast.no_follow = job->step.no_follow;
     job->fast.stop = &stop;
     job->fast.started = &forward_to;
     int status = cofi_fast_record(&job->fast, &result, &error);
-    if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !job->fast.snapshot_bytes && !result.tasks) {
+    if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !job->fast.snapshot_bytes && !job->filters.n &&
+        !result.tasks) {
         complain("record: %s; stepping instead", error.text);
         return -1;
     }
@@ -415,7 +440,13 @@ int cmd_record(int argc, char **argv)
         complain("record: %s needs --host=step", step_only);
         return EXIT_OURS;
     }
+    if (job.filter_texts_n && (step_only || job.host == HOST_STEP)) {
+        complain("record: --filter needs the fast host; %s", step_only ? step_only : "--host=step has --config=addr0_cfg=…");
+        return EXIT_OURS;
+    }
     if (!step_only && job.host != HOST_STEP) {
+        if (!take_filters(&job))
+            return EXIT_OURS;
         catch_signals();
         status = record_fast(&job);
         if (status >= 0)

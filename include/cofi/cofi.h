@@ -9,6 +9,7 @@
 #include <cofi/error.h>
 #include <cofi/event.h>
 #include <cofi/fast.h>
+#include <cofi/filter.h>
 #include <cofi/flow.h>
 #include <cofi/host.h>
 #include <cofi/image.h>

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cofi/error.h>
+#include <cofi/filter.h>
 #include <cofi/time.h>
 #include <cofi/trace.h>
 
@@ -22,6 +23,7 @@ struct cofi_fast_options {
     const char *command;     /* the command line as text, or null */
     uint64_t snapshot_bytes; /* keep the newest so many bytes of log a thread, write them at the end; 0: keep all */
     uint64_t psb_bytes;      /* a PSB after so many bytes of log; 0: 256 KiB */
+    const struct cofi_filters *filters; /* where to trace; null: everywhere */
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
     uint32_t max_branches, max_insns; /* limits of a superblock; 0: defaults */

@@ -44,6 +44,12 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
             k->chunks *= 2;
         k->chunk_bytes = (bytes / k->chunks + 4095) & ~4095ull;
     }
+    for (size_t i = 0; o->filters && i < o->filters->n; i++) {
+        const struct cofi_filter *f = &o->filters->filter[i];
+        uint64_t file = f->path ? cofi__fast_path_hash(f->path, strlen(f->path)) : 0;
+        k->filter[k->filters++] = (struct cofi__fast_filter){.file = file, .start = f->start, .action = f->action,
+                                                             .end = f->start + (f->size ? f->size : 1)};
+    }
     k->slot_bytes = power_of_two(cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD);
     k->psb_bytes = o->psb_bytes ? o->psb_bytes : 256 << 10;
 }
@@ -56,6 +62,9 @@ static int open_recording(struct cofi__fast_collector *c, struct cofi_error *err
     /* TSCEn, BranchEn, DisRETC, User [SDM IA32_RTIT_CTL]. */
     struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = 0x2c08 | 1, .time = c->time,
                                        .command = o->command, .snapshot = o->snapshot_bytes != 0};
+    char filter[COFI_FILTERS_MAX * 512];
+    if (o->filters && cofi_filters_text(o->filters, filter, sizeof filter))
+        info.filter = filter;
     return cofi_writer_open(&c->writer, o->path, &info, error);
 }
 

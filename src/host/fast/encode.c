@@ -136,6 +136,16 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         e->out[e->used++] = TIP_PGD;
         e->enabled = false;
         break;
+    case COFI__FAST_LEAVE:
+        if (ip == COFI__FAST_NOWHERE)
+            e->out[e->used++] = TIP_PGD;
+        else
+            put_ip(e, TIP_PGD, ip);
+        e->enabled = false;
+        break;
+    case COFI__FAST_STOP:
+        put_bytes(e, "\x02\x83", 2);
+        break;
     case COFI__FAST_OVF:
         put_bytes(e, "\x02\xf3", 2);
         e->last_ip = 0;

@@ -3,6 +3,7 @@
 #ifndef COFI_HOST_FAST_SHARED_H
 #define COFI_HOST_FAST_SHARED_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Where things lie in the traced program. Both places are free in ordinary programs and under the sanitizers. */
@@ -24,9 +25,12 @@ enum {
     COFI__FAST_PGE,     /* tracing starts at address */
     COFI__FAST_EVENT,   /* an event before the instruction at address: FUP, TIP.PGD */
     COFI__FAST_OVF,     /* records were lost; tracing goes on at address */
+    COFI__FAST_LEAVE,   /* a branch out of the filter: address is its target, COFI__FAST_NOWHERE for a conditional */
+    COFI__FAST_STOP,    /* a TraceStop region was entered: nothing follows */
     COFI__FAST_WHATS
 };
 enum { COFI__FAST_TIP_BYTES = 12, COFI__FAST_CONTROL_BYTES = 20 };
+#define COFI__FAST_NOWHERE UINT64_MAX
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
@@ -48,6 +52,24 @@ struct cofi__fast_note_head {
     uint64_t a, b, c, d;
     uint32_t bytes, reserved; /* of what follows */
 };
+
+/* A filter as enum cofi_filter_action has them. file 0: start and end are addresses; else offsets in the file whose path
+ * has that hash. */
+struct cofi__fast_filter {
+    uint64_t file;
+    uint64_t start, end;          /* end: behind the last byte; for single addresses start + 1 */
+    uint32_t action, reserved;
+};
+enum { COFI__FAST_FILTERS_MAX = 16 };
+
+/* FNV-1a over a path of n bytes, never 0. */
+static inline uint64_t cofi__fast_path_hash(const char *path, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (uint8_t)path[i]) * 0x100000001b3u;
+    return h ? h : 1;
+}
 
 enum { COFI__FAST_CHUNKS_MAX = 64, COFI__FAST_NOTES_BYTES = 256 << 10 };
 
@@ -88,6 +110,8 @@ struct cofi__fast_control {
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;
     uint64_t psb_bytes;           /* a PSB after so many bytes of log */
+    uint32_t filters, reserved;
+    struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
 };
 
 /* Layout of a slot: head and context, notes, stacks, then chunks each with a guard page behind it. */

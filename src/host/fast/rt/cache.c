@@ -15,7 +15,7 @@ static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 
 void cache_init(void)
 {
-    for (unsigned i = 0; i < 65536; i++)
+    for (unsigned i = 0; i < MODES * CACHE_IBL_BYTES / 8; i++)
         ibl[i] = (uint64_t)rt_miss;
 }
 
@@ -87,15 +87,21 @@ bool cache_arena_at(uint64_t address)
     return false;
 }
 
+/* Where the table has a block. */
+static uint64_t *ibl_entry(const struct block *b)
+{
+    return &ibl[b->mode * CACHE_IBL_BYTES / 8 + (b->pc & 0xffff)];
+}
+
 static unsigned bucket(uint64_t pc)
 {
     return (unsigned)((pc * 0x9e3779b97f4a7c15ul) >> 47);
 }
 
-struct block *cache_find(uint64_t pc)
+struct block *cache_find(uint64_t pc, unsigned mode)
 {
     for (struct block *b = buckets[bucket(pc)]; b; b = b->next)
-        if (b->pc == pc)
+        if (b->pc == pc && b->mode == mode)
             return b;
     return NULL;
 }
@@ -175,7 +181,7 @@ void cache_ibl(struct block *b)
 {
     if (!b->indirect)
         translate_indirect_entry(b);
-    __atomic_store_n(&ibl[b->pc & 0xffff], (uint64_t)b->indirect, __ATOMIC_RELEASE);
+    __atomic_store_n(ibl_entry(b), (uint64_t)b->indirect, __ATOMIC_RELEASE);
 }
 
 static void unlink_out(struct block *b)
@@ -205,8 +211,8 @@ static void kill_block(struct block *b)
     for (unsigned i = 0; i < b->exits; i++)
         if (b->exit[i].jump)
             patch(b->exit[i].jump, b->exit[i].stub);
-    if (b->indirect && ibl[b->pc & 0xffff] == (uint64_t)b->indirect)
-        __atomic_store_n(&ibl[b->pc & 0xffff], (uint64_t)rt_miss, __ATOMIC_RELEASE);
+    if (b->indirect && *ibl_entry(b) == (uint64_t)b->indirect)
+        __atomic_store_n(ibl_entry(b), (uint64_t)rt_miss, __ATOMIC_RELEASE);
     b->dead = true;
 }
 

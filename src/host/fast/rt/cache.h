@@ -5,11 +5,12 @@
 
 #include "host/fast/rt/rt.h"
 
-#define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* 64 K entries, by the target's low 16 bits */
-#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x300000)
-#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x400000)       /* per arena: its blocks by address */
+#define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* a mode: 64 K entries, by the target's low 16 bits */
+#define CACHE_IBL_BYTES 0x80000ul
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x400000)
+#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x500000)       /* per arena: its blocks by address */
 #define CACHE_INDEX_BYTES 0x400000ul
-#define CACHE_DESCRIPTORS (COFI__FAST_RUNTIME_BASE + 0x4400000)
+#define CACHE_DESCRIPTORS (COFI__FAST_RUNTIME_BASE + 0x4500000)
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
 
 #define ARENA_BYTES 0x8000000ul

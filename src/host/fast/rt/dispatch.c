@@ -25,7 +25,7 @@ static bool still_true(const struct block *b)
 /* The block at pc, made if need be; null when no code can be there. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
 {
-    struct block *b = cache_find(pc);
+    struct block *b = cache_find(pc, t->mode);
     if (b && still_true(b))
         return b;
     if (b)
@@ -33,17 +33,19 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
-    b = translate(r, pc, indirect && !r->shared);
+    b = translate(r, pc, t->mode, indirect && !r->shared);
     if (r->shared) {
         uint8_t *copy = rt_alloc(b->high - b->low);
         memcpy(copy, (const void *)b->low, b->high - b->low);
         b->copy = copy;
     }
     if (r->dirty || r->writable || r->shared) {
-        note_code(t, b);
+        if (t->mode == MODE_TRACED)
+            note_code(t, b);
         cache_watch(b);
         maps_protect(r, b->low, b->high);
-        log_put(t, COFI__FAST_TSC, pc);
+        if (t->mode == MODE_TRACED)
+            log_put(t, COFI__FAST_TSC, pc);
     }
     return b;
 }
@@ -69,12 +71,33 @@ static void safepoint(struct thread *t)
     t->safepoint = 0;
     if (t->has_signal)
         signals_deliver(t);
-    if (t->paused && !t->has_signal) {
-        t->paused = false;
-        log_put(t, COFI__FAST_PGE, t->pc);
-    }
-    if (psb && !t->paused)
+    if (t->paused && !t->has_signal)
+        trace_resume(t);
+    if (psb && !t->paused && t->mode == MODE_TRACED)
         log_put(t, COFI__FAST_PSB, t->pc);
+}
+
+/* What an exit does before the block at its pc. Returns whether the exit may be linked to that. */
+static bool leave_by(struct thread *t, unsigned kind)
+{
+    switch ((enum exit_kind)kind) {
+    case EXIT_SYSCALL: do_syscall(t); break;
+    case EXIT_NEXT: trace_branch(t, HOW_NEXT, 1); break;
+    case EXIT_JCC: trace_branch(t, HOW_JCC, 1); break;
+    case EXIT_BRANCH: trace_branch(t, HOW_DIRECT, 1); break;
+    case EXIT_DIRECT:
+    case EXIT_STEP: return true;
+    }
+    return false;
+}
+
+/* A fault or a signal kept translated code from logging how it came to pc. */
+static void cross(struct thread *t)
+{
+    enum how how = t->crossing;
+    t->crossing = HOW_NONE;
+    if (how != HOW_NONE)
+        trace_branch(t, how, t->crossing_word);
 }
 
 void rt_dispatch(struct thread *t)
@@ -82,14 +105,16 @@ void rt_dispatch(struct thread *t)
     struct exit *from = NULL;
     bool indirect = t->miss_id == 1;
     unsigned kind = EXIT_DIRECT;
+    log_settle(t);
+    cross(t);
     if (t->miss_id == 0) {
         from = (struct exit *)t->exit_id;
         t->pc = from->pc;
         kind = from->kind;
-    }
-    if (kind == EXIT_SYSCALL) {
-        do_syscall(t);
-        from = NULL;
+        if (!leave_by(t, kind))
+            from = NULL;
+    } else if (indirect) {
+        trace_missed(t);
     }
     t->miss_id = 2;
     while (t->safepoint || t->has_signal) {
@@ -113,7 +138,7 @@ void rt_start(struct thread *t)
     rt.maps_stale = true;
     cache_init();
     t->exit_entry = (uint64_t)rt_entry;
-    t->miss_entry = (uint64_t)rt_miss;
+    t->miss_entry = (uint64_t)rt_miss_arrival;
     t->self = (uint64_t)t;
     t->stack_top = (uint64_t)t + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
     t->pid = (int)sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -126,7 +151,7 @@ void rt_start(struct thread *t)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
     t->miss_id = 2;
     maps_find(t, t->pc);
-    log_put(t, COFI__FAST_PGE, t->pc);
+    trace_begin(t, true);
     rt_dispatch(t);
     rt_resume(t);
 }

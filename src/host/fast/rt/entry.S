@@ -53,10 +53,14 @@ rt_entry:
         mov %gs:SELF, %rdi
         jmp rt_resume
 
-/* From an indirect transfer that found no block: the target is the log's last word. */
+/* From an indirect transfer that found another target's block: RCX = target - RDX's negative. Flags are the guest's. */
+        .globl rt_miss_arrival
+rt_miss_arrival:
+        not %rdx
+        lea 1(%rcx,%rdx), %rcx
+/* … or no block: RCX = target. */
         .globl rt_miss
 rt_miss:
-        mov -8(%r11), %rcx
         mov %rcx, %gs:PC
         mov %gs:S_RCX, %rcx
         mov %gs:S_RDX, %rdx

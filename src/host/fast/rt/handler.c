@@ -18,13 +18,6 @@ static const struct point *point_at(const struct block *b, const uint8_t *code)
     return b->points ? &b->point[low] : NULL;
 }
 
-/* The log's place: R11 in translated code, unless that points at the guard page for a safepoint. */
-static void take_p(struct thread *t, const struct ksigcontext *mc)
-{
-    t->p = t->real_p ? t->real_p : mc->r11;
-    t->real_p = 0;
-}
-
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
     if (fix & FIX_R11)
@@ -50,9 +43,13 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     uint64_t r11 = t->regs[R11];
     regs_from_context(t, mc);
     t->regs[R11] = r11;
-    take_p(t, mc);
+    t->p = mc->r11;
+    log_settle(t);
     if (e) {
+        static const uint8_t hows[] = {[EXIT_NEXT] = HOW_NEXT, [EXIT_JCC] = HOW_JCC, [EXIT_BRANCH] = HOW_DIRECT};
         t->pc = e->pc;
+        t->crossing = hows[e->kind];
+        t->crossing_word = 1;
         log_outcomes(t, e->word);
         return true;
     }
@@ -60,7 +57,8 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     undo_stand_ins(t, p->fix);
     if (p->fix & FIX_DONE) {
         t->pc = mc->rcx;
-        log_tip(t, 1u << p->bits, t->pc);
+        t->crossing = HOW_INDIRECT;
+        t->crossing_word = 1u << p->bits;
     } else {
         log_outcomes(t, 1u << p->bits);
     }
@@ -161,6 +159,7 @@ static void fault(struct thread *t, int signo, const struct ksiginfo *info, stru
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
+        log_guard(t);
         redirect(t, uc);
         return;
     }
@@ -214,7 +213,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         redirect(t, uc); /* the runtime has looked already */
     } else if (!is_ours(uc->mc.rip) && !t->real_p) {
         t->real_p = uc->mc.r11; /* the next record stops the thread */
-        uc->mc.r11 = t->chunk_end + COFI__FAST_GUARD / 2;
+        uc->mc.r11 = log_nowhere(t);
     }
 }
 

@@ -62,6 +62,21 @@ void log_open(struct thread *t)
     t->real_p = 0;
 }
 
+/* Where P points for a safepoint: a place to which no record can be written. */
+uint64_t log_nowhere(const struct thread *t)
+{
+    return t->chunk_end + COFI__FAST_GUARD / 2;
+}
+
+/* P as translated code has left it -> the true one. A safepoint was asked for perhaps, and P moved on since then: behind
+ * a record that was written just before. */
+void log_settle(struct thread *t)
+{
+    if (t->real_p)
+        t->p = t->real_p + (t->p - log_nowhere(t));
+    t->real_p = 0;
+}
+
 /* A record's place; its first word is to be written last. */
 static uint8_t *take_room(struct thread *t, size_t n)
 {
@@ -94,6 +109,22 @@ void log_outcomes(struct thread *t, uint32_t word)
 {
     if (word > 1)
         put_word(take_room(t, 4), word);
+}
+
+/* The last record was an indirect transfer: as if it had not been logged. Returns the outcomes in it. */
+uint32_t log_take_back(struct thread *t)
+{
+    t->p -= COFI__FAST_TIP_BYTES;
+    uint32_t word = *(const uint32_t *)t->p & ~COFI__FAST_TIP;
+    memset((void *)t->p, 0, COFI__FAST_TIP_BYTES);
+    return word;
+}
+
+/* A store met the guard page. Code that is not traced logs nothing, so the chunk is changed for it. */
+void log_guard(struct thread *t)
+{
+    if (t->mode != MODE_TRACED && t->p + COFI__FAST_CONTROL_BYTES > t->chunk_end)
+        next_chunk(t);
 }
 
 /* An indirect transfer that translated code has not logged. */

@@ -89,6 +89,8 @@ static void take_line(struct thread *t, const char *line, const char *end)
         return;
     bool named = p < end && !r.writable;
     r.dirty = was_dirty(&r) || !named || r.shared;
+    if (r.file)
+        filter_maps_file(&r, pgoff, p, (size_t)(end - p));
     if (named && !known(&r))
         announce(t, &r, pgoff, p, (size_t)(end - p));
     rt.regions[rt.region_count++] = r;
@@ -103,6 +105,7 @@ static void parse(struct thread *t)
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
     old_count = rt.region_count;
     rt.region_count = 0;
+    filter_maps_begin();
     size_t have = 0;
     for (;;) {
         long n = sys(SYS_read, (uint64_t)fd, (uint64_t)(buffer + have), sizeof buffer - have, 0, 0, 0);
@@ -119,6 +122,7 @@ static void parse(struct thread *t)
         have -= start;
     }
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+    filter_maps_end();
     rt.maps_stale = false;
     rt.maps_tsc = 0;
 }

@@ -67,7 +67,8 @@ static bool planned(const struct plan *plan, uint64_t pc)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !r->shared && target >= r->start && target < r->end && !planned(plan, target);
+    return !r->shared && target >= r->start && target < r->end && !planned(plan, target) &&
+           filter_mode(plan->mode, target, true) == plan->mode;
 }
 
 static void push_return(struct plan *plan, uint64_t pc)
@@ -80,11 +81,31 @@ static void push_return(struct plan *plan, uint64_t pc)
     plan->returns[plan->depth++] = pc;
 }
 
-static void leave(struct plan *plan, uint64_t pc)
+/* End with a way out to pc, which is a branch's target or the next instruction. */
+static void leave(struct plan *plan, uint64_t pc, bool taken)
 {
     struct item *it = &plan->item[plan->count++];
+    bool same = filter_mode(plan->mode, pc, taken) == plan->mode;
     it->pc = pc;
     it->action = DO_LEAVE;
+    it->kind = same ? EXIT_DIRECT : taken ? EXIT_BRANCH : EXIT_NEXT;
+}
+
+/* Whether a superblock that has come as far as pc must end there. */
+static bool must_end(const struct plan *plan, const struct region *r, uint64_t pc, unsigned max_insns)
+{
+    if (plan->count >= max_insns || pc < r->start || pc >= r->end)
+        return true;
+    return plan->count && filter_mode(plan->mode, pc, false) != plan->mode;
+}
+
+/* A return in the plan to where a call of it was made. */
+static bool returns_here(const struct plan *plan, unsigned max_insns)
+{
+    if (!plan->depth || plan->count >= max_insns)
+        return false;
+    uint64_t to = plan->returns[plan->depth - 1];
+    return !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode;
 }
 
 /* Decode at pc; false when it is no instruction that the table knows. */
@@ -101,18 +122,19 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
     return n > 0;
 }
 
-void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode)
 {
     unsigned branches = 0;
     unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 8;
     unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 64;
     plan->count = 0;
     plan->depth = 0;
+    plan->mode = mode;
     plan->low = pc;
     plan->high = pc;
     for (;;) {
-        if (plan->count >= max_insns || pc < r->start || pc >= r->end) {
-            leave(plan, pc);
+        if (must_end(plan, r, pc, max_insns)) {
+            leave(plan, pc, false);
             return;
         }
         struct item *it = &plan->item[plan->count];
@@ -132,7 +154,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
         case DO_CALL:
         case DO_JMP:
             if (!follow(plan, r, it->target)) {
-                leave(plan, it->target);
+                leave(plan, it->target, true);
                 return;
             }
             pc = it->target;
@@ -140,7 +162,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc)
                 push_return(plan, next);
             break;
         case DO_RET:
-            if (!plan->depth || plan->count >= max_insns || planned(plan, plan->returns[plan->depth - 1]))
+            if (!returns_here(plan, max_insns))
                 return;
             it->action = DO_RET_HERE;
             it->target = plan->returns[--plan->depth];

@@ -27,18 +27,20 @@ struct item {
     uint64_t pc, target;
     const uint8_t *bytes;
     uint8_t action;
+    uint8_t kind;    /* DO_LEAVE: enum exit_kind */
     struct cofi__fast x;
 };
 
 struct plan {
     struct item item[PLAN_INSNS + 1];
     unsigned count;
+    unsigned mode;
     uint64_t low, high;
     uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */
     unsigned depth;
 };
 
-/* Plan the superblock at pc, which lies in region r. */
-void plan_make(struct plan *plan, const struct region *r, uint64_t pc);
+/* Plan the superblock at pc, which lies in region r, for threads in a mode. */
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode);
 
 #endif

@@ -79,6 +79,9 @@ struct thread {
     uint64_t gs_base;     /* guest's */
     int32_t pid, tid, parent_tid;
     uint64_t sysno;
+    uint8_t mode;         /* enum mode */
+    uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
+    uint32_t crossing_word; /* outcomes before it */
 };
 
 _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
@@ -107,7 +110,26 @@ struct exit {
 
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2 };
 
-enum exit_kind { EXIT_DIRECT, EXIT_SYSCALL, EXIT_STEP };
+/* What a thread's translated code does; each mode has blocks of its own. */
+enum mode {
+    MODE_TRACED,
+    MODE_OUTSIDE,         /* of the filter's ranges */
+    MODE_OFF,             /* until a start address */
+    MODE_STOPPED,         /* for good */
+    MODES
+};
+
+/* How a thread came to where it is. */
+enum how { HOW_NONE, HOW_NEXT, HOW_JCC, HOW_DIRECT, HOW_INDIRECT };
+
+enum exit_kind {
+    EXIT_DIRECT,
+    EXIT_SYSCALL,
+    EXIT_STEP,
+    EXIT_NEXT,            /* these three change the mode, perhaps: from the instruction before */
+    EXIT_JCC,             /* by a conditional branch, whose outcome is not logged yet */
+    EXIT_BRANCH           /* by a direct jump or call */
+};
 
 /* One guest instruction in a block's code. */
 struct point {
@@ -141,6 +163,7 @@ struct block {
     struct block *next_watched;
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
+    uint8_t mode;         /* enum mode */
     const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
 };
 
@@ -164,7 +187,8 @@ extern struct runtime rt;
 
 /* entry.S */
 void rt_entry(void);
-void rt_miss(void);
+void rt_miss(void);         /* the table has no block for RCX */
+void rt_miss_arrival(void); /* … or another one: RCX - RDX is the target */
 void rt_resume(struct thread *t) __attribute__((noreturn));
 void rt_native(struct thread *t, void *frame) __attribute__((noreturn));
 int rt_guest_syscall(struct thread *t); /* 0 done, 1 a signal waits */
@@ -206,6 +230,9 @@ void log_tip(struct thread *t, uint32_t word, uint64_t target);
 void log_outcomes(struct thread *t, uint32_t word);
 bool log_is_guard(const struct thread *t, uint64_t fault);
 void log_guard(struct thread *t);
+uint64_t log_nowhere(const struct thread *t);
+void log_settle(struct thread *t);
+uint32_t log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(void);
 
@@ -221,7 +248,7 @@ void maps_release_all(void);
 void cache_init(void);
 struct arena *cache_arena(uint64_t pc);
 bool cache_arena_at(uint64_t address);
-struct block *cache_find(uint64_t pc);
+struct block *cache_find(uint64_t pc, unsigned mode);
 struct block *cache_find_code(const uint8_t *code);
 struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
@@ -231,9 +258,23 @@ void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 
 /* translate.c */
-struct block *translate(const struct region *r, uint64_t pc, bool indirect);
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect);
 void translate_indirect_entry(struct block *b);
 extern const uint8_t stand_ins[4], rip_stand_ins[4];
+
+/* filter.c */
+void filter_maps_begin(void);
+void filter_maps_file(const struct region *r, uint64_t pgoff, const char *path, size_t n);
+void filter_maps_end(void);
+unsigned filter_first(void);
+unsigned filter_mode(unsigned mode, uint64_t pc, bool taken);
+
+/* trace.c */
+void trace_begin(struct thread *t, bool wanted);
+void trace_pause(struct thread *t, unsigned what, uint64_t address);
+void trace_resume(struct thread *t);
+void trace_branch(struct thread *t, enum how how, uint32_t word);
+void trace_missed(struct thread *t);
 
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);

@@ -320,9 +320,7 @@ void signals_deliver(struct thread *t)
         delivered(t);
         return;
     }
-    if (!t->paused)
-        log_put(t, COFI__FAST_EVENT, sync ? t->fault_pc : t->pc);
-    t->paused = true;
+    trace_pause(t, COFI__FAST_EVENT, sync ? t->fault_pc : t->pc);
     if (!handler) {
         die_of(t, signo);
         delivered(t);
@@ -337,8 +335,7 @@ void signals_deliver(struct thread *t)
     build_frame(t, &a, f, fpu);
     enter_handler(t, &a, f, signo);
     delivered(t);
-    t->paused = false;
-    log_put(t, COFI__FAST_PGE, t->pc);
+    trace_resume(t);
 }
 
 /* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart. */
@@ -358,8 +355,7 @@ void do_sigreturn(struct thread *t)
         t->altstack = (struct kstack){f.uc.stack.sp, f.uc.stack.flags & (int)(SS_DISABLE | SS_AUTODISARM_FLAG), 0,
                                       f.uc.stack.size};
     t->miss_id = 2;
-    t->paused = false;
-    log_put(t, COFI__FAST_PGE, t->pc);
+    trace_resume(t);
     struct kucontext *uc = &f.uc;
     uc->mc.rip = (uint64_t)rt_restart;
     uc->mc.rdi = (uint64_t)t;

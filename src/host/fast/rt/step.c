@@ -23,8 +23,7 @@ void step_begin(struct thread *t)
     if (t->step_class == COFI_CLASS_FAR_CALL) {
         if (x.modrm_offset && x.opcode == 0xff)
             return; /* far CALL stays with the program */
-        log_put(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
-        t->paused = true;
+        trace_pause(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
     }
 }
 
@@ -33,29 +32,30 @@ void step_done(struct thread *t, uint64_t from)
 {
     (void)from;
     if (t->paused) {
-        t->paused = false;
-        log_put(t, COFI__FAST_PGE, t->pc);
+        trace_resume(t);
         return;
     }
     switch ((enum cofi_class)t->step_class) {
     case COFI_CLASS_JCC:
-        log_outcomes(t, 2 | (t->pc != t->step_next));
+        if (t->pc == t->step_next && t->mode == MODE_TRACED)
+            log_outcomes(t, 2);
+        trace_branch(t, t->pc == t->step_next ? HOW_NEXT : HOW_JCC, 1);
         break;
+    case COFI_CLASS_JMP:
+    case COFI_CLASS_CALL: trace_branch(t, HOW_DIRECT, 1); break;
     case COFI_CLASS_JMP_IND:
     case COFI_CLASS_CALL_IND:
     case COFI_CLASS_RET:
     case COFI_CLASS_FAR_JMP:
     case COFI_CLASS_FAR_CALL:
-    case COFI_CLASS_FAR_RET: log_tip(t, 1, t->pc); break;
+    case COFI_CLASS_FAR_RET: trace_branch(t, HOW_INDIRECT, 1); break;
     case COFI_CLASS_OTHER:
-    case COFI_CLASS_JMP:
-    case COFI_CLASS_CALL:
     case COFI_CLASS_VMENTRY:
     case COFI_CLASS_MOV_CR3:
     case COFI_CLASS_PTWRITE:
     case COFI_CLASS_VMPTRLD:
     case COFI_CLASS_TSX:
-    case COFI_CLASS_KINDS: break;
+    case COFI_CLASS_KINDS: trace_branch(t, HOW_NEXT, 1); break;
     }
     t->step_class = COFI_CLASS_OTHER;
 }

@@ -162,8 +162,7 @@ static long call(struct thread *t)
 /* The SYSCALL at t->pc. Leaves pc behind it, or at it when a signal comes first. */
 void do_syscall(struct thread *t)
 {
-    log_put(t, COFI__FAST_PGD, t->pc);
-    t->paused = true;
+    trace_pause(t, COFI__FAST_PGD, t->pc);
     t->sysno = t->regs[RAX];
     if (t->sysno == SYS_rt_sigreturn)
         do_sigreturn(t);
@@ -181,6 +180,5 @@ void do_syscall(struct thread *t)
     t->sysno = ~0ul;
     if (t->has_signal)
         return;
-    t->paused = false;
-    log_put(t, COFI__FAST_PGE, t->pc);
+    trace_resume(t);
 }

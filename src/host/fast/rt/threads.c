@@ -86,11 +86,10 @@ void rt_child(struct thread *t)
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     signals_own_stack(t);
     t->miss_id = 2;
-    t->paused = false;
     uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
     note_put(t, COFI__FAST_NOTE_FORK, v, NULL, 0);
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
-    log_put(t, COFI__FAST_PGE, t->pc);
+    trace_begin(t, parent == t->pid || rt.control->follow);
     signals_set_mask(t->mask);
     rt_dispatch(t);
     rt_resume(t);

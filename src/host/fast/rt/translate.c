@@ -19,7 +19,8 @@ struct build {
     struct arena *arena;
     struct block *b;
     struct point *points;
-    unsigned pending;  /* not-taken branches since entry: not in the log yet */
+    unsigned pending;  /* not-taken branches since entry: not in the log yet; 0 where nothing is traced */
+    bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
 };
 
 static void mark(struct build *g, uint64_t pc, unsigned fix)
@@ -57,7 +58,7 @@ static void emit_outcomes(struct out *o, struct exit *e, unsigned n, bool taken)
 static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outcomes, bool taken)
 {
     struct exit *e = new_exit(g, EXIT_DIRECT, pc);
-    emit_outcomes(o, e, outcomes, taken);
+    emit_outcomes(o, e, g->traced ? outcomes : 0, g->traced && taken);
     while ((((uintptr_t)o->p + 1) & 63) > 60)
         b1(o, 0x90);
     e->jump = o->p;
@@ -65,6 +66,31 @@ static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outc
     e->stub = in_cold ? o->p + 5 : g->cold.p;
     jump(o, e->stub);
     emit_leave(in_cold ? o : &g->cold, e);
+}
+
+/* A way out that may change the mode: the runtime does the rest. */
+static void emit_turn(struct out *o, struct exit *e, unsigned outcomes)
+{
+    emit_outcomes(o, e, outcomes, false);
+    emit_leave(o, e);
+}
+
+/* A conditional branch's taken way. */
+static void emit_taken(struct build *g, struct out *o, uint64_t target)
+{
+    if (filter_mode(g->b->mode, target, true) != g->b->mode)
+        emit_turn(o, new_exit(g, EXIT_JCC, target), g->pending);
+    else
+        emit_exit(g, o, target, g->pending + 1, true);
+}
+
+/* … its other one. */
+static void emit_not_taken(struct build *g, struct out *o, uint64_t next)
+{
+    if (filter_mode(g->b->mode, next, false) != g->b->mode)
+        emit_turn(o, new_exit(g, EXIT_NEXT, next), g->traced ? g->pending + 1 : 0);
+    else
+        emit_exit(g, o, next, g->pending + 1, false);
 }
 
 static unsigned pick(const uint8_t *from, uint32_t used)
@@ -188,8 +214,8 @@ static void emit_jcc(struct build *g, const struct item *it)
 {
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
-    emit_exit(g, &g->cold, it->target, g->pending + 1, true);
-    g->pending++;
+    emit_taken(g, &g->cold, it->target);
+    g->pending += g->traced;
 }
 
 /* Both ways leave. A backward branch is a loop's: its taken way stays in line. */
@@ -200,8 +226,13 @@ static void emit_jcc_last(struct build *g, const struct item *it)
     uint64_t next = it->pc + it->x.length;
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, backward, g->cold.p);
-    emit_exit(g, &g->cold, backward ? next : it->target, g->pending + 1, !backward);
-    emit_exit(g, &g->hot, backward ? it->target : next, g->pending + 1, backward);
+    if (backward) {
+        emit_not_taken(g, &g->cold, next); /* first what the condition jumps to */
+        emit_taken(g, &g->hot, it->target);
+    } else {
+        emit_taken(g, &g->cold, it->target);
+        emit_not_taken(g, &g->hot, next);
+    }
 }
 
 /* push imm64 without a register. */
@@ -218,12 +249,12 @@ static void emit_push(struct build *g, uint64_t v)
     b8(&g->cold, v);
 }
 
-/* To the block that the table has for RCX. */
-static void emit_lookup(struct out *o)
+/* To the block that the mode's table has for RCX. */
+static void emit_lookup(struct build *g, struct out *o)
 {
     BYTES(o, "\x0f\xb7\xd1");  /* movzx edx, cx */
     BYTES(o, "\xff\x24\xd5");  /* jmp *ibl(,rdx,8) */
-    b4(o, (uint32_t)CACHE_IBL);
+    b4(o, (uint32_t)(CACHE_IBL + g->b->mode * CACHE_IBL_BYTES));
 }
 
 /* An indirect transfer, RCX = target: log it. */
@@ -231,9 +262,13 @@ static void emit_target_record(struct build *g, uint64_t pc)
 {
     struct out *o = &g->hot;
     mark(g, pc, FIX_RCX | FIX_DONE);
-    BYTES(o, LOG_TARGET);
-    log_word(o, COFI__FAST_TIP | 1u << g->pending);
-    BYTES(o, LOG_NEXT_12);
+    if (g->traced) {
+        BYTES(o, LOG_TARGET);
+        log_word(o, COFI__FAST_TIP | 1u << g->pending);
+        BYTES(o, LOG_NEXT_12);
+    } else {
+        log_word(o, 1);
+    }
     store(o, RDX, AT(s_rdx));
     g->pending = 0;
 }
@@ -241,7 +276,7 @@ static void emit_target_record(struct build *g, uint64_t pc)
 static void emit_dispatch(struct build *g, uint64_t pc)
 {
     emit_target_record(g, pc);
-    emit_lookup(&g->hot);
+    emit_lookup(g, &g->hot);
 }
 
 /* mov reg, [the branch's memory operand]. */
@@ -349,8 +384,9 @@ static void emit_ret_here(struct build *g, const struct item *it)
     BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     BYTES(o, "\xe3\x05");         /* jrcxz over the jump */
     jump(o, g->cold.p);
-    BYTES(&g->cold, "\x49\x8b\x4b\xf8"); /* mov rcx, [r11-8] */
-    emit_lookup(&g->cold);
+    move_imm(&g->cold, RDX, it->target);
+    BYTES(&g->cold, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
+    emit_lookup(g, &g->cold);
     load(o, RDX, AT(s_rdx));
     load(o, RCX, AT(s_rcx));
 }
@@ -381,7 +417,12 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_RET_HERE: emit_ret_here(g, it); break;
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
-    case DO_LEAVE: emit_exit(g, &g->hot, it->pc, g->pending, false); break;
+    case DO_LEAVE:
+        if (it->kind == EXIT_DIRECT)
+            emit_exit(g, &g->hot, it->pc, g->pending, false);
+        else
+            emit_turn(&g->hot, new_exit(g, it->kind, it->pc), g->pending);
+        break;
     }
 }
 
@@ -412,19 +453,20 @@ static void check_space(const struct arena *a)
         rt_die("the cache of translated code is full near", (uint64_t)a->base);
 }
 
-/* Translate the block at pc, which lies in r. The lock is held. */
-struct block *translate(const struct region *r, uint64_t pc, bool indirect)
+/* Translate the block at pc, which lies in r, for a mode. The lock is held. */
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect)
 {
     static struct plan plan;
     static struct point points[4 * PLAN_INSNS + 8];
-    plan_make(&plan, r, pc);
+    plan_make(&plan, r, pc, mode);
     struct arena *a = cache_arena(pc);
     check_space(a);
     struct block *b = rt_alloc(sizeof *b);
-    *b = (struct block){.pc = pc, .low = plan.low, .high = plan.high, .code_start = a->hot,
+    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .low = plan.low, .high = plan.high, .code_start = a->hot,
                         .cold_start = a->cold};
     b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
-    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points};
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points,
+                      .traced = mode == MODE_TRACED};
     if (indirect) {
         b->indirect = g.hot.p;
         emit_arrival(&g.hot, pc);

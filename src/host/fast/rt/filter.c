@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Filters: whether a thread is traced, by where its branches go. The rules are the trace unit's own: ranges and TraceStop
+ * follow taken branches and returns from the kernel only [SDM Filtering by IP]; start and stop are single addresses. */
+#include <cofi/filter.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { RANGES = 64 };
+
+/* The filters as addresses of this process; found anew whenever the mappings are read. */
+static struct range {
+    uint64_t start, end;
+    uint32_t action;
+} ranges[RANGES], old_ranges[RANGES];
+static unsigned count, old_count;
+
+static void add(uint32_t action, uint64_t start, uint64_t end)
+{
+    if (count < RANGES && start < end)
+        ranges[count++] = (struct range){start, end, action};
+}
+
+/* The mappings are about to be read. */
+void filter_maps_begin(void)
+{
+    memcpy(old_ranges, ranges, sizeof ranges);
+    old_count = count;
+    count = 0;
+    for (unsigned i = 0; i < rt.control->filters; i++) {
+        const struct cofi__fast_filter *f = &rt.control->filter[i];
+        if (!f->file)
+            add(f->action, f->start, f->end);
+    }
+}
+
+/* A mapping of a file's bytes from pgoff on at [r->start, r->end). */
+void filter_maps_file(const struct region *r, uint64_t pgoff, const char *path, size_t n)
+{
+    uint64_t hash = rt.control->filters ? cofi__fast_path_hash(path, n) : 0, bytes = r->end - r->start;
+    for (unsigned i = 0; i < rt.control->filters; i++) {
+        const struct cofi__fast_filter *f = &rt.control->filter[i];
+        if (f->file != hash)
+            continue;
+        uint64_t low = f->start > pgoff ? f->start : pgoff, high = f->end < pgoff + bytes ? f->end : pgoff + bytes;
+        if (low < high)
+            add(f->action, r->start + (low - pgoff), r->start + (high - pgoff));
+    }
+}
+
+/* They have been read: what was translated under other filters is forgotten. */
+void filter_maps_end(void)
+{
+    if (count != old_count || memcmp(ranges, old_ranges, count * sizeof ranges[0]))
+        cache_invalidate(0, ~0ul);
+}
+
+static bool is_in(uint32_t action, uint64_t pc)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (ranges[i].action == action && pc >= ranges[i].start && pc < ranges[i].end)
+            return true;
+    return false;
+}
+
+static bool asked_for(uint32_t action)
+{
+    for (unsigned i = 0; i < rt.control->filters; i++)
+        if (rt.control->filter[i].action == action)
+            return true;
+    return false;
+}
+
+/* How a thread begins. */
+unsigned filter_first(void)
+{
+    return asked_for(COFI_FILTER_START) ? MODE_OFF : MODE_TRACED;
+}
+
+/* The mode of a thread that comes to pc; taken: by a branch or from the kernel, else from the instruction before it. */
+unsigned filter_mode(unsigned mode, uint64_t pc, bool taken)
+{
+    if (!rt.control->filters || mode == MODE_STOPPED)
+        return mode;
+    if (mode == MODE_OFF) {
+        if (!is_in(COFI_FILTER_START, pc))
+            return mode;
+        mode = MODE_TRACED;
+        taken = true;
+    } else if (is_in(COFI_FILTER_STOP, pc)) {
+        return MODE_OFF;
+    }
+    if (!taken)
+        return mode;
+    if (is_in(COFI_FILTER_TRACESTOP, pc))
+        return MODE_STOPPED;
+    if (asked_for(COFI_FILTER_RANGE))
+        return is_in(COFI_FILTER_RANGE, pc) ? MODE_TRACED : MODE_OUTSIDE;
+    return mode;
+}

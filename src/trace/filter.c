@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ * perf's address filters: text -> ranges in files, by the files' own symbols. */
+#include <cofi/filter.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static const char *const actions[COFI_FILTER_ACTIONS] = {"filter", "start", "stop", "tracestop", "trigger"};
+
+/* Where the text is read, and what for. */
+struct parser {
+    const char *at, *text;
+    const char *program;
+    struct cofi_error *error;
+};
+
+/* A symbol or a number, as told. */
+struct place {
+    char name[512];
+    unsigned number; /* of several of that name, from 1; 0: not told */
+    bool is_number;
+    uint64_t value;
+};
+
+static void skip(struct parser *p)
+{
+    while (isspace((unsigned char)*p->at) || *p->at == ',')
+        p->at++;
+}
+
+static void skip_spaces(struct parser *p)
+{
+    while (isspace((unsigned char)*p->at))
+        p->at++;
+}
+
+static int bad(const struct parser *p, const char *what)
+{
+    return cofi__fail(p->error, COFI_ERR_SYNTAX, (uint64_t)(p->at - p->text),
+                      "filter: %s expected at '%.40s' in '%.80s'", what, p->at, p->text);
+}
+
+/* The next word, up to a space or one of the signs. */
+static size_t word(struct parser *p, char *out, size_t room, const char *signs)
+{
+    size_t n = 0;
+    skip_spaces(p);
+    while (*p->at && !isspace((unsigned char)*p->at) && !strchr(signs, *p->at) && n + 1 < room)
+        out[n++] = *p->at++;
+    out[n] = 0;
+    return n;
+}
+
+static int parse_action(struct parser *p, struct cofi_filter *f)
+{
+    char name[16];
+    word(p, name, sizeof name, ",/@");
+    for (unsigned i = 0; i < COFI_FILTER_ACTIONS; i++)
+        if (!strcmp(name, actions[i])) {
+            f->action = (enum cofi_filter_action)i;
+            return 0;
+        }
+    return bad(p, "filter, start, stop, tracestop or trigger");
+}
+
+static int parse_place(struct parser *p, struct place *place)
+{
+    *place = (struct place){0};
+    if (!word(p, place->name, sizeof place->name, ",/@"))
+        return bad(p, "a symbol or an address");
+    char *end;
+    errno = 0;
+    place->value = strtoull(place->name, &end, 0);
+    place->is_number = isdigit((unsigned char)place->name[0]) && !*end && !errno;
+    skip_spaces(p);
+    if (*p->at != '#')
+        return 0;
+    p->at++;
+    place->number = (unsigned)strtoul(p->at, &end, 10);
+    if (end == p->at || !place->number)
+        return bad(p, "the number of a symbol");
+    p->at = end;
+    return 0;
+}
+
+/* ---- files ---- */
+
+static char *file_at(const char *folder, size_t n, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    snprintf(path, sizeof path, "%.*s%s%s", (int)n, folder, n ? "/" : "", name);
+    return !stat(path, &st) && S_ISREG(st.st_mode) ? realpath(path, NULL) : NULL;
+}
+
+/* In one of the folders, which colons part. */
+static char *file_in(const char *folders, const char *name)
+{
+    for (const char *f = folders; f && *f;) {
+        size_t n = strcspn(f, ":");
+        char *found = file_at(f, n, name);
+        if (found)
+            return found;
+        f += n + (f[n] == ':');
+    }
+    return NULL;
+}
+
+static char *find_program(const char *name)
+{
+    return strchr(name, '/') ? file_at("", 0, name) : file_in(getenv("PATH"), name);
+}
+
+static bool is_program(const char *program, const char *name)
+{
+    const char *slash = program ? strrchr(program, '/') : NULL;
+    return program && !strcmp(slash ? slash + 1 : program, name);
+}
+
+static char *find_file(const struct parser *p, const char *name)
+{
+    static const char folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
+    if (!strchr(name, '/') && is_program(p->program, name))
+        return find_program(p->program);
+    char *found = file_at("", 0, name);
+    if (!found && !strchr(name, '/'))
+        found = file_in(getenv("LD_LIBRARY_PATH"), name);
+    return found || strchr(name, '/') ? found : file_in(folders, name);
+}
+
+static int parse_file(struct parser *p, struct cofi_filter *f, bool wanted)
+{
+    char name[PATH_MAX];
+    skip_spaces(p);
+    if (*p->at == '@') {
+        p->at++;
+        if (!word(p, name, sizeof name, ","))
+            return bad(p, "a file's name");
+        f->path = find_file(p, name);
+    } else if (wanted) {
+        if (!p->program)
+            return bad(p, "@ and a file's name");
+        snprintf(name, sizeof name, "%s", p->program);
+        f->path = find_program(name);
+    } else {
+        return 0;
+    }
+    if (!f->path)
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no file '%.200s'", name);
+    return 0;
+}
+
+/* ---- symbols ---- */
+
+/* An address of the ELF file -> the offset of its byte; false: it has none. */
+static bool to_offset(Elf *elf, uint64_t address, uint64_t *offset)
+{
+    size_t n;
+    if (elf_getphdrnum(elf, &n))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        GElf_Phdr ph;
+        if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_LOAD && address >= ph.p_vaddr &&
+            address < ph.p_vaddr + ph.p_filesz) {
+            *offset = address - ph.p_vaddr + ph.p_offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct found {
+    uint64_t offset, size;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static bool is_function(const GElf_Sym *sym)
+{
+    unsigned type = GELF_ST_TYPE(sym->st_info);
+    return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
+}
+
+/* Whether a symbol's name is that, a version behind it or not. */
+static bool is_named(const char *name, const char *wanted)
+{
+    size_t n = strlen(wanted);
+    return name && !strncmp(name, wanted, n) && (!name[n] || name[n] == '@');
+}
+
+/* Collect functions of a name from one symbol table; returns how many there are now. */
+static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const char *name, struct found *found,
+                      size_t n, size_t room)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    for (size_t i = 0; data && i < sh->sh_size / sh->sh_entsize && n < room; i++) {
+        GElf_Sym sym;
+        uint64_t offset;
+        if (!gelf_getsym(data, (int)i, &sym) || !is_function(&sym) ||
+            !is_named(elf_strptr(elf, sh->sh_link, sym.st_name), name) || !to_offset(elf, sym.st_value, &offset))
+            continue;
+        bool known = false;
+        for (size_t j = 0; j < n; j++)
+            known |= found[j].offset == offset;
+        if (!known)
+            found[n++] = (struct found){offset, sym.st_size};
+    }
+    return n;
+}
+
+static size_t search(Elf *elf, const char *name, struct found *found, size_t room)
+{
+    size_t n = 0;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr sh;
+        if (gelf_getshdr(section, &sh) && (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM) && sh.sh_entsize)
+            n = collect(elf, section, &sh, name, found, n, room);
+    }
+    qsort(found, n, sizeof *found, by_offset);
+    return n;
+}
+
+static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, const struct place *place,
+                          struct found *result)
+{
+    struct found found[64];
+    size_t n = search(elf, place->name, found, ARRAY_LEN(found));
+    if (!n || place->number > n)
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no function '%.120s' in %.160s",
+                          place->name, path);
+    if (n > 1 && !place->number)
+        return cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE,
+                          "filter: %zu functions '%.120s' in %.160s; say '%.60s #1' … '#%zu'", n, place->name, path,
+                          place->name, n);
+    *result = found[place->number ? place->number - 1 : 0];
+    return 0;
+}
+
+static int with_elf(const struct parser *p, struct cofi_filter *f, const struct place *start, const struct place *end)
+{
+    struct found found;
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    elf_version(EV_CURRENT);
+    Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+    int status = elf && elf_kind(elf) == ELF_K_ELF ?
+                     0 : cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: %.200s is no ELF file", f->path);
+    if (status >= 0 && !start->is_number) {
+        status = resolve_symbol(p, elf, f->path, start, &found);
+        if (status >= 0)
+            f->start = found.offset, f->size = end->name[0] ? f->size : found.size;
+    }
+    if (status >= 0 && end->name[0] && !end->is_number) {
+        status = resolve_symbol(p, elf, f->path, end, &found);
+        if (status >= 0 && found.offset + found.size <= f->start)
+            status = cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE, "filter: '%.80s' ends before '%.80s'", end->name,
+                                start->name);
+        else if (status >= 0)
+            f->size = found.offset + found.size - f->start;
+    }
+    elf_end(elf);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static int whole_file(struct cofi_filter *f)
+{
+    struct stat st;
+    if (stat(f->path, &st))
+        return COFI_ERR_NOT_FOUND;
+    f->start = 0;
+    f->size = (uint64_t)st.st_size;
+    return 0;
+}
+
+static bool needs_size(enum cofi_filter_action action)
+{
+    return action == COFI_FILTER_RANGE || action == COFI_FILTER_TRACESTOP;
+}
+
+static int resolve(const struct parser *p, struct cofi_filter *f, const struct place *start, const struct place *end)
+{
+    if (!strcmp(start->name, "*"))
+        return whole_file(f);
+    if (start->is_number)
+        f->start = start->value;
+    if (end->is_number)
+        f->size = end->value;
+    if (!start->is_number || (end->name[0] && !end->is_number))
+        COFI_TRY(with_elf(p, f, start, end));
+    if (!needs_size(f->action))
+        f->size = 0;
+    else if (!f->size)
+        return bad(p, "/ and a size, which neither the symbol nor the filter tells,");
+    return 0;
+}
+
+static int parse_one(struct parser *p, struct cofi_filter *f)
+{
+    struct place start, end = {0};
+    COFI_TRY(parse_action(p, f));
+    COFI_TRY(parse_place(p, &start));
+    skip_spaces(p);
+    if (*p->at == '/') {
+        p->at++;
+        COFI_TRY(parse_place(p, &end));
+    }
+    bool symbols = !start.is_number || (end.name[0] && !end.is_number);
+    COFI_TRY(parse_file(p, f, symbols));
+    return resolve(p, f, &start, &end);
+}
+
+int cofi_filters_parse(struct cofi_filters *filters, const char *text, const char *program, struct cofi_error *error)
+{
+    struct parser p = {.at = text, .text = text, .program = program, .error = error};
+    skip(&p);
+    if (!*p.at)
+        return bad(&p, "a filter");
+    for (; *p.at; skip(&p)) {
+        if (filters->n == COFI_FILTERS_MAX)
+            return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "filter: more than %d", COFI_FILTERS_MAX);
+        struct cofi_filter f = {0};
+        int status = parse_one(&p, &f);
+        if (status < 0) {
+            free(f.path);
+            return status;
+        }
+        filters->filter[filters->n++] = f;
+    }
+    return 0;
+}
+
+size_t cofi_filters_text(const struct cofi_filters *filters, char *text, size_t n)
+{
+    size_t used = 0;
+    if (n)
+        text[0] = 0;
+    for (size_t i = 0; i < filters->n; i++) {
+        const struct cofi_filter *f = &filters->filter[i];
+        if (f->action == COFI_FILTER_TRIGGER)
+            continue;
+        char size[32] = "";
+        if (f->size)
+            snprintf(size, sizeof size, "/0x%llx", (unsigned long long)f->size);
+        size_t at = used < n ? used : n;
+        used += (size_t)snprintf(text + at, n - at, "%s%s 0x%llx%s%s%s", used ? "," : "", actions[f->action],
+                                 (unsigned long long)f->start, size, f->path ? "@" : "", f->path ? f->path : "");
+    }
+    return used;
+}
+
+void cofi_filters_fini(struct cofi_filters *filters)
+{
+    for (size_t i = 0; i < filters->n; i++)
+        free(filters->filter[i].path);
+    *filters = (struct cofi_filters){0};
+}
