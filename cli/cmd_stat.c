@@ -105,6 +105,7 @@ static void count_packets(struct session_stream *stream, struct stream_stat *sta
     struct cofi_stream reader;
     cofi_stream_init(&reader, session_gen(stream->session), 0, false);
     reader.context.cyc = session_cyc(stream);
+    reader.context.lenient = session_gen(stream->session) == COFI_PT; /* as the flow reads them */
     const uint8_t *bytes;
     size_t n;
     for (uint64_t at = 0; (bytes = session_bytes(stream, at, &n)) && n; at += n) {

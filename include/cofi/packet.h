@@ -107,13 +107,15 @@ struct cofi_packet_context {
     uint8_t cyc;   /* RTIT: cycle counts follow the packets [RTIT 4.2.15] */
     uint8_t block; /* PT: 0 outside of a block, else 1 (8-byte items) or 2 (4-byte items); the codec
                     * updates it (BBP..BEP) */
+    uint8_t lenient; /* PT: reserved bits of packets whose size and kind do not depend on them are read over */
 };
 
 enum { COFI_PACKET_MAX = 24 }; /* no packet of either generation is longer, suffix included */
 
 /* Decode the packet at bytes[0..n). Returns its size (1..COFI_PACKET_MAX) and fills *packet; or
  * COFI_ERR_TRUNCATED: the first n bytes are a strict prefix of a packet (get more),
- * COFI_ERR_BAD_PACKET: reserved header, encoding or bit (resync at a PSB; cofi_packet_why tells more).
+ * COFI_ERR_BAD_PACKET: reserved header or encoding, or without lenient a reserved bit (resync at a PSB;
+ * cofi_packet_why tells more).
  * On an error *packet is indeterminate and *context unchanged; members of the union that the
  * kind does not have are indeterminate always. context->gen must be set. No state but *context;
  * thread safe on distinct contexts. Cost: a table look-up and no branch on the kind for short TNT,

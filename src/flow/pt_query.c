@@ -13,9 +13,16 @@ int cofi__settle(struct cofi_flow *flow)
     if (!flow->tentative)
         return 0;
     flow->tentative = false;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->psb_offset);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->tentative_offset);
     event.target = position(flow);
     return cofi__emit_event(flow, &event);
+}
+
+/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. */
+static void presume_enabled(struct cofi_flow *flow, uint64_t offset)
+{
+    flow->enabled = flow->tentative = true;
+    flow->tentative_offset = offset;
 }
 
 /* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6]. */
@@ -34,6 +41,12 @@ static int end_overflow(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
+/* [PTREF 9.8] Goldmont: the FUP of a far transfer may have the address behind it. */
+static bool is_behind_branch(const struct cofi_flow *flow, const struct place *place, uint64_t ip)
+{
+    return flow->errata & ERR_GOLDMONT && place->block && takes_tip(place->block->pub.cls) && place->block->pub.end == ip;
+}
+
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
@@ -44,6 +57,12 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_INSN)
         return cofi__walk_take(flow, &place, place.insn);
+    if (stop == STOP_BRANCH && is_behind_branch(flow, &place, ip))
+        return cofi__walk_take(flow, &place, place.insn + 1);
+    if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort) {
+        place_set(flow, ip); /* [ERR BDM64]: the target of the branch before an abort was wrong */
+        return 0;
+    }
     if (stop == STOP_ERROR && flow->code_error == COFI_ERR_NO_CODE)
         return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to a FUP's address [PTREF 9.5]");
     return cofi__lose(flow, COFI_ERR_MISMATCH, true, text);
@@ -77,8 +96,8 @@ static int act_tip(struct cofi_flow *flow)
 {
     if (flow->lost)
         return resume_at_tip(flow);
-    if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing */
-        return flow->packet_has_ip ? end_overflow(flow, flow->packet_ip) : 0;
+    if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing, and what a short address rests on with it */
+        return flow->packet_full_ip ? end_overflow(flow, flow->packet_ip) : 0;
     if (!flow->enabled)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]");
     if (!flow->packet_has_ip)
@@ -187,22 +206,30 @@ static int fup_bound(struct cofi_flow *flow)
     return 0;
 }
 
+/* The address where tracing goes on after an overflow. [ERR APL12]: if it was off before, the FUP may be a
+ * stray one; then a TIP.PGE follows before anything else of the flow. */
+static int fup_after_overflow(struct cofi_flow *flow)
+{
+    if (!flow->packet_has_ip)
+        return 0;
+    if (flow->enabled || !(flow->errata & ERR_APL12))
+        return end_overflow(flow, flow->packet_ip);
+    COFI_TRY(end_overflow(flow, COFI_NO_IP));
+    presume_enabled(flow, flow->packet_offset);
+    place_set(flow, flow->packet_ip);
+    return 0;
+}
+
 static int act_fup(struct cofi_flow *flow)
 {
-    if (flow->overflow) {
-        bool was_off = !flow->enabled;
-        if (was_off && flow->errata & ERR_APL12)
-            return 0;
-        return flow->packet_has_ip ? end_overflow(flow, flow->packet_ip) : 0;
-    }
+    if (flow->overflow)
+        return fup_after_overflow(flow);
     bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;
     if (bound)
         return fup_bound(flow);
     if (flow->lost)
         return 0;
     if (!flow->enabled) {
-        if (flow->errata & ERR_APL12)
-            return 0;
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
         return cofi__found(flow);
     }
@@ -317,7 +344,8 @@ static int psb_position(struct cofi_flow *flow)
         if (flow->overflow)
             return end_overflow(flow, flow->psb_ip);
         flow->enabled = flow->psb_has_ip;
-        flow->tentative = flow->psb_has_ip && !flow->speculative;
+        if (flow->psb_has_ip && !flow->speculative)
+            presume_enabled(flow, flow->psb_offset);
         flow->speculative = false;
     } else if (flow->enabled && flow->psb_has_ip) {
         COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
@@ -328,7 +356,9 @@ static int psb_position(struct cofi_flow *flow)
             COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));
             COFI_TRY(cofi__found(flow));
         }
-        flow->enabled = flow->tentative = flow->psb_has_ip;
+        flow->enabled = false;
+        if (flow->psb_has_ip)
+            presume_enabled(flow, flow->psb_offset);
     }
     if (flow->psb_has_ip)
         place_set(flow, flow->psb_ip);

@@ -179,7 +179,8 @@ struct cofi_flow {
     bool unknown;          /* RTIT: no address since the first PSB */
     bool pgd_held;         /* RTIT: FUP.PGD was shown not yet: a TIP may tell where to */
     struct cofi_flow_event pgd_event;
-    bool tentative;        /* enabled by a PSB+ only [ERR BDM70] */
+    bool tentative;        /* enabled by a PSB+ or a FUP that may be wrong [ERR BDM70], [ERR APL12] */
+    uint64_t tentative_offset; /* of the packet that says so */
     bool overflow;         /* OVF: where it goes on comes */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */

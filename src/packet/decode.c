@@ -88,7 +88,7 @@ static int take_fixed(struct decoder *d, const struct row *row)
     if (row->mask >> 16 && d->n > 2 &&
         ((unsigned)d->bytes[2] << 16 ^ row->header) & row->mask & 0xff0000)
         return bad(d, "reserved third byte [SDM (MNT) Packet]");
-    if (!take_fields(p, d->packet))
+    if (!take_fields(p, d->packet) && !d->context->lenient)
         return bad(d, "reserved bit set [SDM Trace Packets and Data Types]");
     if (row->shape == SHAPE_MODE && d->n > 1 && (d->bytes[1] & 3) == 3)
         return bad(d, "MODE with both low bits set [SDM MODE Packets]");
@@ -113,7 +113,7 @@ static int take_tnt64(struct decoder *d)
     if (d->n < 8)
         return COFI_ERR_TRUNCATED;
     uint64_t value = le(d->bytes + 2, 6);
-    if (value < 2)
+    if (value == 0 || (value == 1 && !d->context->lenient))
         return bad(d, "long TNT without a result bit [SDM (TNT) Packet]");
     unsigned count = 63 - (unsigned)__builtin_clzll(value);
     d->packet->tnt.bits = value & ((UINT64_C(1) << count) - 1);
@@ -197,7 +197,7 @@ static int take_trig(struct decoder *d)
 {
     if (d->n < 2)
         return COFI_ERR_TRUNCATED;
-    if (d->bytes[1] & 0x1f)
+    if (d->bytes[1] & 0x1f && !d->context->lenient)
         return bad(d, "reserved bit set [PTREF 5.10]");
     unsigned flags = d->bytes[1], size = flags & 0x40 ? 5 : 3;
     if (d->n < size)

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+ * Defects of traced processors [PTREF 9.8], each with the processor that has it and, where it matters, one that has not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "rig.h"
+
+static struct rig rig;
+
+enum { NONE = 0, BROADWELL = 0x3d, SKYLAKE = 0x5e, SERVER = 0x55, GOLDMONT = 0x5c, TREMONT = 0x86 };
+
+/* Code at 401000, a trace, a model of family 6. */
+static const char *decode(unsigned model, const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig.config.family = model ? 6 : 0;
+    rig.config.model = model;
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+static void bdm64_a_wrong_target_before_an_abort_is_not_followed(void **state)
+{
+    (void)state;
+    /* 401000 jmp *rax; 401002 nop; 401003 syscall; 401005 nop; 401006 syscall. In a transaction the JMP goes to 401005;
+     * the trace says 401002; the abort is at 401005, its handler at 401006. */
+    const char *code = "ffe0 90 0f05 90 0f05", *trace = "H 2d0210 9922 3d0510 2d0610 01";
+    assert_string_equal(decode(BROADWELL, code, trace),
+        "[psb] [enabled >401000] 401000 [async 401005 >401006] [tsx 401006 a0 b1 c0] 401006 [disabled 401006]");
+    assert_string_equal(decode(NONE, code, trace),
+        "[psb] [enabled >401000] 401000 [gap 401002 MISMATCH] [tsx 401006 a0 b1 c0] 401006 [disabled 401006]");
+}
+
+static void bdm64_a_right_target_before_an_abort_is_followed(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(BROADWELL, "ffe0 90 90 90 90 0f05", "H 2d0210 9922 3d0410 2d0610 01"),
+        "[psb] [enabled >401000] 401000 401002 401003 [async 401004 >401006] [tsx 401006 a0 b1 c0] 401006 "
+        "[disabled 401006]");
+}
+
+static void skd007_an_overflow_over_the_tail_of_a_cyc_is_one(void **state)
+{
+    (void)state;
+    /* CYC of two bytes (07), the second one OVF's first */
+    assert_string_equal(decode(SKYLAKE, "7500 7500 0f05", "H 06 07 02f3 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] 401002 401004 [disabled 401004]");
+    /* elsewhere the two bytes are a CYC, and F3 is one more */
+    assert_string_equal(decode(NONE, "7500 7500 0f05", "H 06 0702 f3 04 01"),
+        "[psb] [enabled >401000] 401000 401002 401004 [disabled 401004]");
+}
+
+static void skd010_a_missing_fup_after_an_overflow_costs_up_to_the_next_full_address(void **state)
+{
+    (void)state;
+    const char *code = "ffe0 7500 0f05";
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 6d021040000000 04 01"),
+        "[psb] [enabled >401000] [overflow >401002] 401002 401004 [disabled 401004]");
+    /* an address of two bytes rests on the one that is missing: it is not believed */
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 2d0210 6d021040000000 04 01"),
+        "[psb] [enabled >401000] [overflow >401002] 401002 401004 [disabled 401004]");
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 P 9901 7d0210400000 00 0223 04 01"),
+        "[psb] [enabled >401000] [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
+    /* outcomes before any address belong nowhere */
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 06 6d021040000000 04 01"),
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] 401002 401004 [disabled 401004]");
+}
+
+static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
+{
+    (void)state;
+    /* nop; vmlaunch */
+    assert_string_equal(decode(SKYLAKE, "90 0f01c2 90", "H 3d0110 01"),
+        "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
+    assert_string_equal(decode(NONE, "90 0f01c2 90", "H 3d0110 01"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001]");
+}
+
+static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address(void **state)
+{
+    (void)state;
+    /* 401000 nop; 401001 jmp 401008; 401003 …; 401008 jmp *rax */
+    rig_open(&rig, COFI_PT, 0x401000, "90 eb05 9090909090 ffe0");
+    rig.config.family = 6;
+    rig.config.model = SKYLAKE;
+    rig.config.ctl_known = rig.config.ranges_known = true;
+    rig.config.ctl = UINT64_C(1) << 32;
+    rig.config.range_base[0] = 0x401000;
+    rig.config.range_limit[0] = 0x401004;
+    rig_trace(&rig, "H 01");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
+    rig_close(&rig);
+}
+
+static void apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back(void **state)
+{
+    (void)state;
+    const char *code = "7500 7500 0f05";
+    /* tracing is off; OVF, stray FUP, then it is enabled elsewhere */
+    assert_string_equal(decode(GOLDMONT, code, "H 06 01 02f3 7d001040000000 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [overflow] [enabled 401002 >401002] 401002 401004 "
+        "[disabled 401004]");
+    /* the same, and the FUP was right: outcomes follow */
+    assert_string_equal(decode(GOLDMONT, code, "H 06 01 02f3 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [overflow] [enabled >401002] 401002 401004 "
+        "[disabled 401004]");
+}
+
+static void apl11_an_overflow_may_end_with_a_disable(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        assert_string_equal(decode((unsigned[]){GOLDMONT, TREMONT, NONE}[i], "7500 7500 0f05",
+                                   "H 06 02f3 01 71021040000000 04 01"),
+            "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
+}
+
+static void skz84_a_tma_with_a_byte_too_many_is_skipped(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(SERVER, "7500 0f05", "H 0273 1234 ff 56 01 ff 06 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002]");
+}
+
+static void goldmont_a_fup_may_have_the_address_behind_the_instruction(void **state)
+{
+    (void)state;
+    /* nop; int 80h; nop; iret at 401004 */
+    const char *code = "90 cd80 90 48cf", *trace = "H 3d0310 2d0410 2d0310 3d0410 01";
+    assert_string_equal(decode(GOLDMONT, code, trace),
+        "[psb] [enabled >401000] 401000 401001 [async 401003 >401004] 401004 401003 [async-disabled 401004]");
+    assert_string_equal(decode(NONE, code, trace),
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] 401004 401003 [async-disabled 401004]");
+}
+
+/* [PTREF 9.9]: what others write or take, each with what we make of it. */
+static void reserved_bits_of_packets_that_only_inform_are_read_over(void **state)
+{
+    (void)state;
+    /* PWRE with libipt's HW bit (byte 2, bit 3), CBR, TMA, MODE.TSX with reserved bits; long TNT without outcomes */
+    const char *packets[] = {"02220820", "020318ff", "0273 1234 ff 56 01", "02a3010000000000"};
+    char trace[200];
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(trace, sizeof trace, "H %s 06 01", packets[i]);
+        const char *said = decode(NONE, "7500 0f05", trace);
+        assert_null(strstr(said, "gap"));
+        assert_non_null(strstr(said, "401000 401002 [disabled 401002]"));
+    }
+    assert_non_null(strstr(decode(NONE, "7500 0f05", "H 0285 06 01"), "BAD_PACKET"));
+}
+
+static void an_overflow_before_a_psb_with_its_address_and_a_fup(void **state)
+{
+    (void)state; /* libipt ends with bad_status_update; perf reports one error and goes on */
+    assert_string_equal(decode(NONE, "7500 7500 0f05", "H 06 02f3 P 9901 7d0210400000 00 0223 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
+}
+
+static void lastip_is_zero_behind_an_overflow(void **state)
+{
+    (void)state; /* [PTREF 5.4]: FUP of four bytes */
+    assert_string_equal(decode(NONE, "7500 7500 0f05", "H 06 02f3 5d02104000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] 401002 401004 [disabled 401004]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bdm64_a_wrong_target_before_an_abort_is_not_followed),
+        cmocka_unit_test(bdm64_a_right_target_before_an_abort_is_followed),
+        cmocka_unit_test(skd007_an_overflow_over_the_tail_of_a_cyc_is_one),
+        cmocka_unit_test(skd010_a_missing_fup_after_an_overflow_costs_up_to_the_next_full_address),
+        cmocka_unit_test(skd022_a_vm_entry_that_ends_tracing_ran),
+        cmocka_unit_test(skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address),
+        cmocka_unit_test(apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back),
+        cmocka_unit_test(apl11_an_overflow_may_end_with_a_disable),
+        cmocka_unit_test(skz84_a_tma_with_a_byte_too_many_is_skipped),
+        cmocka_unit_test(goldmont_a_fup_may_have_the_address_behind_the_instruction),
+        cmocka_unit_test(reserved_bits_of_packets_that_only_inform_are_read_over),
+        cmocka_unit_test(an_overflow_before_a_psb_with_its_address_and_a_fup),
+        cmocka_unit_test(lastip_is_zero_behind_an_overflow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
