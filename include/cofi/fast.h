@@ -27,6 +27,7 @@ struct cofi_fast_options {
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
     uint32_t max_branches, max_insns; /* limits of a superblock; 0: defaults */
+    uint64_t cache_bytes;    /* limit of a half of the code cache (tests), 256 KiB or more; 0: 64 MiB near each module */
     /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. */
     const volatile int *stop;
     volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
@@ -41,6 +42,7 @@ struct cofi_fast_result {
     uint64_t branches;       /* conditional outcomes and indirect targets in it */
     uint32_t tasks, processes;
     uint32_t foreign;        /* programs that ran unrecorded: 32-bit, or not ours to follow */
+    uint32_t flushes;        /* how often a program's code cache was full and was emptied */
     bool damaged;            /* a thread's log had to be cut short */
 };
 

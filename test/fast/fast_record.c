@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-n] [-b BRANCHES] [-i INSNS] COMMAND… */
+ * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-n] [-b BRANCHES] [-i INSNS] [-c CACHE-BYTES] COMMAND… */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,14 @@ int main(int argc, char **argv)
     struct cofi_fast_result r;
     struct cofi_error e = {0};
     bool verbose = false;
-    for (int c; (c = getopt(argc, argv, "+o:s:nb:i:v")) != -1;)
+    for (int c; (c = getopt(argc, argv, "+o:s:nb:i:vc:")) != -1;)
         switch (c) {
         case 'o': o.path = optarg; break;
         case 's': o.snapshot_bytes = strtoull(optarg, NULL, 0); break;
         case 'n': o.no_trace = true; break;
         case 'b': o.max_branches = (uint32_t)atoi(optarg); break;
         case 'i': o.max_insns = (uint32_t)atoi(optarg); break;
+        case 'c': o.cache_bytes = strtoull(optarg, NULL, 0); break;
         case 'v': verbose = true; break;
         default: return 2;
         }
@@ -31,9 +32,9 @@ int main(int argc, char **argv)
     if (status < 0)
         fprintf(stderr, "fast-record: %s: %s\n", cofi_error_text(status), e.text);
     if (verbose)
-        fprintf(stderr, "fast-record: %u tasks, %u processes, %u foreign, %llu log bytes, %llu bytes, %llu branches\n", r.tasks,
+        fprintf(stderr, "fast-record: %u tasks, %u processes, %u foreign, %llu log bytes, %llu bytes, %llu branches, %u flushes\n", r.tasks,
                 r.processes, r.foreign, (unsigned long long)r.log_bytes, (unsigned long long)r.bytes,
-                (unsigned long long)r.branches);
+                (unsigned long long)r.branches, r.flushes);
     if (status < 0)
         return 125;
     return WIFEXITED(r.wait_status) ? WEXITSTATUS(r.wait_status) : 128 + WTERMSIG(r.wait_status);

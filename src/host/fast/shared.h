@@ -110,7 +110,9 @@ struct cofi__fast_control {
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;
     uint64_t psb_bytes;           /* a PSB after so many bytes of log */
-    uint32_t filters, reserved;
+    uint64_t cache_bytes;         /* of a half of the code cache; 0: all there is */
+    uint32_t flushes;             /* of full caches */
+    uint32_t filters;
     struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
 };
 

@@ -5,86 +5,23 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { BUCKETS = 1 << 17, ARENAS = 16 };
+enum { BUCKETS = 1 << 17 };
 
-static struct arena arenas[ARENAS];
-static unsigned arena_count;
-static uint8_t *top = (uint8_t *)CACHE_DESCRIPTORS;
 static struct block **const buckets = (struct block **)CACHE_HASH;
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
+/* Blocks made from pages that are watched for writes, youngest first. */
+static struct block *watched_blocks;
+
+static void forget_ibl(void)
+{
+    for (unsigned i = 0; i < MODES * CACHE_IBL_BYTES / 8; i++)
+        __atomic_store_n(&ibl[i], (uint64_t)rt_miss, __ATOMIC_RELAXED);
+}
 
 void cache_init(void)
 {
-    for (unsigned i = 0; i < MODES * CACHE_IBL_BYTES / 8; i++)
-        ibl[i] = (uint64_t)rt_miss;
-}
-
-void *rt_alloc(size_t n)
-{
-    void *p = top;
-    n = (n + 7) & ~(size_t)7;
-    if (top + n > (uint8_t *)CACHE_DESCRIPTORS_END)
-        rt_die("descriptor memory is full; block count", n);
-    top += n;
-    return p;
-}
-
-void rt_trim(void *end)
-{
-    top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
-}
-
-static bool near(uint64_t a, uint64_t b)
-{
-    uint64_t d = a > b ? a - b : b - a;
-    return d < 0x60000000;
-}
-
-/* Reserve an arena so near to pc that RIP-relative operands reach from it. */
-static bool map_arena(struct arena *a, uint64_t pc)
-{
-    static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
-                                    0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
-    for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
-        if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
-            continue;
-        long got = sys(SYS_mmap, want, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
-        if (got == (long)want) {
-            a->base = (uint8_t *)want;
-            return true;
-        }
-    }
-    long got = sys(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
-    a->base = (uint8_t *)got;
-    return got > 0;
-}
-
-struct arena *cache_arena(uint64_t pc)
-{
-    for (unsigned i = 0; i < arena_count; i++)
-        if (near((uint64_t)arenas[i].base, pc))
-            return &arenas[i];
-    if (arena_count == ARENAS)
-        return &arenas[0];
-    struct arena *a = &arenas[arena_count];
-    if (!map_arena(a, pc))
-        rt_die("no memory for translated code near", pc);
-    a->hot = a->base;
-    a->cold = a->base + ARENA_HOT;
-    a->index = (struct block **)(CACHE_INDEX + arena_count * CACHE_INDEX_BYTES);
-    arena_count++;
-    return a;
-}
-
-bool cache_arena_at(uint64_t address)
-{
-    for (unsigned i = 0; i < arena_count; i++)
-        if (address >= (uint64_t)arenas[i].base && address < (uint64_t)arenas[i].base + ARENA_BYTES)
-            return true;
-    return false;
+    arena_init();
+    forget_ibl();
 }
 
 /* Where the table has a block. */
@@ -114,24 +51,21 @@ static const uint8_t *start_of(const struct block *b, bool cold)
 /* The block whose code holds the address, dead ones included. Lock-free: used by signal handlers. */
 struct block *cache_find_code(const uint8_t *code)
 {
-    for (unsigned i = 0; i < arena_count; i++) {
-        struct arena *a = &arenas[i];
-        if (code < a->base || code >= a->base + ARENA_BYTES)
-            continue;
-        bool cold = code >= a->base + ARENA_HOT;
-        size_t low = 0, high = __atomic_load_n(&a->blocks, __ATOMIC_ACQUIRE);
-        if (!high || code < start_of(a->index[0], cold))
-            return NULL;
-        while (high - low > 1) {
-            size_t mid = (low + high) / 2;
-            if (start_of(a->index[mid], cold) <= code)
-                low = mid;
-            else
-                high = mid;
-        }
-        return a->index[low];
+    const struct arena *a = arena_at((uint64_t)code);
+    if (!a)
+        return NULL;
+    bool cold = code >= a->base + ARENA_HOT;
+    size_t low = 0, high = __atomic_load_n(&a->blocks, __ATOMIC_ACQUIRE);
+    if (!high || code < start_of(a->index[0], cold))
+        return NULL;
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (start_of(a->index[mid], cold) <= code)
+            low = mid;
+        else
+            high = mid;
     }
-    return NULL;
+    return a->index[low];
 }
 
 /* The exit whose outcomes the instruction at code logs, or null. */
@@ -179,8 +113,10 @@ void cache_link(struct exit *e, struct block *b)
 /* Let indirect transfers find the block. */
 void cache_ibl(struct block *b)
 {
-    if (!b->indirect)
+    if (!b->indirect && !arena_full(b->pc))
         translate_indirect_entry(b);
+    if (!b->indirect)
+        return;
     __atomic_store_n(ibl_entry(b), (uint64_t)b->indirect, __ATOMIC_RELEASE);
 }
 
@@ -230,9 +166,6 @@ void cache_invalidate(uint64_t start, uint64_t end)
         }
 }
 
-/* Blocks made from pages that are watched for writes, youngest first. */
-static struct block *watched_blocks;
-
 void cache_watch(struct block *b)
 {
     b->next_watched = watched_blocks;
@@ -262,4 +195,17 @@ void cache_invalidate_watched(uint64_t start, uint64_t end)
         else
             p = &b->next_watched;
     }
+}
+
+/* Nobody finds a block any more: the next generation is empty. The lock is held by a thread that is not inside. */
+void cache_flush(void)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (struct block *b = buckets[i]; b; b = b->next)
+            kill_block(b);
+        buckets[i] = NULL;
+    }
+    forget_ibl();
+    watched_blocks = NULL;
+    arena_next_generation();
 }

@@ -10,7 +10,9 @@
 #define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x400000)
 #define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x500000)       /* per arena: its blocks by address */
 #define CACHE_INDEX_BYTES 0x400000ul
-#define CACHE_DESCRIPTORS (COFI__FAST_RUNTIME_BASE + 0x4500000)
+#define CACHE_KEPT (COFI__FAST_RUNTIME_BASE + 0x4500000)       /* what lives as long as the process */
+#define CACHE_KEPT_END (COFI__FAST_RUNTIME_BASE + 0x4600000)
+#define CACHE_DESCRIPTORS CACHE_KEPT_END                       /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
 
 #define ARENA_BYTES 0x8000000ul
@@ -23,6 +25,13 @@ struct arena {
 };
 
 void cache_add(struct arena *a, struct block *b);
+
+/* arena.c; the lock is held, but for arena_at. */
+void arena_init(void);
+struct arena *cache_arena(uint64_t pc);
+const struct arena *arena_at(uint64_t address);
+bool arena_full(uint64_t pc);
+void arena_next_generation(void);
 void rt_trim(void *end);
 
 #endif

@@ -33,6 +33,8 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
+    if (arena_full(pc))
+        cache_flush();
     b = translate(r, pc, t->mode, indirect && !r->shared);
     if (r->shared) {
         uint8_t *copy = rt_alloc(b->high - b->low);
@@ -50,15 +52,19 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
     return b;
 }
 
-/* Choose where execution goes on; false: not in translated code. */
-static bool go_on(struct thread *t, struct exit *from, bool indirect)
+/* Choose where execution goes on; false: not in translated code. from belongs to the epoch `entered`, and is gone with it. */
+static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool indirect)
 {
     rt_lock();
     struct block *b = get_block(t, t->pc, indirect);
+    if (entered != rt.epoch)
+        from = NULL;
     if (b && !b->copy && from && !from->to)
         cache_link(from, b);
     if (b && !b->copy && indirect)
         cache_ibl(b);
+    if (b)
+        __atomic_store_n(&t->inside, rt.epoch, __ATOMIC_RELEASE);
     rt_unlock();
     t->target = b ? (uint64_t)b->code : 0;
     return b;
@@ -105,17 +111,19 @@ void rt_dispatch(struct thread *t)
     struct exit *from = NULL;
     bool indirect = t->miss_id == 1;
     unsigned kind = EXIT_DIRECT;
-    log_settle(t);
-    cross(t);
+    uint64_t entered = t->inside;
     if (t->miss_id == 0) {
         from = (struct exit *)t->exit_id;
         t->pc = from->pc;
         kind = from->kind;
-        if (!leave_by(t, kind))
-            from = NULL;
-    } else if (indirect) {
-        trace_missed(t);
     }
+    __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
+    log_settle(t);
+    cross(t);
+    if (indirect)
+        trace_missed(t);
+    else if (!leave_by(t, kind))
+        from = NULL;
     t->miss_id = 2;
     while (t->safepoint || t->has_signal) {
         safepoint(t);
@@ -127,7 +135,7 @@ void rt_dispatch(struct thread *t)
     t->force_step = false;
     if (step)
         step_begin(t);
-    if (step || !go_on(t, from, indirect))
+    if (step || !go_on(t, from, entered, indirect))
         native_step(t);
 }
 
@@ -137,6 +145,7 @@ void rt_start(struct thread *t)
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     rt.maps_stale = true;
     cache_init();
+    t->space = rt.space = rdtsc();
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;
     t->self = (uint64_t)t;

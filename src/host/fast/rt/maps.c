@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "host/fast/rt/rt.h"
+#include "host/fast/rt/cache.h"
 
 enum { PAGE = 4096, WATCHED = 1 << 15 };
 
@@ -27,7 +27,7 @@ static const char *hex(const char *p, uint64_t *v)
 static bool is_ours(uint64_t start)
 {
     return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
-           cache_arena_at(start);
+           arena_at(start);
 }
 
 static bool known(const struct region *r)

@@ -82,6 +82,8 @@ struct thread {
     uint8_t mode;         /* enum mode */
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
     uint32_t crossing_word; /* outcomes before it */
+    uint64_t space;       /* rt.space: threads of one address space */
+    uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
 };
 
 _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
@@ -94,6 +96,7 @@ _Static_assert(sizeof(struct thread) < COFI__FAST_SLOT_NOTES, "context fits its 
 struct sighand {
     struct ksigaction actions[65];
     uint32_t users;
+    struct sighand *next; /* unused ones */
 };
 
 /* An exit of a block to a known address. */
@@ -182,6 +185,8 @@ struct runtime {
     bool maps_stale;
     uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
     uint64_t protected_pages;
+    uint64_t space;       /* names this address space */
+    uint64_t epoch;       /* of the generation of translated code in use, from 1 */
 };
 extern struct runtime rt;
 
@@ -221,7 +226,8 @@ int memcmp(const void *a, const void *b, size_t n);
 void rt_die(const char *why, uint64_t value) __attribute__((noreturn));
 void rt_lock(void);
 void rt_unlock(void);
-void *rt_alloc(size_t n);   /* from the descriptors' arena, never freed but by rt_flush_all */
+void *rt_alloc(size_t n);      /* for blocks; gone with their generation */
+void *rt_alloc_kept(size_t n); /* never freed */
 
 /* log.c */
 void log_open(struct thread *t);
@@ -246,8 +252,7 @@ void maps_release_all(void);
 
 /* cache.c */
 void cache_init(void);
-struct arena *cache_arena(uint64_t pc);
-bool cache_arena_at(uint64_t address);
+void cache_flush(void);
 struct block *cache_find(uint64_t pc, unsigned mode);
 struct block *cache_find_code(const uint8_t *code);
 struct exit *cache_exit_at(const struct block *b, const uint8_t *code);

@@ -33,13 +33,28 @@ static struct thread *slot_take(void)
     return NULL;
 }
 
+/* Of children that shared the memory for a while (vfork), to be used again. */
+static struct sighand *unused_sighands;
+
 static struct sighand *sighand_copy(const struct sighand *from)
 {
     rt_lock();
-    struct sighand *s = rt_alloc(sizeof *s);
+    struct sighand *s = unused_sighands;
+    if (s)
+        unused_sighands = s->next;
+    else
+        s = rt_alloc_kept(sizeof *s);
     *s = *from;
     rt_unlock();
     return s;
+}
+
+static void sighand_free(struct sighand *s)
+{
+    rt_lock();
+    s->next = unused_sighands;
+    unused_sighands = s;
+    rt_unlock();
 }
 
 /* The child's context: the parent's, but for what the kernel gives a child. */
@@ -66,6 +81,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
         c->altstack = (struct kstack){.flags = SS_DISABLE};
     c->has_signal = false;
+    c->inside = 0;
     c->sysno = ~0ul;
     if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
         c->sighand = sighand_copy(t->sighand);
@@ -82,8 +98,10 @@ void rt_child(struct thread *t)
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     t->head.pid = t->pid;
     t->head.tid = t->tid;
-    if (parent != t->pid && !t->head.vfork)
+    if (parent != t->pid && !t->head.vfork) {
+        t->space = rt.space = rdtsc();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
+    }
     signals_own_stack(t);
     t->miss_id = 2;
     uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
@@ -106,11 +124,14 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         return -11; /* EAGAIN: as if there were too many */
     }
     c->parent_tid = t->tid;
+    struct sighand *lent = c->sighand != t->sighand ? c->sighand : NULL;
     if (own_memory)
         rt_lock();
     long r = rt_clone(t, c);
     if (own_memory)
         rt_unlock();
+    if (lent && (r < 0 || flags & CLONE_VFORK))
+        sighand_free(lent);
     if (r < 0)
         __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     signals_set_mask(t->mask);

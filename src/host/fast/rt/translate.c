@@ -447,12 +447,6 @@ void translate_indirect_entry(struct block *b)
     a->cold = o.p;
 }
 
-static void check_space(const struct arena *a)
-{
-    if (a->hot + 0x10000 > a->base + ARENA_HOT || a->cold + 0x10000 > a->base + ARENA_BYTES)
-        rt_die("the cache of translated code is full near", (uint64_t)a->base);
-}
-
 /* Translate the block at pc, which lies in r, for a mode. The lock is held. */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect)
 {
@@ -460,7 +454,6 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc, mode);
     struct arena *a = cache_arena(pc);
-    check_space(a);
     struct block *b = rt_alloc(sizeof *b);
     *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .low = plan.low, .high = plan.high, .code_start = a->hot,
                         .cold_start = a->cold};

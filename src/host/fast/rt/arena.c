@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ * Memory for translated code, near the guest's, and for its descriptors. There are two generations of it: when the one in use is
+ * full, all of it is unlinked and the other is used, as soon as no thread is inside of that any more. A thread is inside of a
+ * generation from leaving the runtime until coming back; what has been unlinked is left at the next way out. */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/cache.h"
+
+enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000 };
+
+/* One half of all memory. */
+static struct generation {
+    struct arena arenas[ARENAS];
+    unsigned count;
+    uint8_t *bottom, *top, *end; /* descriptors */
+    uint64_t epoch;              /* when it was last in use */
+} generations[GENERATIONS], *now = generations;
+
+/* What lives until the process ends. */
+static uint8_t *kept = (uint8_t *)CACHE_KEPT;
+
+/* How much of n bytes may be used: tests have a small cache. */
+static size_t usable(size_t n)
+{
+    return rt.control->cache_bytes && rt.control->cache_bytes < n ? rt.control->cache_bytes : n;
+}
+
+void arena_init(void)
+{
+    size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
+    for (unsigned i = 0; i < GENERATIONS; i++) {
+        struct generation *g = &generations[i];
+        g->bottom = g->top = (uint8_t *)CACHE_DESCRIPTORS + i * half;
+        g->end = g->bottom + usable(half);
+    }
+    rt.epoch = now->epoch = 1;
+}
+
+void *rt_alloc(size_t n)
+{
+    void *p = now->top;
+    n = (n + 7) & ~(size_t)7;
+    if (now->top + n > now->end)
+        rt_die("descriptor memory is full; bytes", n);
+    now->top += n;
+    return p;
+}
+
+void *rt_alloc_kept(size_t n)
+{
+    void *p = kept;
+    n = (n + 7) & ~(size_t)7;
+    if (kept + n > (uint8_t *)CACHE_KEPT_END)
+        rt_die("kept memory is full; bytes", n);
+    kept += n;
+    return p;
+}
+
+void rt_trim(void *end)
+{
+    now->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
+}
+
+static bool near(uint64_t a, uint64_t b)
+{
+    uint64_t d = a > b ? a - b : b - a;
+    return d < 0x60000000;
+}
+
+/* Reserve an arena so near to pc that RIP-relative operands reach from it. */
+static bool map_arena(struct arena *a, uint64_t pc)
+{
+    static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
+                                    0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
+    for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
+        if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
+            continue;
+        long got = sys(SYS_mmap, want, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
+        if (got == (long)want) {
+            a->base = (uint8_t *)want;
+            return true;
+        }
+    }
+    long got = sys(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
+    a->base = (uint8_t *)got;
+    return got > 0;
+}
+
+static void begin_arena(struct arena *a)
+{
+    a->hot = a->base;
+    a->cold = a->base + ARENA_HOT;
+    __atomic_store_n(&a->blocks, 0, __ATOMIC_RELEASE);
+}
+
+struct arena *cache_arena(uint64_t pc)
+{
+    for (unsigned i = 0; i < now->count; i++)
+        if (near((uint64_t)now->arenas[i].base, pc))
+            return &now->arenas[i];
+    if (now->count == ARENAS)
+        return &now->arenas[0];
+    struct arena *a = &now->arenas[now->count];
+    if (!map_arena(a, pc))
+        rt_die("no memory for translated code near", pc);
+    unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
+    a->index = (struct block **)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
+    begin_arena(a);
+    now->count++;
+    return a;
+}
+
+/* The arena, of any generation, that holds an address. Lock-free: used by signal handlers. */
+const struct arena *arena_at(uint64_t address)
+{
+    for (unsigned g = 0; g < GENERATIONS; g++)
+        for (unsigned i = 0; i < generations[g].count; i++) {
+            const struct arena *a = &generations[g].arenas[i];
+            if (address >= (uint64_t)a->base && address < (uint64_t)a->base + ARENA_BYTES)
+                return a;
+        }
+    return NULL;
+}
+
+/* Whether there may be no room for one more block of code at pc. */
+bool arena_full(uint64_t pc)
+{
+    const struct arena *a = cache_arena(pc);
+    return a->hot + MARGIN > a->base + usable(ARENA_HOT) ||
+           a->cold + MARGIN > a->base + ARENA_HOT + usable(ARENA_BYTES - ARENA_HOT) || now->top + MARGIN > now->end ||
+           a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index;
+}
+
+static bool anyone_inside(uint64_t epoch)
+{
+    for (uint32_t i = 0; i < rt.control->slots_used; i++) {
+        const struct thread *t = (const struct thread *)cofi__fast_slot_address(rt.control, i);
+        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        if (state != COFI__FAST_SLOT_FREE && state != COFI__FAST_SLOT_ENDED &&
+            __atomic_load_n(&t->space, __ATOMIC_ACQUIRE) == rt.space &&
+            __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) == epoch)
+            return true;
+    }
+    return false;
+}
+
+static void give_back(void *from, const void *to)
+{
+    uint64_t bytes = ((uint64_t)to - (uint64_t)from + 4095) & ~(uint64_t)4095;
+    sys(SYS_madvise, (uint64_t)from, bytes, MADV_DONTNEED, 0, 0, 0);
+}
+
+static void empty(struct generation *g)
+{
+    for (unsigned i = 0; i < g->count; i++) {
+        struct arena *a = &g->arenas[i];
+        give_back(a->base, a->hot);
+        give_back(a->base + ARENA_HOT, a->cold);
+        give_back(a->index, a->index + a->blocks);
+        begin_arena(a);
+    }
+    give_back(g->bottom, g->top);
+    g->top = g->bottom;
+}
+
+/* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was
+ * filled to leave that, so there is rarely anything to wait for. */
+void arena_next_generation(void)
+{
+    struct generation *next = &generations[now == generations];
+    while (next->epoch && anyone_inside(next->epoch)) {
+        uint64_t pause[2] = {0, 100000};
+        sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+    }
+    empty(next);
+    next->epoch = ++rt.epoch;
+    now = next;
+    __atomic_add_fetch(&rt.control->flushes, 1, __ATOMIC_RELAXED);
+}
