@@ -8,6 +8,7 @@
 #include <cofi/cofi.h>
 
 #include "cli.h"
+#include "compare.h"
 #include "session.h"
 #include "truth.h"
 
@@ -19,7 +20,7 @@ struct check_options {
 
 struct check_totals {
     struct cofi_flow_stats stats;
-    uint64_t stream_bytes;
+    uint64_t stream_bytes, hidden;
     size_t streams, different;
 };
 
@@ -54,13 +55,6 @@ static int parse(struct check_options *options, int argc, char **argv)
     return session_parse(&command, &options->session, argc, argv);
 }
 
-struct comparison {
-    const struct truth_thread *truth; /* null: nothing to compare with */
-    uint64_t at;                      /* of the truth: how far it agreed */
-    uint64_t optional;                /* of the truth's: the next not yet passed */
-    bool differs;
-};
-
 static void name_gap(const struct session_stream *stream, struct cofi_flow *flow,
                      const struct cofi_flow_event *event)
 {
@@ -73,51 +67,6 @@ static void name_gap(const struct session_stream *stream, struct cofi_flow *flow
     else
         printf(", to the end");
     printf(": %s\n", what);
-}
-
-static void name_difference(struct comparison *comparison, uint64_t ip, uint64_t offset)
-{
-    const struct truth_thread *truth = comparison->truth;
-    comparison->differs = true;
-    printf("  differs at instruction %" PRIu64 " (near offset 0x%" PRIx64 "): decoded ", comparison->at + 1,
-           offset);
-    if (ip == COFI_NO_IP)
-        printf("nothing");
-    else
-        printf("%016" PRIx64, ip);
-    if (comparison->at < truth->n)
-        printf(", ran %016" PRIx64, truth->ips[comparison->at]);
-    else
-        printf(", nothing more ran");
-    if (comparison->at)
-        printf(", after %016" PRIx64, truth->ips[comparison->at - 1]);
-    putchar('\n');
-}
-
-/* Go past software interrupts that the trace does not show, unless the next one decoded is it. */
-static void skip_optional(struct comparison *comparison, uint64_t ip)
-{
-    const struct truth_thread *truth = comparison->truth;
-    while (comparison->optional < truth->optional_n &&
-           truth->optional[comparison->optional] <= comparison->at) {
-        if (truth->optional[comparison->optional] == comparison->at && truth->ips[comparison->at] != ip)
-            comparison->at++;
-        comparison->optional++;
-    }
-}
-
-static void compare(struct comparison *comparison, const struct cofi_flow_block *block, uint64_t offset)
-{
-    if (!comparison->truth || comparison->differs)
-        return;
-    for (uint32_t i = 0; i < block->n; i++, comparison->at++) {
-        skip_optional(comparison, block->insns[i].ip);
-        if (comparison->at >= comparison->truth->n ||
-            comparison->truth->ips[comparison->at] != block->insns[i].ip) {
-            name_difference(comparison, block->insns[i].ip, offset);
-            return;
-        }
-    }
 }
 
 static void add_stats(struct cofi_flow_stats *sum, const struct cofi_flow_stats *more)
@@ -147,19 +96,23 @@ static void print_stream(const struct session_stream *stream, const struct cofi_
            stream->bytes, stats->gaps, stats->overflows);
     if (comparison->truth)
         printf(", %s", comparison->differs ? "DIFFERS from the truth" : "equals the truth");
+    if (comparison->hidden && !comparison->differs)
+        printf(" but for %" PRIu64 " instructions that overflows hid", comparison->hidden);
     putchar('\n');
 }
 
 static int check_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
     struct check *check = opaque;
-    compare(&check->comparison, block, cofi_flow_offset(flow));
+    compare_block(&check->comparison, block, cofi_flow_offset(flow));
     return 0;
 }
 
 static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct check *check = opaque;
+    if (event->kind == COFI_FLOW_OVERFLOW)
+        compare_overflow(&check->comparison, event->offset);
     if (event->kind == COFI_FLOW_GAP && check->gaps++ < check->options->max_gaps &&
         !check->options->session.json)
         name_gap(&check->stream, flow, event);
@@ -169,13 +122,8 @@ static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_f
 static void check_end(void *opaque, struct cofi_flow *flow)
 {
     struct check *check = opaque;
-    struct comparison *comparison = &check->comparison;
     cofi_flow_stats(flow, &check->stats);
-    if (!comparison->truth || comparison->differs)
-        return;
-    skip_optional(comparison, COFI_NO_IP);
-    if (comparison->at < comparison->truth->n)
-        name_difference(comparison, COFI_NO_IP, cofi_flow_offset(flow));
+    compare_end(&check->comparison, cofi_flow_offset(flow));
 }
 
 static void print_totals(const struct check_options *options, const struct check_totals *totals)
@@ -188,9 +136,9 @@ static void print_totals(const struct check_options *options, const struct check
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"lost_bytes\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64
-               ",\"compared\":%s,\"different_threads\":%zu,\"good\":%s}\n", totals->streams, s->insns, s->blocks,
+               ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams, s->insns, s->blocks,
                totals->stream_bytes, s->lost_bytes, s->gaps, s->overflows, options->truth ? "true" : "false",
-               totals->different, good ? "true" : "false");
+               totals->hidden, totals->different, good ? "true" : "false");
         return;
     }
     printf("%zu threads, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
@@ -198,7 +146,63 @@ static void print_totals(const struct check_options *options, const struct check
            s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0, s->gaps, complete);
     if (options->truth)
         printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");
+    if (totals->hidden && !totals->different)
+        printf(" but for %" PRIu64 " instructions that overflows hid", totals->hidden);
     putchar('\n');
+}
+
+/* ---- what of the truth the filters let through ---- */
+
+/* RTIT's ranges: the event id of the filter, base and limit [RTIT Table 7]. */
+static bool passes_range(const struct cofi_recording_info *info, uint64_t ip)
+{
+    unsigned id = info->events & 7;
+    for (unsigned i = 0; i < 2; i++)
+        if ((id == i || id == 2) && ip >= info->range_base[i] && ip < info->range_limit[i])
+            return true;
+    return id == 7 || !info->ranges_known;
+}
+
+/* The process whose tracing began first. */
+static int32_t first_process(const struct cofi_recording *recording)
+{
+    const struct cofi_sideband *row;
+    for (size_t i = 0; (row = cofi_recording_sideband(recording, i)); i++)
+        if (row->kind == COFI_SB_ITRACE_START)
+            return row->pid;
+    return -1;
+}
+
+/* By CR3: a process's is its id << 12; cr3_match=command, whose value no recording holds, is the first one's. */
+static bool passes_cr3(const struct session *session, const struct session_stream *stream)
+{
+    const struct cofi_recording *recording = session_recording(session);
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    if (info->gen != COFI_RTIT || !(info->config >> 7 & 1))
+        return true;
+    if (info->cr3_match)
+        return info->cr3_match == (uint64_t)stream->pid << 12;
+    return stream->pid == first_process(recording);
+}
+
+static void apply_filters(const struct session *session, const struct session_stream *stream, struct truth_thread *thread)
+{
+    const struct cofi_recording *recording = session_recording(session);
+    uint64_t n = 0, optional_n = 0, optional = 0;
+    if (!recording)
+        return;
+    bool process = passes_cr3(session, stream);
+    for (uint64_t i = 0; i < thread->n; i++) {
+        bool is_optional = optional < thread->optional_n && thread->optional[optional] == i;
+        optional += is_optional;
+        if (!process || !passes_range(cofi_recording_info(recording), thread->ips[i]))
+            continue;
+        if (is_optional)
+            thread->optional[optional_n++] = n;
+        thread->ips[n++] = thread->ips[i];
+    }
+    thread->n = n;
+    thread->optional_n = optional_n;
 }
 
 static int check_streams(struct session *session, const struct check_options *options, struct truth *truth,
@@ -207,8 +211,11 @@ static int check_streams(struct session *session, const struct check_options *op
     for (size_t i = 0; i < session_streams(session); i++) {
         struct check check = {.options = options};
         session_stream(session, i, &check.stream);
-        if (options->truth)
-            check.comparison.truth = truth_take(truth, check.stream.tid);
+        if (options->truth) {
+            struct truth_thread *thread = truth_take(truth, check.stream.tid);
+            apply_filters(session, &check.stream, thread);
+            check.comparison.truth = thread;
+        }
         int status = session_walk(&check.stream, &(struct session_visitor){check_block, check_event,
                                                                            check_end, &check});
         if (status < 0)
@@ -218,6 +225,7 @@ static int check_streams(struct session *session, const struct check_options *op
         add_stats(&totals->stats, &check.stats);
         totals->stream_bytes += check.stream.bytes;
         totals->different += check.comparison.differs;
+        totals->hidden += check.comparison.hidden;
         totals->streams++;
     }
     return 0;

@@ -256,7 +256,12 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
     config.time = info->time;
     config.want_time = want_time;
     config.image = session->image;
+    config.ranges_known = info->ranges_known;
+    config.events = info->events;
+    memcpy(config.range_base, info->range_base, sizeof info->range_base);
+    memcpy(config.range_limit, info->range_limit, sizeof info->range_limit);
     if (session->recording) {
+        config.ends_in_overflow = cofi_recording_stream(session->recording, stream->index)->ends_in_overflow;
         config.image = cofi_recording_stream_image(session->recording, stream->index);
         config.reference_tsc = cofi_recording_stream(session->recording, stream->index)->reference_tsc;
     }

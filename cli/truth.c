@@ -84,9 +84,9 @@ int truth_read(struct truth *truth, const char *path)
     return EXIT_DATA;
 }
 
-const struct truth_thread *truth_take(struct truth *truth, int32_t tid)
+struct truth_thread *truth_take(struct truth *truth, int32_t tid)
 {
-    static const struct truth_thread none;
+    static struct truth_thread none;
     for (size_t i = 0; i < truth->n; i++)
         if (truth->threads[i].tid == tid) {
             truth->threads[i].taken = true;

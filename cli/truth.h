@@ -25,7 +25,7 @@ struct truth {
  * PT tells like a fault at their address [PTREF 6.3]. EXIT_DONE, or an exit status after saying why. */
 int truth_read(struct truth *truth, const char *path);
 /* The list of a thread (an empty one if it never ran); marks it as taken. */
-const struct truth_thread *truth_take(struct truth *truth, int32_t tid);
+struct truth_thread *truth_take(struct truth *truth, int32_t tid);
 void truth_free(struct truth *truth);
 
 #endif

@@ -129,6 +129,7 @@ struct cofi_flow_config {
     uint64_t offset;        /* of the first byte in its stream: added to every offset told */
     const uint8_t *tail;    /* RTIT: bytes of a last packet not written (TNT_BUFF as read back), or null */
     size_t tail_n;
+    bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had ended: shown as a last OVERFLOW */
 
     /* The code. The image is viewed as of the trace's time. space, if set, is asked at each change of
      * CR3 or VMCS for the image that is then seen (null: keep). */

@@ -50,7 +50,10 @@ struct cofi_recorder_options {
     size_t size;             /* sizeof(struct cofi_recorder_options) */
     enum cofi_gen gen;
     const char *model;       /* PT: capability preset, null: "all" */
-    const char *fields;      /* "NAME=VALUE,…": register fields, on top of the defaults; or null */
+    /* "NAME=VALUE,…", or null: register fields, on top of the defaults. cr3_match=command is the CR3 of the first
+     * process. Also what is no register: buffer_bytes, drain_bytes, drain_cycles (struct cofi_unit_config), and,
+     * RTIT: errata=e1+e5+…; the recording then says that a Silvermont made it. */
+    const char *fields;
     const char *path;        /* perf.data to write; null: none */
     const char *raw;         /* each thread's bytes as they are, in "RAW.TID" ("RAW" for the first); null: none */
     const char *command;     /* the command line that is recorded, or null */

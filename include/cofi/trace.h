@@ -56,6 +56,10 @@ struct cofi_recording_info {
     uint64_t config;              /* PT: IA32_RTIT_CTL as traced; RTIT: RTIT_CTL */
     struct cofi_time_info time;
     uint32_t family, model, stepping; /* of the traced processor; family 0: unknown */
+    /* RTIT: the filters, as struct cofi_flow_config has them, and the CR3 that RTIT_CR3_MATCH held. */
+    bool ranges_known;
+    uint64_t range_base[2], range_limit[2], cr3_match;
+    uint32_t events;
     const char *vendor;           /* "GenuineIntel"; null: unknown */
     const char *filter;           /* perf's address filter string, or null */
     const char *command;          /* command line that was recorded, or null */
@@ -115,6 +119,7 @@ struct cofi_recording_stream {
     int32_t cpu;           /* -1: per thread */
     uint64_t bytes;        /* in all pieces */
     uint64_t reference_tsc;
+    bool ends_in_overflow; /* RTIT: Buffer_Overflow was set when tracing ended [RTIT 4.2.5] */
     size_t pieces;
 };
 size_t cofi_recording_streams(const struct cofi_recording *recording);

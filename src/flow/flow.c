@@ -215,6 +215,11 @@ static int finish(struct cofi_flow *flow)
         flow->overflow = false;
         COFI_TRY(cofi__emit_event(flow, &event));
     }
+    if (flow->config.ends_in_overflow) {
+        struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->packet_offset);
+        event.since = flow->clock.exact;
+        COFI_TRY(cofi__emit_event(flow, &event));
+    }
     COFI_TRY(cofi__found(flow));
     return STEP_END;
 }

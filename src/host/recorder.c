@@ -28,13 +28,17 @@ struct stream {
     struct cofi_unit *unit;
     uint64_t tsc;      /* of the last event that had one */
     uint64_t reference; /* when the unit gave bytes last: those to come are younger */
+    uint64_t bytes;    /* of its trace */
     int raw;           /* file, -1: none */
 };
 
 struct cofi_recorder {
     struct cofi_observer observer;
+    bool match_command;      /* CR3_MATCH is the first process's CR3 */
+    uint64_t cr3;            /* that one, 0: not known yet */
     struct cofi_unit_config unit;
     char *model, *raw;
+    struct cofi_time_conv time;
     bool leaps;
     struct field *fields;
     size_t fields_n;
@@ -98,6 +102,37 @@ static int configure(const struct cofi_recorder *recorder, struct cofi_unit *uni
     return set_fields(unit, recorder->fields, recorder->fields_n, bad);
 }
 
+/* "e1+e5": errata of [RTIT Appendix E]. */
+static int parse_errata(struct cofi_recorder *recorder, const char *text, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i += 3) {
+        if (text[i] != 'e' || text[i + 1] < '1' || text[i + 1] > '8' || (i + 2 < n && text[i + 2] != '+'))
+            return COFI_ERR_SYNTAX;
+        recorder->unit.errata |= COFI_ERRATUM_RTIT_E1 << (text[i + 1] - '1');
+    }
+    return n % 3 == 2 && recorder->unit.gen == COFI_RTIT ? 1 : COFI_ERR_SYNTAX;
+}
+
+/* Settings that are no register's field. 1: it was one; 0: none. */
+static int parse_setting(struct cofi_recorder *recorder, const struct field *field, const char *text, size_t n)
+{
+    const struct { const char *name; uint32_t *at; } numbers[] = {
+        {"buffer_bytes", &recorder->unit.buffer_bytes}, {"drain_bytes", &recorder->unit.drain_bytes},
+        {"drain_cycles", &recorder->unit.drain_cycles}};
+    if (!strcmp(field->name, "errata"))
+        return parse_errata(recorder, text, n);
+    if (!strcmp(field->name, "cr3_match") && n == 7 && !memcmp(text, "command", n))
+        return recorder->match_command = true;
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (!strcmp(field->name, numbers[i].name)) {
+            char *end;
+            unsigned long value = strtoul(text, &end, 0);
+            *numbers[i].at = (uint32_t)value;
+            return end == text + n && n && value <= 1 << 24 ? 1 : COFI_ERR_SYNTAX;
+        }
+    return 0;
+}
+
 /* "NAME=VALUE,…"; a NAME alone is 1. */
 static int parse_fields(struct cofi_recorder *recorder, const char *text, struct cofi_error *error)
 {
@@ -108,6 +143,14 @@ static int parse_fields(struct cofi_recorder *recorder, const char *text, struct
             return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(p - text),
                               "'%.*s' is no NAME=VALUE", (int)n, p);
         memcpy(field.name, p, name);
+        size_t value = name + (p[name] == '=');
+        int setting = parse_setting(recorder, &field, p + value, n - value);
+        if (setting < 0)
+            return cofi__fail(error, setting, (uint64_t)(p - text), "'%.*s': bad value", (int)n, p);
+        if (setting) {
+            p += n + (p[n] == ',');
+            continue;
+        }
         if (p[name] == '=') {
             char *end;
             errno = 0;
@@ -155,6 +198,35 @@ static void describe(const struct cofi_recorder *recorder, uint64_t ctl,
     info->time.mtc_freq = (uint8_t)(pt ? field_of(ctl, 14, 4) : field_of(ctl, 14, 2));
 }
 
+static uint64_t get_field(const struct cofi_unit *unit, const char *name)
+{
+    uint64_t value = 0;
+    cofi_unit_get_field(unit, name, &value);
+    return value;
+}
+
+/* Addresses are as RTIT_LIPn compares them: 48 bits. */
+static uint64_t sign_extend(uint64_t lip) { return lip >> 47 ? lip | UINT64_C(0xffff) << 48 : lip; }
+
+/* The filters [RTIT 2.4.3], for the decoder; and errata come with a processor that has them. */
+static void describe_rtit(const struct cofi_recorder *recorder, const struct cofi_unit *unit,
+                          struct cofi_recording_info *info)
+{
+    static const char *const base[] = {"lip0", "lip1"}, *const limit[] = {"lip2", "lip3"};
+    info->ranges_known = true;
+    info->events = (uint32_t)(get_field(unit, "filter_event_id") | get_field(unit, "tracestop_event_id") << 3);
+    info->cr3_match = get_field(unit, "cr3_match") << 5;
+    for (size_t i = 0; i < 2; i++) {
+        info->range_base[i] = sign_extend(get_field(unit, base[i]));
+        info->range_limit[i] = sign_extend(get_field(unit, limit[i]));
+    }
+    if (recorder->unit.errata) { /* [RTIT 1.2] */
+        info->family = 6;
+        info->model = 0x37;
+        info->stepping = 8;
+    }
+}
+
 /* Configure a unit as every thread's will be: refuses bad fields before anything runs. */
 static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info *info,
                       struct cofi_error *error)
@@ -172,10 +244,13 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
     else if ((status = enable(recorder, unit, true)) < 0)
         cofi__fail(error, status, COFI_NOWHERE, "the unit refuses this combination of fields");
     cofi_unit_rdmsr(unit, recorder->unit.gen == COFI_PT ? MSR_PT_CTL : MSR_RTIT_CTL, &ctl);
+    if (recorder->unit.gen == COFI_RTIT)
+        describe_rtit(recorder, unit, info);
     cofi_unit_close(unit);
     if (status >= 0 && (ctl & 4))
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
-                          "os=1: this host does not see the kernel; only user code can be traced");
+                          "os=1: this host does not see the kernel, only user code can be traced; what the unit would "
+                          "make of both, 'cofi sim' shows");
     describe(recorder, ctl, info);
     return status;
 }
@@ -211,6 +286,7 @@ static int take_bytes(void *opaque, const uint8_t *bytes, size_t n)
     struct stream *stream = opaque;
     struct cofi_recorder *recorder = stream->recorder;
     recorder->stats.bytes += n;
+    stream->bytes += n;
     if (stream->raw >= 0)
         keep(recorder, write_raw(stream->raw, bytes, n), recorder->raw);
     if (recorder->writer && !recorder->status) {
@@ -272,6 +348,10 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
     recorder->stats.streams++;
     cofi_unit_context(stream->unit, context, 0);
     COFI_TRY(configure(recorder, stream->unit, &bad));
+    if (!recorder->cr3)
+        recorder->cr3 = context->cr3;
+    if (recorder->match_command)
+        COFI_TRY(keep(recorder, cofi_unit_set_field(stream->unit, "cr3_match", recorder->cr3 >> 5), "cr3_match"));
     cofi_unit_event(stream->unit, clock);
     COFI_TRY(enable(recorder, stream->unit, true));
     return recorder->status;
@@ -304,6 +384,17 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
     return recorder->status;
 }
 
+/* The trace ends with the buffer full: no packet will tell that [RTIT 4.2.5], the sideband does. */
+static void mark_overflow(const struct stream *stream)
+{
+    struct cofi_recorder *recorder = stream->recorder;
+    struct cofi_sideband mark = {.kind = COFI_SB_AUX, .cpu = UINT32_MAX, .pid = stream->task.pid,
+                                 .tid = stream->task.tid, .aux_offset = stream->bytes, .aux_flags = 1,
+                                 .time_ns = cofi_time_ns(&recorder->time, stream->tsc)};
+    if (recorder->writer && !recorder->status)
+        keep(recorder, cofi_writer_sideband(recorder->writer, &mark), "the recording");
+}
+
 static int end(void *opaque, const struct cofi_task *task)
 {
     struct cofi_recorder *recorder = opaque;
@@ -313,6 +404,8 @@ static int end(void *opaque, const struct cofi_task *task)
     if (stream->unit) {
         enable(recorder, stream->unit, false);
         cofi_unit_drain(stream->unit);
+        if (recorder->unit.gen == COFI_RTIT && get_field(stream->unit, "buffer_overflow"))
+            mark_overflow(stream);
         cofi_unit_close(stream->unit);
     }
     if (stream->raw >= 0 && close(stream->raw))
@@ -378,6 +471,7 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
     recorder->model = options->model ? strdup(options->model) : NULL;
     recorder->raw = options->raw ? strdup(options->raw) : NULL;
     recorder->leaps = options->leaps;
+    recorder->time = options->time.conv;
     recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,
                                                .model = recorder->model,
                                                .tsc_art_num = options->time.tsc_num,

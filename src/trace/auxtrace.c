@@ -14,6 +14,18 @@ static uint64_t word(const uint8_t *record, size_t n, size_t i)
     return 16 + (i + 1) * 8 <= n ? le64(record + 16 + i * 8) : 0;
 }
 
+static void read_filters(struct cofi_recording_info *info, const uint8_t *record, size_t n, size_t at)
+{
+    uint64_t events = word(record, n, at + COFI_INFO_EVENTS);
+    info->ranges_known = events >> 32 & 1;
+    info->events = (uint32_t)events;
+    info->cr3_match = word(record, n, at + COFI_INFO_CR3_MATCH);
+    for (size_t i = 0; i < 2; i++) {
+        info->range_base[i] = word(record, n, at + COFI_INFO_RANGES + 2 * i);
+        info->range_limit[i] = word(record, n, at + COFI_INFO_RANGES + 2 * i + 1);
+    }
+}
+
 static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *record, size_t n, size_t at)
 {
     if (word(record, n, at + COFI_INFO_MAGIC_WORD) != COFI_INFO_MAGIC)
@@ -30,6 +42,8 @@ static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *rec
     info->time.tsc = time >> 16 & 1;
     info->time.mtc = time >> 17 & 1;
     info->time.cyc = time >> 18 & 1;
+    if (info->gen == COFI_RTIT)
+        read_filters(info, record, n, at);
 }
 
 static const struct cofi__event_attr *trace_attr(const struct cofi_recording *recording, uint64_t pmu_type)
@@ -239,10 +253,29 @@ static void set_pids(struct cofi_recording *recording)
     free(rows);
 }
 
+static bool is_end_mark(const struct cofi_sideband *row)
+{
+    return row->kind == COFI_SB_AUX && row->aux_flags & AUX_TRUNCATED && !row->aux_size;
+}
+
+/* A recorder of RTIT marks the end of a stream so when Buffer_Overflow was set: no packet tells that. */
+static void note_last_overflows(struct cofi_recording *recording)
+{
+    const struct cofi_sideband *rows = recording->sideband.items;
+    struct cofi__in_stream *streams = recording->streams.items;
+    if (recording->info.gen != COFI_RTIT)
+        return;
+    for (size_t i = 0; i < recording->sideband.n; i++)
+        for (size_t k = 0; k < recording->streams.n && is_end_mark(&rows[i]); k++)
+            if (streams[k].public.tid == rows[i].tid && streams[k].public.bytes == rows[i].aux_offset)
+                streams[k].public.ends_in_overflow = true;
+}
+
 void cofi__finish_streams(struct cofi_recording *recording)
 {
     struct cofi__in_stream *streams = recording->streams.items;
     set_pids(recording);
+    note_last_overflows(recording);
     if (!recording->info.snapshot)
         return;
     for (size_t i = 0; i < recording->streams.n; i++)

@@ -148,8 +148,14 @@ enum {
     COFI_INFO_MODEL,
     COFI_INFO_STEPPING,
     COFI_INFO_TIME,   /* mtc_freq | nominal_ratio << 8 | tsc << 16 | mtc << 17 | cyc << 18 */
+    COFI_INFO_EVENTS, /* RTIT_EVENTS | 1 << 32; 0: this word and those behind it are not there */
+    COFI_INFO_CR3_MATCH,
+    COFI_INFO_RANGES, /* RTIT_LIP0, _LIP2, _LIP1, _LIP3 */
+    COFI_INFO_LAST = COFI_INFO_RANGES + 3,
     COFI_INFO_WORDS
 };
+
+enum { AUX_TRUNCATED = 1, AUX_COLLISION = 8 }; /* flags of an AUX record */
 
 /* AUXTRACE: header, size, offset, reference u64; idx, tid, cpu, reserved u32; then the trace.
  * cofi stores in `reserved` how many of the last bytes are padding. */

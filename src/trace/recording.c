@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "image/image.h"
+#include "trace/perf_data.h"
 #include "trace/reader.h"
 
 void cofi__warn(struct cofi_recording *recording, const char *format, ...)
@@ -73,14 +74,13 @@ static struct cofi_recording *make(void)
 /* What the recorder itself says is missing. */
 static void warn_of_losses(struct cofi_recording *recording)
 {
-    enum { AUX_TRUNCATED = 1, AUX_COLLISION = 8 };
     const struct cofi_sideband *rows = recording->sideband.items;
     uint64_t lost = 0, full = 0, collided = 0;
     for (size_t i = 0; i < recording->sideband.n; i++) {
         lost += rows[i].kind == COFI_SB_LOST ? rows[i].len : 0;
         if (rows[i].kind != COFI_SB_AUX)
             continue;
-        full += (rows[i].aux_flags & AUX_TRUNCATED) != 0;
+        full += rows[i].aux_flags & AUX_TRUNCATED && rows[i].aux_size; /* of none: see ends_in_overflow */
         collided += (rows[i].aux_flags & AUX_COLLISION) != 0;
     }
     if (lost)

@@ -250,6 +250,8 @@ static void put_info(struct cofi__buffer *out, const struct cofi_recording_info 
         COFI_INFO_MAGIC, info->gen, info->config, info->family, info->model, info->stepping,
         time->mtc_freq | (uint64_t)time->nominal_ratio << 8 | (uint64_t)time->tsc << 16 |
             (uint64_t)time->mtc << 17 | (uint64_t)time->cyc << 18,
+        info->events | (uint64_t)info->ranges_known << 32, info->cr3_match,
+        info->range_base[0], info->range_limit[0], info->range_base[1], info->range_limit[1],
     };
     cofi__buffer_put_le(out, info->gen == COFI_RTIT ? AUXTRACE_TYPE_RTIT : AUXTRACE_TYPE_INTEL_PT, 4);
     cofi__buffer_put_le(out, 0, 4);

@@ -108,6 +108,13 @@ static void every_kind_of_sideband_comes_back_in_time_order(void **state)
     info.filter = "filter 0x1000/0x10@/bin/x";
     info.gen = COFI_RTIT;
     info.config = 0xfedcba9876543210;
+    info.ranges_known = true;
+    info.events = 0x32;
+    info.cr3_match = 0x5000;
+    for (size_t i = 0; i < 2; i++) {
+        info.range_base[i] = 0x401000 + i;
+        info.range_limit[i] = UINT64_MAX - i;
+    }
     assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
     for (size_t i = ARRAY_LEN(rows); i-- > 0;) /* backwards, but for equal times */
         put(writer, rows[i == 4 ? 5 : i == 5 ? 4 : i]);
@@ -123,7 +130,36 @@ static void every_kind_of_sideband_comes_back_in_time_order(void **state)
     assert_string_equal(cofi_recording_info(recording)->filter, info.filter);
     assert_int_equal(cofi_recording_info(recording)->gen, COFI_RTIT);
     assert_int_equal(cofi_recording_info(recording)->config, info.config);
+    assert_true(cofi_recording_info(recording)->ranges_known);
+    assert_int_equal(cofi_recording_info(recording)->events, info.events);
+    assert_int_equal(cofi_recording_info(recording)->cr3_match, info.cr3_match);
+    assert_memory_equal(cofi_recording_info(recording)->range_base, info.range_base, sizeof info.range_base);
+    assert_memory_equal(cofi_recording_info(recording)->range_limit, info.range_limit, sizeof info.range_limit);
     cofi_recording_close(recording);
+}
+
+/* RTIT ends without a packet when its buffer is full: an AUX record of no bytes says so [RTIT 4.2.5]. */
+static void a_stream_that_ends_in_an_overflow_says_so(void **state)
+{
+    (void)state;
+    for (int marked = 0; marked < 2; marked++) {
+        struct cofi_recording_info info = sample_info();
+        struct cofi_writer *writer;
+        const char *path = scratch_path("o.data");
+        static const uint8_t psb[9] = {0xc0};
+        info.gen = COFI_RTIT;
+        assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+        assert_int_equal(cofi_writer_trace(writer, 1, 1, psb, sizeof psb, 1), 0);
+        struct cofi_sideband mark = {.kind = COFI_SB_AUX, .cpu = UINT32_MAX, .pid = 1, .tid = 1, .time_ns = 50,
+                                     .aux_offset = sizeof psb, .aux_flags = 1};
+        if (marked)
+            put(writer, mark);
+        assert_int_equal(cofi_writer_close(writer, NULL), 0);
+        struct cofi_recording *recording = open_recording(path);
+        assert_int_equal(cofi_recording_stream(recording, 0)->ends_in_overflow, marked);
+        assert_null(cofi_recording_warning(recording, 0));
+        cofi_recording_close(recording);
+    }
 }
 
 static int byte_at(struct cofi_recording *recording, int32_t pid, uint64_t time_ns, uint64_t addr)
@@ -415,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(info_and_trace_come_back),
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
+        cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
         cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
         cmocka_unit_test(threads_write_at_once_and_flush_between),
