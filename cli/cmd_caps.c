@@ -157,7 +157,7 @@ static const char *register_name(uint32_t msr)
     case 0x571: return "STATUS";
     case 0x572: return "CR3_MATCH";
     }
-    return msr >= 0x580 && msr <= 0x587 ? addresses[msr - 0x580] : "?";
+    return msr >= 0x580 && msr <= 0x587 ? addresses[msr - 0x580] : "-";
 }
 
 static void print_registers(const struct caps_options *o, const struct cofi_unit *unit)

@@ -74,7 +74,8 @@ enum cofi_conceal {
     X(BLOCK, "block")           /* value = block type, size = bytes an item (4, 8); PEBS via PT */ \
     X(BLOCK_ITEM, "block-item") /* size = item id, value = payload */                              \
     X(BLOCK_END, "block-end")   /* ip: the instruction it belongs to, taken: has that address */   \
-    X(TRIGGER, "trigger")       /* value = trigger vector, value2 = instructions since the last    \
+    X(TRIGGER, "trigger")       /* value = trigger vector, or with cause 1 the input that fired, as a \
+                                 * trigger register has it; value2 = instructions since the last \
                                  * address in the trace (taken: known), size = 1: more fired */ \
     X(PSB_HINT, "psb")          /* the host asks for a PSB+ here (replay); ip: the next instruction */
 
@@ -85,12 +86,17 @@ enum cofi_event_kind {
     COFI_EVENT_KINDS
 };
 
-/* Which far transfer instruction [SDM Far Transfer COFI]. */
+/* Which far transfer instruction [SDM Far Transfer COFI]. VMENTRY with target next: a VM entry that failed
+ * early; VMENTRY_LATE: one that failed after it had loaded the guest's state and left by a VM exit: value is
+ * the guest's CR3, target and after are the host's, msr != 0: lists turned tracing off and on again [SDM
+ * Failed VM Entry]. SENTER: GETSEC[SENTER], GETSEC[ENTERACCS] or another processor's SENTER; ACM: an
+ * authenticated code module ran, from ip to target [SDM SENTER/ENTERACCS and ACM]. */
 #define COFI_FARS(X)                                                                               \
     X(JMP, "far-jmp") X(CALL, "far-call") X(RET, "far-ret") X(IRET, "iret") X(SYSCALL, "syscall")  \
     X(SYSRET, "sysret") X(SYSENTER, "sysenter") X(SYSEXIT, "sysexit") X(INT, "int") X(UIRET, "uiret") \
     X(ERETU, "eretu") X(ERETS, "erets") X(VMENTRY, "vmentry") X(RSM, "rsm")                        \
-    X(EENTER, "eenter") X(EEXIT, "eexit")
+    X(EENTER, "eenter") X(EEXIT, "eexit") X(VMENTRY_LATE, "vmentry-late") X(SENTER, "senter")      \
+    X(ACM, "acm")
 
 enum cofi_far {
 #define X(name, text) COFI_FAR_##name,
@@ -99,11 +105,13 @@ enum cofi_far {
     COFI_FAR_KINDS
 };
 
-/* Why an EVENT happened. FAULT: ip is the faulting instruction; TRAP and INTR: the next one to run. */
+/* Why an EVENT happened. FAULT: ip is the faulting instruction; TRAP and INTR: the next one to run; VMEXIT with
+ * after.smm: an SMM VM exit, to an STM; VMX_ABORT: a VM exit that ended in shutdown. */
 #define COFI_CAUSES(X)                                                                             \
     X(INTR, "intr") X(NMI, "nmi") X(TRAP, "trap") X(FAULT, "fault") X(MC_TRAP, "mc-trap")          \
     X(MC_FAULT, "mc-fault") X(SMI, "smi") X(INIT_BSP, "init-bsp") X(INIT_AP, "init-ap")            \
-    X(SIPI, "sipi") X(VMEXIT, "vmexit") X(AEX, "aex") X(UINTR, "uintr") X(SHUTDOWN, "shutdown")
+    X(SIPI, "sipi") X(VMEXIT, "vmexit") X(AEX, "aex") X(UINTR, "uintr") X(SHUTDOWN, "shutdown")    \
+    X(VMX_ABORT, "vmx-abort")
 
 enum cofi_cause {
 #define X(name, text) COFI_CAUSE_##name,

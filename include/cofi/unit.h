@@ -71,6 +71,8 @@ struct cofi_unit_config {
     void (*clock)(void *opaque, uint64_t *tsc, uint64_t *cycles);
     uint64_t tsc_offset;         /* PT: what software's TSC is ahead of the hardware's [SDM TSC] */
     uint64_t cyc_limit;          /* PT: after so many cycles without a CYC, a CLOCK event makes one; 0: 2^19 */
+    uint32_t trigger_msrs;       /* PT: address of the first trigger register, the others follow; 0: they have
+                                  * field names only ("trigger0_cfg"), for no public source tells it */
     uint32_t mtc_burst;          /* PT: at most so many MTC per CLOCK event; 0: every one. A host whose
                                   * clock moves in leaps (ptrace) should say 1. */
 };
@@ -115,7 +117,7 @@ int cofi_unit_capability(const struct cofi_unit *unit, unsigned i, const char **
  * the unit has it (RTIT: always). */
 struct cofi_unit_field {
     const char *name;
-    uint32_t msr;
+    uint32_t msr; /* 0: the register has no address (config.trigger_msrs) */
     uint8_t lsb, width;
 };
 int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);

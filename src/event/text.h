@@ -19,6 +19,7 @@ enum cofi__key_base { COFI__HEX, COFI__DEC };
     X("value2", value2, COFI__HEX, UINT64_MAX)          \
     X("control", control, COFI__HEX, UINT64_MAX)        \
     X("size", size, COFI__DEC, UINT8_MAX)               \
+    X("control", control, COFI__HEX, UINT64_MAX)        \
     X("tsc", tsc, COFI__DEC, UINT64_MAX)                \
     X("cycles", cycles, COFI__DEC, UINT64_MAX)
 
@@ -35,7 +36,8 @@ enum cofi__key_base { COFI__HEX, COFI__DEC };
     X("vmcs", vmcs, COFI__HEX, UINT64_MAX)              \
     X("cs", cs_base, COFI__HEX, UINT64_MAX)             \
     X("sgx", enclave, COFI__DEC, 1)                     \
-    X("tx", intx, COFI__DEC, 1)
+    X("tx", intx, COFI__DEC, 1)                         \
+    X("conceal", conceal, COFI__DEC, 7)
 
 /* The word list of a kind's cause; null where it has none. */
 const char *const *cofi__event_causes(unsigned kind, size_t *n);

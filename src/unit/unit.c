@@ -2,8 +2,6 @@
  * The public unit functions -> those of the unit's generation. */
 #include "unit/unit.h"
 
-#include <string.h>
-
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -62,30 +60,15 @@ int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
 
 unsigned cofi_unit_wants(const struct cofi_unit *unit) { return unit->ops->wants ? unit->ops->wants(unit) : 0; }
 
-/* The field's row, and its value: for a unit that lists fields but has no function of its own. */
-static int find_field(const struct cofi_unit *unit, const char *name, struct cofi_unit_field *field)
-{
-    for (unsigned i = 0; unit->ops->field && unit->ops->field(unit, i, field) >= 0; i++)
-        if (!strcmp(field->name, name))
-            return COFI_OK;
-    return COFI_ERR_NOT_FOUND;
-}
-
 int cofi_unit_get_field(const struct cofi_unit *unit, const char *field, uint64_t *value)
 {
-    struct cofi_unit_field row;
-    uint64_t reg;
-    if (unit->ops->get_field)
-        return unit->ops->get_field(unit, field, value);
-    COFI_TRY(find_field(unit, field, &row));
-    /* PT's RDMSR changes nothing. */
-    COFI_TRY(unit->ops->rdmsr((struct cofi_unit *)(uintptr_t)unit, row.msr, &reg));
-    *value = bits(reg, row.lsb, row.width);
-    return COFI_OK;
+    return unit->ops->get_field(unit, field, value);
 }
 
-static const char *register_name(uint32_t msr)
+/* A register without a fixed address goes by its field. */
+static const char *register_name(const struct cofi_unit *unit, uint32_t msr)
 {
+    struct cofi_unit_field field;
     static const struct { uint32_t msr; const char *name; } names[] = {
         {0x560, "IA32_RTIT_OUTPUT_BASE"}, {0x561, "IA32_RTIT_OUTPUT_MASK_PTRS"}, {0x570, "IA32_RTIT_CTL"},
         {0x571, "IA32_RTIT_STATUS"}, {0x572, "IA32_RTIT_CR3_MATCH"}, {0x580, "IA32_RTIT_ADDR0_A"},
@@ -95,6 +78,9 @@ static const char *register_name(uint32_t msr)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (names[i].msr == msr)
             return names[i].name;
+    for (unsigned i = 0; unit->ops->field(unit, i, &field) >= 0; i++)
+        if (field.msr == msr)
+            return field.name;
     return "?";
 }
 
@@ -105,7 +91,7 @@ static int64_t next_register(const struct cofi_unit *unit, int64_t after)
     int64_t best = -1;
     int has;
     for (unsigned i = 0; unit->ops->field && (has = unit->ops->field(unit, i, &field)) >= 0; i++)
-        if (has > 0 && field.msr > after && (best < 0 || field.msr < best))
+        if (has > 0 && field.msr && field.msr > after && (best < 0 || field.msr < best))
             best = field.msr;
     return best;
 }
@@ -118,7 +104,7 @@ int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_un
     for (size_t k = 0; k <= i; k++)
         if ((msr = next_register(unit, msr)) < 0)
             return COFI_ERR_NOT_FOUND;
-    *reg = (struct cofi_unit_register){.name = register_name((uint32_t)msr), .msr = (uint32_t)msr};
+    *reg = (struct cofi_unit_register){.name = register_name(unit, (uint32_t)msr), .msr = (uint32_t)msr};
     return unit->ops->rdmsr((struct cofi_unit *)(uintptr_t)unit, reg->msr, &reg->value);
 }
 

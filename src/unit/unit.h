@@ -20,7 +20,7 @@ struct cofi__unit_ops {
     void (*drain)(struct cofi_unit *unit);
     uint64_t (*bytes)(const struct cofi_unit *unit);
     int (*load)(struct cofi_unit *unit, uint32_t msr, uint64_t value); /* null: not supported */
-    int (*get_field)(const struct cofi_unit *unit, const char *field, uint64_t *value); /* null: none */
+    int (*get_field)(const struct cofi_unit *unit, const char *field, uint64_t *value);
     int (*register_at)(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg);
     unsigned (*wants)(const struct cofi_unit *unit);                   /* null: nothing */
     int (*xsaves)(struct cofi_unit *unit, uint8_t *image);             /* null: not supported */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -94,6 +95,61 @@ static void overflow_resumes_at_its_fup(void **state)
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
         "H 06 02f3 5955 9901 71041040000000 04 01"),
         "[psb] [enabled >401000] 401000 [overflow] [enabled >401004] 401004 401006 [disabled 401006]");
+}
+
+/* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
+static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
+{
+    const char *want = " [overflow >40100e] 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]";
+    (void)state;
+    const char *inside = decode(0x401000, CODE16,
+        "H 06 P 02031800 02f3 7d0e1040000000 2d1a10 01");
+    assert_non_null(strstr(inside, want));
+    assert_non_null(strstr(inside, "[enabled >401000] 401000 401005 401018 401019 "));
+    const char *behind = decode(0x401000, CODE16,
+        "H 06 02f3 7d0e1040000000 P 02031800 9901 7d0e1040000000 0223 2d1a10 01");
+    assert_non_null(strstr(behind, "[overflow >40100e] "));
+    assert_non_null(strstr(behind, "[psb 40100e] 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]"));
+    assert_null(strstr(behind, "gap"));
+}
+
+/* The times that blocks and events have, as a list without repetition. */
+static const char *times(const char *code, const char *trace)
+{
+    static char text[512];
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    static uint64_t ticks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .times = ticks, .events = some, .events_max = 16};
+    struct cofi_flow *flow;
+    uint64_t last = 0;
+    size_t n = 0;
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig_trace(&rig, trace);
+    struct cofi_flow_config config = rig.config;
+    config.image = rig.image;
+    config.bytes = rig.trace;
+    config.n = rig.n;
+    config.want_time = true;
+    config.time = (struct cofi_time_info){.tsc = true, .mtc = true, .mtc_freq = 3, .tsc_num = 168, .tsc_den = 2, .nominal_ratio = 24};
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    text[0] = 0;
+    while (cofi_flow_next(flow, &batch) > 0)
+        for (size_t i = 0; i < batch.blocks_n; last = ticks[i++])
+            if (ticks[i] != last)
+                n += (size_t)snprintf(text + n, sizeof text - n, " %lu", (unsigned long)ticks[i]);
+    cofi_flow_close(flow);
+    rig_close(&rig);
+    return text;
+}
+
+/* [PTREF 12.15; PTREF 8.3]: MTC 47, 48 and 4a after a TMA of CTC 1234, FC 64 at TSC 1001000; one MTC is lost. */
+static void example_15_has_the_times_of_both_public_decoders(void **state)
+{
+    (void)state;
+    assert_string_equal(times(CODE16, "P 19 28460f00000000 0273 3412 00 6400 02031800 0223 9901 71001040000000"
+                                      " 5947 06 5948 06 594a 06 04 2d1a10 01"),
+                        " 1001236 1001908 1003252");
 }
 
 static void transactions_begin_commit_and_abort(void **state)
@@ -287,6 +343,8 @@ int main(void)
         cmocka_unit_test(deferred_tips_give_the_same_list),
         cmocka_unit_test(the_filter_is_left_in_three_ways),
         cmocka_unit_test(overflow_resumes_at_its_fup),
+        cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
+        cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(transactions_begin_commit_and_abort),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),

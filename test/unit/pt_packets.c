@@ -239,6 +239,22 @@ static void example_14_triggers(void **state)
     done(rig);
 }
 
+/* The unit finds out which triggers an input fires: those that have it and are logged [PTREF 2.9]. */
+static void an_input_fires_the_triggers_that_have_it(void **state)
+{
+    struct pt_rig *rig = calloc(1, sizeof *rig);
+    (void)state;
+    rig_open(rig, NULL);
+    assert_int_equal(cofi_unit_set_field(rig->unit, "trigger0_cfg", UINT64_C(0x8003804000038003)), 0);
+    assert_int_equal(cofi_unit_set_field(rig->unit, "trigger1_cfg", UINT64_C(0x8003) << 48), 0);
+    rig_start(rig, user, 3, 0x401000);
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .cause = 1, .ip = 0x401010, .value = 3, .value2 = 5, .taken = true});
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .cause = 1, .ip = 0x401010, .value = 0x40, .value2 = 6, .taken = true});
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .cause = 1, .ip = 0x401010, .value = 0x41, .value2 = 7, .taken = true});
+    rig_expect(rig, "trig(89,5) trig(4,6)");
+    done(rig);
+}
+
 /* Example 16: call, compressed returns, a loop, an indirect jump, a system call. */
 /* [PTREF 12.16; SDM COFI Type for Branch Instructions; SDM Change of Flow Instruction (COFI) Tracing] */
 static void example_16_flow(void **state)
@@ -915,7 +931,7 @@ int main(void)
         T(example_3_asynchronous_branch), T(example_4_asynchronous_branch_with_cr3),
         T(example_6_overflow_with_packets_is_fup), T(example_6_overflow_without_packets_is_pge_later),
         T(example_7_transactions), T(example_8_ptwrite), T(example_9_event_trace), T(example_12_power), T(example_13_blocks),
-        T(blocks_of_4_byte_items), T(bits_in_a_block_close_it), T(example_14_triggers), T(example_16_flow), T(example_17_interrupts), T(example_19_filter),
+        T(blocks_of_4_byte_items), T(bits_in_a_block_close_it), T(example_14_triggers), T(an_input_fires_the_triggers_that_have_it), T(example_16_flow), T(example_17_interrupts), T(example_19_filter),
         T(filters_are_inclusive_at_both_ends_and_stop_wins), T(falling_out_of_a_filter_changes_nothing_until_a_branch),
         T(enabling_outside_the_filter_makes_no_pge), T(enabling_in_a_stop_range_stops_after_psb_plus),
         T(pae_compares_cr3_down_to_bit_5), T(rip_payloads_and_filters_subtract_the_cs_base), T(six_bits_fill_a_short_tnt),

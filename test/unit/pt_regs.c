@@ -487,6 +487,75 @@ static void cpuid_has_the_leaves_of_the_part(void **state)
     done(rig);
 }
 
+/* As in the public dumps that docs/decisions/0306 names: 14H.0 EBX, ECX, 14H.1 EAX, EBX, 15H EAX, EBX, ECX. */
+static void measured_presets_have_the_leaves_of_their_dumps(void **state)
+{
+    static const struct { const char *model; uint32_t leaves[7]; } dumps[] = {
+        {"broadwell", {1, 1, 0, 0, 0, 0, 0}},
+        {"goldmont-plus", {0x3f, 0x80000007, 0x02490002, 0x003f3fff, 3, 0xab, 19200000}},
+        {"icelake", {0xf, 7, 0x02490002, 0x003f1fff, 2, 0x4e, 38400000}},
+        {"icelake-server", {0xf, 7, 0x02490002, 0x003f1fff, 2, 0xd0, 25000000}},
+        {"tigerlake", {0x4f, 7, 0x02490002, 0x003f1fff, 2, 0x7e, 38400000}},
+        {"alderlake", {0x5f, 7, 0x02490002, 0x003f003f, 2, 0xa6, 38400000}},
+        {"gracemont", {0x5f, 0x80000007, 0x02490002, 0x003f1fff, 2, 0xa6, 38400000}},
+        {"arrowlake", {0x15f, 7, 0x02490002, 0x003f003f, 2, 0xda, 38400000}},
+        {"skymont", {0x15f, 0x80000007, 0x02490002, 0x003f003f, 2, 0xda, 38400000}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+        struct pt_rig *rig = open_model(dumps[i].model);
+        uint32_t main[4], sub[4], art[4];
+        assert_int_equal(cofi_unit_cpuid(rig->unit, 0x14, 0, main), 0);
+        assert_int_equal(cofi_unit_cpuid(rig->unit, 0x14, 1, sub), 0);
+        assert_int_equal(cofi_unit_cpuid(rig->unit, 0x15, 0, art), 0);
+        uint32_t leaves[7] = {main[1], main[2], sub[0], sub[1], art[0], art[1], art[2]};
+        assert_memory_equal(leaves, dumps[i].leaves, sizeof leaves);
+        done(rig);
+    }
+}
+
+/* [PTREF 2.9, 1.3]: as many as CPUID says, of four triggers of 16 bits; by name, and at the address that the host
+ * gives. Bits 11:7 and inputs that nobody knows are reserved. */
+static void trigger_registers_take_what_is_known_of_triggers(void **state)
+{
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .trigger_msrs = 0x5a0};
+    struct pt_rig *rig = malloc(sizeof *rig);
+    uint64_t value;
+    uint32_t regs[4];
+    (void)state;
+    rig_open(rig, &config);
+    assert_int_equal(cofi_unit_cpuid(rig->unit, 0x14, 1, regs), 0);
+    assert_int_equal(regs[0] >> 8 & 7, 2);
+    assert_int_equal(regs[2], 0x8003);
+    accepts(rig, 0x5a0, UINT64_C(0x8000c0438002f027));
+    accepts(rig, 0x5a1, 0x8040);
+    faults(rig, 0x5a0, 0x8028);               /* between the counters and the DRs */
+    faults(rig, 0x5a0, 0x8044);               /* there is no DR4 */
+    faults(rig, 0x5a0, 0x0080);               /* reserved */
+    faults(rig, 0x5a0, UINT64_C(0x0800) << 48);
+    faults(rig, 0x5a2, 0);                    /* two registers only */
+    assert_int_equal(cofi_unit_get_field(rig->unit, "trigger0_cfg", &value), 0);
+    assert_int_equal(value, UINT64_C(0x8000c0438002f027));
+    assert_int_equal(cofi_unit_get_field(rig->unit, "trigger2_cfg", &value), COFI_ERR_GP);
+    accepts(rig, MSR_CTL, TRACE_EN | BRANCH_EN | USER);
+    faults(rig, 0x5a0, 0);                    /* [PTREF 2] */
+    done(rig);
+
+    rig = open_model("all");
+    assert_int_equal(cofi_unit_rdmsr(rig->unit, 0x5a0, &value), COFI_ERR_NOT_FOUND);
+    assert_int_equal(cofi_unit_set_field(rig->unit, "trigger1_cfg", 0x8041), 0);
+    assert_int_equal(cofi_unit_get_field(rig->unit, "trigger1_cfg", &value), 0);
+    assert_int_equal(value, 0x8041);
+    cofi_unit_reset(rig->unit, COFI_RESET_COLD);
+    assert_int_equal(cofi_unit_get_field(rig->unit, "trigger1_cfg", &value), 0);
+    assert_int_equal(value, 0);
+    done(rig);
+
+    rig = open_model("skylake");
+    assert_int_equal(cofi_unit_set_field(rig->unit, "trigger0_cfg", 0), COFI_ERR_GP);
+    done(rig);
+}
+
 static void an_unknown_model_or_an_impossible_buffer_does_not_open(void **state)
 {
     struct cofi_unit *unit;
@@ -541,6 +610,8 @@ int main(void)
         cmocka_unit_test(xrstors_of_a_reserved_bit_faults_without_effect),
         cmocka_unit_test(fields_are_set_by_name),
         cmocka_unit_test(cpuid_has_the_leaves_of_the_part),
+        cmocka_unit_test(measured_presets_have_the_leaves_of_their_dumps),
+        cmocka_unit_test(trigger_registers_take_what_is_known_of_triggers),
         cmocka_unit_test(an_unknown_model_or_an_impossible_buffer_does_not_open),
         cmocka_unit_test(the_byte_count_saturates_at_17_bits),
     };

@@ -325,6 +325,40 @@ static const struct row rows[] = {
     {"interrupt_that_clears_if_has_mode_exec_under_event_trace", UK | EVENT_EN, {.iflag = 2}, IN, INT(INTR, IN, KERNEL, .vector = 1),
      {CPL(0), .iflag = 1}, "cfe(1,1) fup(401000) mode.exec(64) tip(ffffffff81000000)"},
 
+    /* [SDM Tracing And Smm Transfer Monitor (Stm); SDM VMCS Packet]: the VMCS packet is for transitions to SMM
+     * and back only, and TraceEn stays */
+    {"smm_vm_exit_to_an_stm_has_a_vmcs_packet", UK, {CPL(0), .vmx = 3, .cr3 = 0x3000}, IN, INT(VMEXIT, IN, KERNEL),
+     {.vmx = 2, .cr3 = 0x1000, .smm = 2, .vmcs = 0x7000}, "fup(401000) pip(1000) vmcs(7000) tip(ffffffff81000000)"},
+    {"smm_vm_exit_out_of_the_filter_has_a_vmcs_packet", UK | FILTER, {CPL(0), .vmx = 3}, IN, INT(VMEXIT, IN, KERNEL),
+     {.vmx = 2, .smm = 2, .vmcs = 0x7000}, "fup(401000) pip(1000) vmcs(7000) tip.pgd(ffffffff81000000)"},
+    {"smm_vm_exit_concealed_has_none", UK, {CPL(0), .vmx = 3, .cr3 = 0x3000, .conceal = COFI_CONCEAL_EXITS}, IN,
+     INT(VMEXIT, IN, KERNEL), {.vmx = 2, .cr3 = 0x1000, .smm = 2, .vmcs = 0x7000}, "fup(401000) tip(ffffffff81000000)"},
+    {"vm_entry_from_an_stm_has_a_vmcs_packet", UK, {CPL(0), .vmx = 2, .smm = 2, .vmcs = 0x7000}, IN, FAR(VMENTRY, IN, OUT),
+     {.vmx = 3, .cr3 = 0x3000, .smm = 1, .vmcs = 0x8000}, "pip(3000,nr) vmcs(8000) tip(500000)"},
+    {"vm_entry_from_an_stm_concealed_has_none", UK, {CPL(0), .vmx = 2, .smm = 2, .conceal = COFI_CONCEAL_ENTRIES}, IN,
+     FAR(VMENTRY, IN, OUT), {.vmx = 3, .cr3 = 0x3000, .smm = 1, .vmcs = 0x8000}, "tip(500000)"},
+
+    /* [SDM Failed VM Entry], late */
+    {"vm_entry_that_fails_late_is_pip_guest_pip_host_tip", UK, {CPL(0), .vmx = 2}, IN,
+     FAR(VMENTRY_LATE, IN, KERNEL, .value = 0x3000), {.cr3 = 0x1000}, "pip(3000,nr) pip(1000) tip(ffffffff81000000)"},
+    {"vm_entry_that_fails_late_with_lists_is_time_and_tip", UK | TSC_EN, {CPL(0), .vmx = 2, .conceal = COFI_CONCEAL_EXITS}, IN,
+     FAR(VMENTRY_LATE, IN, KERNEL, .value = 0x3000, .msr = MSR_CTL, .control = UK | TSC_EN), {.cr3 = 0x1000},
+     "tsc(0) cbr(24) tip(ffffffff81000000)"},
+    {"vm_entry_that_fails_late_untraced_is_nothing", 0, {CPL(0), .vmx = 2}, IN,
+     FAR(VMENTRY_LATE, IN, KERNEL, .value = 0x3000), {.cr3 = 0x1000}, ""},
+
+    /* [SDM VMX Abort] and 16.10 of the power table */
+    {"vmx_abort_is_fup_pgd", UK, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0), {.vmx = 2}, "fup(401000) tip.pgd()"},
+    {"vmx_abort_with_power_events_stops_the_clock", UK | PWR_EVT_EN, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0), {.vmx = 2},
+     "fup(401000) tip.pgd() pwre(c1.0) exstopip fup(401000)"},
+    {"vmx_abort_out_of_context_stops_the_clock_without_ip", U | PWR_EVT_EN, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0),
+     {.vmx = 2}, "pwre(c1.0) exstop"},
+
+    /* [SDM SENTER/ENTERACCS and ACM] */
+    {"senter_is_silent", UK, {CPL(0)}, IN, FAR(SENTER, IN, KERNEL), {0}, ""},
+    {"an_acm_is_told_by_the_time_only", UK | TSC_EN, {CPL(0)}, IN, FAR(ACM, IN, KERNEL), {0}, "tsc(0) cbr(24)"},
+    {"an_acm_untraced_is_nothing", 0, {CPL(0)}, IN, FAR(ACM, IN, KERNEL), {0}, ""},
+
     /* [PTREF 5.10] */
     {"trigger_with_a_known_count", UK, {0}, IN, EV(TRIGGER, IN, .value = 1, .value2 = 3, .taken = true), {0}, "trig(1,3)"},
     {"trigger_without_a_count_has_its_fup", UK, {0}, IN, EV(TRIGGER, IN, .value = 0x40), {0}, "trigip(40,0) fup(401000)"},

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 static const struct cofi__pt_caps models[] = {
-#define MODEL(id, text_, family_, model_, ebx, ecx, eax1, ebx1, den, num, hz, maxphy, ratio_,      \
+#define MODEL(id, text_, family_, model_, ebx, ecx, eax1, ebx1, ecx1, den, num, hz, maxphy, ratio_, \
               vmx_)                                                                                \
     {.name = #id,                                                                                  \
      .text = text_,                                                                                \
@@ -17,6 +17,7 @@ static const struct cofi__pt_caps models[] = {
      .leaf14_ecx = ecx,                                                                            \
      .leaf14_1_eax = eax1,                                                                         \
      .leaf14_1_ebx = ebx1,                                                                         \
+     .leaf14_1_ecx = ecx1,                                                                         \
      .art_den = den,                                                                               \
      .art_num = num,                                                                               \
      .art_hz = hz,                                                                                 \
@@ -69,6 +70,22 @@ unsigned cofi__pt_caps_ranges(const struct cofi__pt_caps *caps)
     return n > 4 ? 4 : n;
 }
 
+static unsigned trigger_registers(const struct cofi__pt_caps *caps)
+{
+    return cofi__pt_caps_has(caps, PT_NEED_TRIGGER) ? caps->leaf14_1_eax >> 8 & 7 : 0;
+}
+
+enum { TRIGGER_COUNTERS = 0x28, TRIGGER_DR = 0x40, TRIGGER_DRS = 4 };
+
+/* Bits 11:7 have no meaning that is known; 14:12 do something only where pausing and resuming exist. */
+bool cofi__pt_caps_trigger(const struct cofi__pt_caps *caps, uint16_t descriptor)
+{
+    unsigned input = descriptor & 0x7f;
+    bool dr = input >= TRIGGER_DR && input < TRIGGER_DR + TRIGGER_DRS && caps->leaf14_1_ecx >> 15 & 1;
+    bool actions = !(descriptor & 0x7000) || caps->leaf14_1_ecx >> 1 & 1;
+    return (input < TRIGGER_COUNTERS || dr) && !(descriptor & 0x0f80) && actions;
+}
+
 bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need)
 {
     if (need == PT_NEED_NONE)
@@ -78,6 +95,8 @@ bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need
                cofi__pt_caps_has(caps, PT_NEED_SINGLE_RANGE);
     if (need >= PT_NEED_RANGE0 && need <= PT_NEED_RANGE3)
         return cofi__pt_caps_ranges(caps) > (unsigned)(need - PT_NEED_RANGE0);
+    if (need >= PT_NEED_TRIGGER0 && need <= PT_NEED_TRIGGER6)
+        return trigger_registers(caps) > (unsigned)(need - PT_NEED_TRIGGER0);
     uint32_t reg = needs[need].ecx ? caps->leaf14_ecx : caps->leaf14_ebx;
     return reg >> needs[need].bit & 1;
 }
@@ -92,6 +111,7 @@ static void leaf14(const struct cofi__pt_caps *caps, uint32_t subleaf, uint32_t 
     } else if (subleaf == 1 && last) {
         regs[0] = caps->leaf14_1_eax;
         regs[1] = caps->leaf14_1_ebx;
+        regs[2] = caps->leaf14_1_ecx;
     }
 }
 

@@ -16,6 +16,7 @@ static const struct cfe_row far_cfe[COFI_FAR_KINDS] = {
     [COFI_FAR_SYSEXIT] = {0x02, true},  [COFI_FAR_ERETU] = {0x02, true},
     [COFI_FAR_ERETS] = {0x02, true},    [COFI_FAR_RSM] = {0x04, false},
     [COFI_FAR_VMENTRY] = {0x07, true},  [COFI_FAR_UIRET] = {0x0d, true},
+    [COFI_FAR_VMENTRY_LATE] = {0x07, true},
     [COFI_FAR_INT] = {0x0e, true},      [COFI_FAR_SYSCALL] = {0x0f, true},
     [COFI_FAR_SYSENTER] = {0x0f, true},
 };
@@ -28,6 +29,7 @@ static const struct cfe_row cause_cfe[COFI_CAUSE_KINDS] = {
     [COFI_CAUSE_INIT_BSP] = {0x06, true}, [COFI_CAUSE_INIT_AP] = {0x06, true},
     [COFI_CAUSE_VMEXIT] = {0x08, true},   [COFI_CAUSE_SHUTDOWN] = {0x0a, false},
     [COFI_CAUSE_UINTR] = {0x0c, true},    [COFI_CAUSE_AEX] = {0x01, true},
+    [COFI_CAUSE_VMX_ABORT] = {0x08, true},
 };
 
 enum {
@@ -89,6 +91,8 @@ static bool writes_cr3(const struct cofi__pt *pt, const struct cofi_event *event
 {
     if (event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_VMEXIT)
         return !(before->conceal & COFI_CONCEAL_EXITS);
+    if (event->kind == COFI_EV_FAR && event->cause == COFI_FAR_VMENTRY_LATE)
+        return !(before->conceal & COFI_CONCEAL_EXITS);
     if (event->kind == COFI_EV_FAR && event->cause == COFI_FAR_VMENTRY)
         return !(before->conceal & COFI_CONCEAL_ENTRIES) && before->vmx != pt->context.vmx;
     if (event->kind == COFI_EV_FAR && event->cause == COFI_FAR_RSM)
@@ -102,11 +106,25 @@ static bool writes_cr3(const struct cofi__pt *pt, const struct cofi_event *event
 static void pip(struct cofi__pt *pt, const struct cofi_event *event,
                 const struct cofi_context *before)
 {
-    bool vmx = event->kind == COFI_EV_FAR ? event->cause == COFI_FAR_VMENTRY
-                                          : event->cause == COFI_CAUSE_VMEXIT;
+    bool vmx = event->kind == COFI_EV_FAR
+                   ? event->cause == COFI_FAR_VMENTRY || event->cause == COFI_FAR_VMENTRY_LATE
+                   : event->cause == COFI_CAUSE_VMEXIT;
     if (pt->trigger_en && pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS) &&
         writes_cr3(pt, event, before))
         cofi__pt_emit_pip(pt, vmx ? PT_RULE_PIP_VMX : PT_RULE_PIP);
+}
+
+/* Into an STM and out of it again: which VMCS runs now [SDM VMX-Specific Packets and VMCS Controls, SDM
+ * Tracing And Smm Transfer Monitor (Stm)]. */
+static void stm_vmcs(struct cofi__pt *pt, const struct cofi_event *event,
+                     const struct cofi_context *before)
+{
+    bool exit = event->kind == COFI_EV_EVENT && event->cause == COFI_CAUSE_VMEXIT;
+    bool entry = event->kind == COFI_EV_FAR && event->cause == COFI_FAR_VMENTRY;
+    uint8_t concealed = exit ? COFI_CONCEAL_EXITS : COFI_CONCEAL_ENTRIES;
+    if ((exit || entry) && before->smm != pt->context.smm && !(before->conceal & concealed) &&
+        pt->trigger_en && pt->context_en)
+        cofi__pt_emit_vmcs(pt, PT_RULE_VMCS_STM);
 }
 
 /* Everything after the FUP: PIP, MODE.Exec, the TIP of the edge, TraceStop. */
@@ -119,6 +137,7 @@ static void arrive(struct cofi__pt *pt, const struct cofi_event *event,
     cofi__pt_enables_filter(pt, event->target);
     cofi__pt_enables_packet(pt);
     pip(pt, event, &before);
+    stm_vmcs(pt, event, &before);
     if (pt->packet_en) {
         cofi__pt_emit_mode(pt, !before_en, PT_RULE_MODE);
         if (before_en)
@@ -170,6 +189,46 @@ static bool loads_control(const struct cofi__pt *pt, const struct cofi_event *ev
     return event->msr && differ & PT_BIT(CTL_TRACE_EN);
 }
 
+/* A VM entry that fails late has loaded the guest's state: its PIP comes first. Where lists cleared
+ * TraceEn and set it again, the time of that enable stands between; no packet tells of the time
+ * between [SDM Failed VM Entry]. */
+static void late_failure(struct cofi__pt *pt, const struct cofi_event *event)
+{
+    struct cofi_context host = pt->context;
+    if (!pt->trigger_en)
+        return;
+    if (event->msr) {
+        cofi__pt_tsc_tma(pt, PT_RULE_ENABLE);
+        cofi__pt_cbr(pt, PT_RULE_ENABLE);
+    } else if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS) &&
+               !(host.conceal & COFI_CONCEAL_ENTRIES)) {
+        pt->context.cr3 = event->value;
+        pt->context.vmx = 2;
+        cofi__pt_emit_pip(pt, PT_RULE_PIP_VMX);
+        pt->context = host;
+    }
+}
+
+/* TraceEn is cleared and no packet tells; bits that are not in a packet yet are dropped [SDM
+ * SENTER/ENTERACCS and ACM]. */
+static void senter(struct cofi__pt *pt, const struct cofi_context *after)
+{
+    pt->tnt_count = pt->deferred_count = 0;
+    pt->packet_en = false;
+    if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+        cofi__pt_disable(pt, 0, false);
+    pt->context = *after;
+}
+
+/* Off and on again without TIP.PGD and TIP.PGE; the time is told [SDM SENTER/ENTERACCS and ACM]. */
+static void code_module(struct cofi__pt *pt)
+{
+    if (!pt->trigger_en)
+        return;
+    cofi__pt_tsc_tma(pt, PT_RULE_ACM);
+    cofi__pt_cbr(pt, PT_RULE_ACM);
+}
+
 /* FUP only for INT n and enclave transitions [SDM FUP Cases and IP Payload]; the RET stack is not
  * kept across far transfers [PTREF 7.2]. */
 void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
@@ -178,10 +237,16 @@ void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
     struct cofi_context copy = *after;
     bool before_en = pt->packet_en;
     event_trace(pt, event, &copy);
+    if (event->cause == COFI_FAR_VMENTRY_LATE)
+        late_failure(pt, event);
     if (event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER ||
         event->cause == COFI_FAR_EEXIT)
         fup(pt, event->ip);
-    if (loads_control(pt, event))
+    if (event->cause == COFI_FAR_SENTER)
+        senter(pt, &copy);
+    else if (event->cause == COFI_FAR_ACM)
+        code_module(pt);
+    else if (loads_control(pt, event))
         loaded_control(pt, event, &copy);
     else
         arrive(pt, event, &copy, before_en);
@@ -226,6 +291,20 @@ static void smi(struct cofi__pt *pt, const struct cofi_event *event,
     pt->context = *after;
 }
 
+/* Packets of the VM exit may be missing and its TIP may be dropped; this one ends the flow for every
+ * reader, docs/decisions/0307. Then the processor is in shutdown [SDM VMX Abort]. */
+static void vmx_abort(struct cofi__pt *pt, const struct cofi_event *event,
+                      const struct cofi_context *after)
+{
+    fup(pt, event->ip);
+    if (pt->packet_en)
+        cofi__pt_emit_no_ip(pt, COFI_PT_TIP_PGD, PT_RULE_VMX_ABORT);
+    cofi__pt_enables_context(pt, after);
+    pt->filter_en = false;
+    cofi__pt_enables_packet(pt);
+    init_power(pt, event->ip);
+}
+
 void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event)
 {
     enum cofi_cause cause = event->cause;
@@ -241,6 +320,10 @@ void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event)
     }
     if (cause == COFI_CAUSE_SHUTDOWN) {
         init_power(pt, event->ip);
+        return;
+    }
+    if (cause == COFI_CAUSE_VMX_ABORT) {
+        vmx_abort(pt, event, &after);
         return;
     }
     if (cause != COFI_CAUSE_SIPI)

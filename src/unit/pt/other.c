@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Transactions, PTWRITE, VMPTRLD, PEBS records and triggers -> their packets. */
+#include "base/bytes.h"
 #include "unit/pt/pt.h"
 
 static void tsx_packet(struct cofi__pt *pt, const struct cofi_event *event, bool abort,
@@ -102,6 +103,20 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, event->ip, PT_RULE_BLOCK);
 }
 
+enum { TRIGGER_VECTOR_BITS = 8, TRIGGER_LOG = 0x8000, TRIGGER_INPUT = 0x7f };
+
+/* Which of the first 8 triggers are logged and have that input: a bit each, docs/decisions/0308. */
+static uint8_t triggers_of(const struct cofi__pt *pt, uint64_t input)
+{
+    uint8_t vector = 0;
+    for (unsigned i = 0; i < TRIGGER_VECTOR_BITS; i++) {
+        uint64_t trigger = bits(pt->msr[PT_MSR_TRIGGER0_CFG + i / 4], i % 4 * 16, 16);
+        if (trigger & TRIGGER_LOG && (trigger & TRIGGER_INPUT) == input)
+            vector |= (uint8_t)(1 << i);
+    }
+    return vector;
+}
+
 /* ICNT counts from the last address in the trace; unknown, a FUP is the anchor and ICNT is 0
  * [PTREF 5.10]. */
 void cofi__pt_trigger(struct cofi__pt *pt, const struct cofi_event *event)
@@ -110,7 +125,9 @@ void cofi__pt_trigger(struct cofi__pt *pt, const struct cofi_event *event)
     bool anchored = pt->packet_en && event->taken;
     if (!pt->trigger_en || !pt->context_en || !cofi__pt_caps_has(pt->caps, PT_NEED_TRIGGER))
         return;
-    packet.trig.trbv = (uint8_t)event->value;
+    packet.trig.trbv = event->cause ? triggers_of(pt, event->value) : (uint8_t)event->value;
+    if (event->cause && !packet.trig.trbv)
+        return;
     packet.trig.mult = event->size & 1;
     packet.trig.icntv = pt->packet_en;
     packet.trig.icnt = anchored ? (uint16_t)event->value2 : 0;

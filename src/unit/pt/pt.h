@@ -137,6 +137,7 @@ int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t msr, uint64_t value, uint64_
                       uint64_t nlip);
 void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t nlip);
 int cofi__pt_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
+int cofi__pt_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value);
 int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
 int cofi__pt_xsaves(struct cofi_unit *unit, uint8_t *image);
 int cofi__pt_xrstors(struct cofi_unit *unit, const uint8_t *image);

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "unit/pt/pt.h"
 
-enum kind { ANY, MTC_MAP, CYC_MAP, PSB_MAP, CFG, RO, BASE, CANON };
+enum kind { ANY, MTC_MAP, CYC_MAP, PSB_MAP, CFG, RO, BASE, CANON, TRIGGERS };
 
 struct field_row {
     uint8_t msr; /* enum cofi__pt_msr */
@@ -31,11 +31,19 @@ static const struct msr_row msrs[PT_MSRS] = {
 #include "unit/pt/regs.def"
 };
 
+/* The register's address; 0: it has a name only. */
+static uint32_t address_of(const struct cofi__pt *pt, int msr)
+{
+    if (msr >= PT_MSR_TRIGGER0_CFG && pt->config.trigger_msrs)
+        return pt->config.trigger_msrs + (uint32_t)(msr - PT_MSR_TRIGGER0_CFG);
+    return msrs[msr].address;
+}
+
 /* The register at that address, or -1: not one of PT's. */
-static int find_msr(uint32_t address)
+static int find_msr(const struct cofi__pt *pt, uint32_t address)
 {
     for (int i = 0; i < PT_MSRS; i++)
-        if (msrs[i].address == address)
+        if (address && address_of(pt, i) == address)
             return i;
     return -1;
 }
@@ -52,6 +60,14 @@ static bool in_map(uint32_t map, uint64_t encoding)
 
 static bool canonical(uint64_t address) { return sext(address, 47) == address; }
 
+static bool triggers_legal(const struct cofi__pt_caps *caps, uint64_t value)
+{
+    for (; value; value >>= 16)
+        if (!cofi__pt_caps_trigger(caps, (uint16_t)value))
+            return false;
+    return true;
+}
+
 static bool legal(const struct cofi__pt_caps *caps, const struct field_row *row, uint64_t value)
 {
     switch ((enum kind)row->kind) {
@@ -63,6 +79,7 @@ static bool legal(const struct cofi__pt_caps *caps, const struct field_row *row,
     case CFG: return value <= 2;
     case BASE: return (value << row->lsb) >> caps->maxphyaddr == 0;
     case CANON: return canonical(value);
+    case TRIGGERS: return triggers_legal(caps, value);
     }
     return false;
 }
@@ -127,14 +144,9 @@ static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_
     return 0;
 }
 
-/* A WRMSR at clip whose next instruction is at nlip. */
-int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uint64_t clip,
-                      uint64_t nlip)
+static int write_msr(struct cofi__pt *pt, int msr, uint64_t value, uint64_t clip, uint64_t nlip)
 {
-    int msr = find_msr(address);
     uint64_t result;
-    if (msr < 0)
-        return COFI_ERR_NOT_FOUND;
     if (!cofi__pt_caps_has(pt->caps, msrs[msr].need))
         return COFI_ERR_GP;
     COFI_TRY(check(pt, msr, value, &result));
@@ -144,6 +156,14 @@ int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uin
         return COFI_ERR_GP;
     pt->msr[msr] = result;
     return 0;
+}
+
+/* A WRMSR at clip whose next instruction is at nlip. */
+int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t address, uint64_t value, uint64_t clip,
+                      uint64_t nlip)
+{
+    int msr = find_msr(pt, address);
+    return msr < 0 ? COFI_ERR_NOT_FOUND : write_msr(pt, msr, value, clip, nlip);
 }
 
 /* STATUS as of now: the enables, and while TraceEn is 1 the bytes since the last PSB
@@ -162,13 +182,9 @@ static uint64_t status(const struct cofi__pt *pt)
     return value;
 }
 
-int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t address, uint64_t *value)
+static int read_msr(const struct cofi__pt *pt, int msr, uint64_t *value)
 {
-    const struct cofi__pt *pt = cofi__pt_of(unit);
-    int msr = find_msr(address);
     bool live = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN) && pt->out.mode != PT_OUTPUT_SINK;
-    if (msr < 0)
-        return COFI_ERR_NOT_FOUND;
     if (!cofi__pt_caps_has(pt->caps, msrs[msr].need))
         return COFI_ERR_GP;
     *value = pt->msr[msr];
@@ -179,6 +195,13 @@ int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t address, uint64_t *value)
     else if (msr == PT_MSR_OUTPUT_MASK_PTRS && live)
         *value = cofi__pt_output_mask_ptrs(&pt->out);
     return 0;
+}
+
+int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t address, uint64_t *value)
+{
+    const struct cofi__pt *pt = cofi__pt_of(unit);
+    int msr = find_msr(pt, address);
+    return msr < 0 ? COFI_ERR_NOT_FOUND : read_msr(pt, msr, value);
 }
 
 static int find_field(const char *name)
@@ -199,9 +222,19 @@ int cofi__pt_set_field(struct cofi_unit *unit, const char *name, uint64_t value)
     const struct field_row *row = &fields[i];
     if (row->width < 64 && value >> row->width)
         return COFI_ERR_RANGE;
-    COFI_TRY(cofi__pt_rdmsr(unit, msrs[row->msr].address, &old));
-    return cofi__pt_wrmsr_at(pt, msrs[row->msr].address, (old & ~mask(row)) | value << row->lsb,
-                             pt->ip, pt->ip);
+    COFI_TRY(read_msr(pt, row->msr, &old));
+    return write_msr(pt, row->msr, (old & ~mask(row)) | value << row->lsb, pt->ip, pt->ip);
+}
+
+int cofi__pt_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value)
+{
+    int i = find_field(name);
+    uint64_t reg;
+    if (i < 0)
+        return COFI_ERR_NOT_FOUND;
+    COFI_TRY(read_msr((const struct cofi__pt *)unit, fields[i].msr, &reg));
+    *value = bits(reg, fields[i].lsb, fields[i].width);
+    return COFI_OK;
 }
 
 /* Cold reset [PTREF 2]: all clear, but the low bits of MASK_PTRS, which read as ones. */
@@ -216,7 +249,7 @@ int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_fi
     const struct cofi__pt *pt = (const struct cofi__pt *)unit;
     if (i >= ARRAY_LEN(fields))
         return -1;
-    *field = (struct cofi_unit_field){.name = fields[i].name, .msr = msrs[fields[i].msr].address,
+    *field = (struct cofi_unit_field){.name = fields[i].name, .msr = address_of(pt, fields[i].msr),
                                       .lsb = fields[i].lsb, .width = fields[i].width};
     return cofi__pt_caps_has(pt->caps, fields[i].need) &&
            cofi__pt_caps_has(pt->caps, msrs[fields[i].msr].need);

@@ -415,6 +415,7 @@ const struct cofi__unit_ops cofi__pt_ops = {
     .wrmsr = wrmsr,
     .cpuid = cpuid,
     .set_field = cofi__pt_set_field,
+    .get_field = cofi__pt_get_field,
     .context = context,
     .event = event,
     .tnt = tnt,
