@@ -24,6 +24,18 @@ struct feeder {
     bool pending;
     struct cofi_flow_block last;
     uint64_t gaps;
+    int32_t tid;
+    const char *comm;
+};
+
+/* The trees of a recording: one a stream, or where streams belong to processors, one a thread. */
+struct calls_job {
+    const struct calls_options *options;
+    struct session *session;
+    struct feeder **feeders; /* they stay where they are: trees refer to them */
+    size_t n, room;
+    struct feeder *now;
+    struct session_stream *stream;
 };
 
 static const char usage[] =
@@ -211,22 +223,154 @@ static void print_tree(struct writer *out, const struct calls_options *options, 
     }
 }
 
-static int run_stream(struct session *session, size_t i, const struct calls_options *options,
-                      struct writer *out, uint64_t *gaps)
+static void print_thread(struct writer *out, const struct calls_options *options, struct feeder *feeder)
 {
-    struct session_stream stream;
-    struct feeder feeder = {0};
-    session_stream(session, i, &stream);
-    int status = cofi_calls_open(&feeder.calls, function_at, &feeder);
-    if (status >= 0)
-        status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, &feeder});
-    if (status >= 0) {
-        if (!options->session.json)
-            write_format(out, "== thread %d (%s)\n", stream.tid, stream.comm);
-        print_tree(out, options, stream.tid, feeder.calls);
+    if (!options->session.json)
+        write_format(out, "== thread %d (%s)\n", feeder->tid, feeder->comm);
+    print_tree(out, options, feeder->tid, feeder->calls);
+}
+
+/* A new tree; null: out of memory. */
+static struct feeder *add_feeder(struct calls_job *job, const struct session_stream *stream)
+{
+    if (job->n == job->room) {
+        size_t room = job->room ? 2 * job->room : 16;
+        struct feeder **larger = realloc(job->feeders, room * sizeof(struct feeder *));
+        if (!larger)
+            return NULL;
+        job->feeders = larger;
+        job->room = room;
     }
-    cofi_calls_close(feeder.calls);
-    *gaps += feeder.gaps;
+    struct feeder *feeder = calloc(1, sizeof *feeder);
+    if (!feeder || cofi_calls_open(&feeder->calls, function_at, feeder) < 0) {
+        free(feeder);
+        return NULL;
+    }
+    feeder->tid = stream->tid;
+    feeder->comm = stream->comm;
+    return job->feeders[job->n++] = feeder;
+}
+
+static void close_tree(struct feeder *feeder)
+{
+    cofi_calls_close(feeder->calls);
+    feeder->calls = NULL;
+}
+
+/* ---- a thread a stream ---- */
+
+static int one_stream(void *opaque, size_t i)
+{
+    struct calls_job *job = opaque;
+    struct feeder *feeder = job->feeders[i];
+    struct session_stream stream;
+    struct writer *out = malloc(sizeof *out);
+    session_stream(job->session, i, &stream);
+    int status = out ? 0 : COFI_ERR_NOMEM;
+    if (status >= 0)
+        status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, feeder});
+    int written = EXIT_DONE;
+    if (status >= 0) {
+        writer_begin(out, stdout);
+        print_thread(out, job->options, feeder);
+        written = writer_end(out, "calls");
+    } else {
+        complain("calls: %s", cofi_error_text(status));
+    }
+    close_tree(feeder);
+    free(out);
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+}
+
+/* ---- processors: threads move between streams, so all are read in the order of time ---- */
+
+static int select_thread(struct calls_job *job, const struct session_stream *stream)
+{
+    job->now = NULL;
+    for (size_t i = 0; i < job->n && !job->now; i++)
+        if (job->feeders[i]->tid == stream->tid)
+            job->now = job->feeders[i];
+    if (!job->now)
+        job->now = add_feeder(job, stream);
+    return job->now ? 0 : COFI_ERR_NOMEM;
+}
+
+static int by_stream(void *opaque, struct session_stream *stream)
+{
+    struct calls_job *job = opaque;
+    job->stream = stream;
+    return select_thread(job, stream);
+}
+
+static int by_turn(void *opaque, struct cofi_flow *flow)
+{
+    struct calls_job *job = opaque;
+    (void)flow;
+    return select_thread(job, job->stream);
+}
+
+static int by_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+{
+    return feed_block(((struct calls_job *)opaque)->now, flow, block);
+}
+
+static int by_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    return feed_event(((struct calls_job *)opaque)->now, flow, event);
+}
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct feeder *x = *(struct feeder *const *)a, *y = *(struct feeder *const *)b;
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int all_threads(struct calls_job *job)
+{
+    int status = session_walk_by_time(job->session, &(struct session_visitor){by_block, by_event, NULL, job, by_stream,
+                                                                             by_turn});
+    if (status < 0) {
+        complain("calls: %s", cofi_error_text(status));
+        return EXIT_ENVIRONMENT;
+    }
+    struct writer *out = malloc(sizeof *out);
+    if (!out)
+        return EXIT_ENVIRONMENT;
+    writer_begin(out, stdout);
+    if (job->n)
+        qsort(job->feeders, job->n, sizeof *job->feeders, by_thread);
+    for (size_t i = 0; i < job->n; i++) {
+        size_t nodes;
+        cofi_calls_nodes(job->feeders[i]->calls, &nodes);
+        if (nodes > 1) /* in some turns nothing was traced */
+            print_thread(out, job->options, job->feeders[i]);
+    }
+    status = writer_end(out, "calls");
+    free(out);
+    return status;
+}
+
+static int all_streams(struct calls_job *job)
+{
+    for (size_t i = 0; i < session_streams(job->session); i++) {
+        struct session_stream stream;
+        session_stream(job->session, i, &stream);
+        if (!add_feeder(job, &stream))
+            return EXIT_ENVIRONMENT;
+    }
+    return session_each(job->session, one_stream, job);
+}
+
+static int run(struct session *session, const struct calls_options *options, uint64_t *gaps)
+{
+    struct calls_job job = {.options = options, .session = session};
+    int status = session_per_processor(session) ? all_threads(&job) : all_streams(&job);
+    for (size_t i = 0; i < job.n; i++) {
+        *gaps += job.feeders[i]->gaps;
+        close_tree(job.feeders[i]);
+        free(job.feeders[i]);
+    }
+    free(job.feeders);
     return status;
 }
 
@@ -234,7 +378,6 @@ int cmd_calls(int argc, char **argv)
 {
     struct calls_options options;
     struct session *session;
-    struct writer out;
     uint64_t gaps = 0;
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
@@ -242,14 +385,9 @@ int cmd_calls(int argc, char **argv)
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;
-    writer_begin(&out, stdout);
-    for (size_t i = 0; i < session_streams(session) && status >= 0; i++)
-        status = run_stream(session, i, &options, &out, &gaps);
-    if (status < 0)
-        complain("calls: %s", cofi_error_text(status));
-    else if (gaps)
+    status = run(session, &options, &gaps);
+    if (status == EXIT_DONE && gaps)
         complain("calls: %" PRIu64 " gaps: the tree is incomplete; 'cofi check' lists them", gaps);
-    int written = writer_end(&out, "calls");
     session_close(session);
-    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : gaps ? EXIT_DATA : EXIT_DONE;
+    return status ? status : gaps ? EXIT_DATA : EXIT_DONE;
 }

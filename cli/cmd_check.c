@@ -11,6 +11,7 @@
 #include "compare.h"
 #include "session.h"
 #include "truth.h"
+#include "writer.h"
 
 struct check_options {
     struct session_options session;
@@ -20,8 +21,9 @@ struct check_options {
 
 struct check_totals {
     struct cofi_flow_stats stats;
-    uint64_t stream_bytes, hidden;
+    uint64_t stream_bytes, hidden, ticks, lost_ticks;
     size_t streams, different;
+    bool processors;
 };
 
 static const char usage[] =
@@ -55,18 +57,18 @@ static int parse(struct check_options *options, int argc, char **argv)
     return session_parse(&command, &options->session, argc, argv);
 }
 
-static void name_gap(const struct session_stream *stream, struct cofi_flow *flow,
+static void name_gap(struct writer *out, const struct session_stream *stream, struct cofi_flow *flow,
                      const struct cofi_flow_event *event)
 {
     char place[512], what[1024];
     session_place(stream, event->offset, place, sizeof place);
     session_gap(flow, event, what, sizeof what);
-    printf("  gap at %s", place);
+    write_format(out, "  gap at %s", place);
     if (event->end != UINT64_MAX)
-        printf(", %" PRIu64 " bytes", event->end - event->offset);
+        write_format(out, ", %" PRIu64 " bytes", event->end - event->offset);
     else
-        printf(", to the end");
-    printf(": %s\n", what);
+        write_format(out, ", to the end");
+    write_format(out, ": %s\n", what);
 }
 
 static void add_stats(struct cofi_flow_stats *sum, const struct cofi_flow_stats *more)
@@ -86,19 +88,25 @@ struct check {
     struct comparison comparison;
     struct cofi_flow_stats stats;
     uint64_t gaps;
+    uint64_t first_ticks, last_ticks; /* 0: the trace tells no time */
+    uint64_t lost_ticks;              /* in gaps and overflows */
 };
 
-static void print_stream(const struct session_stream *stream, const struct cofi_flow_stats *stats,
+static void print_stream(struct writer *out, const struct session_stream *stream, const struct cofi_flow_stats *stats,
                          const struct comparison *comparison)
 {
-    printf("thread %d (%s): %" PRIu64 " instructions, %" PRIu64 " blocks, %" PRIu64 " bytes, %" PRIu64
-           " gaps, %" PRIu64 " overflows", stream->tid, stream->comm, stats->insns, stats->blocks,
-           stream->bytes, stats->gaps, stats->overflows);
+    char title[128];
+    if (stream->turns)
+        write_format(out, "processor %d", stream->cpu);
+    else
+        write_format(out, "%s", session_title(stream, title, sizeof title));
+    write_format(out, ": %" PRIu64 " instructions, %" PRIu64 " blocks, %" PRIu64 " bytes, %" PRIu64 " gaps, %" PRIu64
+                 " overflows", stats->insns, stats->blocks, stream->bytes, stats->gaps, stats->overflows);
     if (comparison->truth)
-        printf(", %s", comparison->differs ? "DIFFERS from the truth" : "equals the truth");
+        write_format(out, ", %s", comparison->differs ? "DIFFERS from the truth" : "equals the truth");
     if (comparison->hidden && !comparison->differs)
-        printf(" but for %" PRIu64 " instructions that overflows hid", comparison->hidden);
-    putchar('\n');
+        write_format(out, " but for %" PRIu64 " instructions that overflows hid", comparison->hidden);
+    write_format(out, "\n");
 }
 
 static int check_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
@@ -108,14 +116,27 @@ static int check_block(void *opaque, struct cofi_flow *flow, const struct cofi_f
     return 0;
 }
 
+static void check_time(struct check *check, const struct cofi_flow_event *event)
+{
+    if (!event->time.known)
+        return;
+    if (!check->first_ticks)
+        check->first_ticks = event->time.ticks;
+    check->last_ticks = event->time.ticks;
+    if ((event->kind == COFI_FLOW_GAP || event->kind == COFI_FLOW_OVERFLOW) && event->since &&
+        event->time.ticks > event->since)
+        check->lost_ticks += event->time.ticks - event->since;
+}
+
 static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct check *check = opaque;
+    check_time(check, event);
     if (event->kind == COFI_FLOW_OVERFLOW)
         compare_overflow(&check->comparison, event->offset);
     if (event->kind == COFI_FLOW_GAP && check->gaps++ < check->options->max_gaps &&
         !check->options->session.json)
-        name_gap(&check->stream, flow, event);
+        name_gap(check->comparison.out, &check->stream, flow, event);
     return 0;
 }
 
@@ -123,27 +144,43 @@ static void check_end(void *opaque, struct cofi_flow *flow)
 {
     struct check *check = opaque;
     cofi_flow_stats(flow, &check->stats);
+    if (check->stats.last_ticks > check->last_ticks)
+        check->last_ticks = check->stats.last_ticks;
     compare_end(&check->comparison, cofi_flow_offset(flow));
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)(part < whole ? part : whole) / (double)whole : 0;
+}
+
+/* How much of the trace's bytes, and of the time that it tells, was decoded. Rounded, what is not all is not 100. */
+static double share(uint64_t lost, uint64_t whole)
+{
+    double lost_percent = percent(lost, whole);
+    return lost && lost_percent < 0.0001 ? 99.9999 : 100.0 - lost_percent;
 }
 
 static void print_totals(const struct check_options *options, const struct check_totals *totals)
 {
     const struct cofi_flow_stats *s = &totals->stats;
-    double complete = totals->stream_bytes
-                          ? 100.0 * (double)(totals->stream_bytes - s->lost_bytes) / (double)totals->stream_bytes
-                          : 100.0;
+    double bytes = share(s->lost_bytes, totals->stream_bytes), time = share(totals->lost_ticks, totals->ticks);
     bool good = !s->gaps && !totals->different;
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
-               ",\"lost_bytes\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64
-               ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams, s->insns, s->blocks,
-               totals->stream_bytes, s->lost_bytes, s->gaps, s->overflows, options->truth ? "true" : "false",
-               totals->hidden, totals->different, good ? "true" : "false");
+               ",\"lost_bytes\":%" PRIu64 ",\"ticks\":%" PRIu64 ",\"lost_ticks\":%" PRIu64 ",\"gaps\":%" PRIu64
+               ",\"overflows\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
+               s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks, totals->lost_ticks, s->gaps,
+               s->overflows, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
         return;
     }
-    printf("%zu threads, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
-           "%" PRIu64 " gaps, %.4g %% of the trace decoded", totals->streams, s->insns, totals->stream_bytes,
-           s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0, s->gaps, complete);
+    printf("%zu %s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
+           "%" PRIu64 " gaps, %.6g %% of the trace", totals->streams, totals->processors ? "processors" : "threads",
+           s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
+           s->gaps, bytes);
+    if (totals->ticks)
+        printf(" and %.6g %% of the time", time);
+    printf(" decoded");
     if (options->truth)
         printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");
     if (totals->hidden && !totals->different)
@@ -205,30 +242,66 @@ static void apply_filters(const struct session *session, const struct session_st
     thread->optional_n = optional_n;
 }
 
+struct check_job {
+    const struct check_options *options;
+    struct session *session;
+    struct check *checks; /* one a stream */
+};
+
+static int one_stream(void *opaque, size_t i)
+{
+    struct check_job *job = opaque;
+    struct check *check = &job->checks[i];
+    struct writer *out = malloc(sizeof *out);
+    int status = out ? 0 : COFI_ERR_NOMEM;
+    if (out) {
+        writer_begin(out, stdout);
+        check->comparison.out = out;
+        status = session_walk(&check->stream, &(struct session_visitor){check_block, check_event, check_end, check});
+        if (status >= 0 && !job->options->session.json)
+            print_stream(out, &check->stream, &check->stats, &check->comparison);
+        if (writer_end(out, "check") != EXIT_DONE && status >= 0)
+            status = EXIT_ENVIRONMENT;
+        free(out);
+    }
+    if (status < 0)
+        complain("check: %s", cofi_error_text(status));
+    return status ? EXIT_ENVIRONMENT : 0;
+}
+
+static void add_check(struct check_totals *totals, const struct check *check)
+{
+    add_stats(&totals->stats, &check->stats);
+    totals->stream_bytes += check->stream.bytes;
+    totals->different += check->comparison.differs;
+    totals->hidden += check->comparison.hidden;
+    totals->ticks += check->last_ticks - check->first_ticks;
+    totals->lost_ticks += check->lost_ticks;
+    totals->processors |= check->stream.turns;
+    totals->streams++;
+}
+
 static int check_streams(struct session *session, const struct check_options *options, struct truth *truth,
                          struct check_totals *totals)
 {
-    for (size_t i = 0; i < session_streams(session); i++) {
-        struct check check = {.options = options};
-        session_stream(session, i, &check.stream);
-        if (options->truth) {
-            struct truth_thread *thread = truth_take(truth, check.stream.tid);
-            apply_filters(session, &check.stream, thread);
-            check.comparison.truth = thread;
-        }
-        int status = session_walk(&check.stream, &(struct session_visitor){check_block, check_event,
-                                                                           check_end, &check});
-        if (status < 0)
-            return status;
-        if (!options->session.json)
-            print_stream(&check.stream, &check.stats, &check.comparison);
-        add_stats(&totals->stats, &check.stats);
-        totals->stream_bytes += check.stream.bytes;
-        totals->different += check.comparison.differs;
-        totals->hidden += check.comparison.hidden;
-        totals->streams++;
+    size_t n = session_streams(session);
+    struct check_job job = {options, session, calloc(n + 1, sizeof *job.checks)};
+    if (!job.checks)
+        return EXIT_ENVIRONMENT;
+    for (size_t i = 0; i < n; i++) {
+        job.checks[i].options = options;
+        session_stream(session, i, &job.checks[i].stream);
+        if (!options->truth)
+            continue;
+        struct truth_thread *thread = truth_take(truth, job.checks[i].stream.tid);
+        apply_filters(session, &job.checks[i].stream, thread);
+        job.checks[i].comparison.truth = thread;
     }
-    return 0;
+    int status = session_each(session, one_stream, &job);
+    for (size_t i = 0; i < n; i++)
+        add_check(totals, &job.checks[i]);
+    free(job.checks);
+    return status;
 }
 
 /* Threads that ran and of which the recording has no stream. */
@@ -261,12 +334,10 @@ int cmd_check(int argc, char **argv)
         return status;
     }
     status = check_streams(session, &options, &truth, &totals);
-    if (status < 0)
-        complain("check: %s", cofi_error_text(status));
     if (options.truth)
         missing_threads(&options, &truth, &totals);
     print_totals(&options, &totals);
     session_close(session);
     truth_free(&truth);
-    return status < 0 ? EXIT_ENVIRONMENT : totals.stats.gaps || totals.different ? EXIT_DATA : EXIT_DONE;
+    return status ? status : totals.stats.gaps || totals.different ? EXIT_DATA : EXIT_DONE;
 }

@@ -15,21 +15,33 @@ struct flow_options {
     struct session_options session;
     enum cofi_lines_format format;
     uint64_t limit;
-    bool no_events, no_source;
+    bool no_events, no_source, by_time;
 };
 
+/* One stream's output. */
 struct flow_run {
     const struct flow_options *options;
-    struct session_stream stream;
+    struct session_stream *stream;
     struct cofi_lines *lines;
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
     uint64_t gaps;
 };
 
+/* All of it. */
+struct flow_job {
+    const struct flow_options *options;
+    struct session *session;
+    struct flow_run *runs; /* one a stream */
+    struct flow_run *now;  /* by time: the one that is shown */
+    struct writer *out;    /* by time */
+    bool titled;
+};
+
 static const char usage[] =
     "usage: cofi flow [options] [FILE]\n\n"
     "Print every instruction that ran, thread by thread.\n\n"
+    "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
     "      --limit=N           stop after N instructions of each thread\n"
     "      --no-events         instructions only\n"
@@ -41,6 +53,7 @@ static const struct option long_options[] = {
     {"limit", required_argument, 0, 'l'},
     {"no-events", no_argument, 0, 'E'},
     {"no-source", no_argument, 0, 'S'},
+    {"by-time", no_argument, 0, 'B'},
     {0},
 };
 
@@ -57,6 +70,7 @@ static int take(void *opaque, int letter, const char *argument)
         break;
     case 'E': options->no_events = true; break;
     case 'S': options->no_source = true; break;
+    case 'B': options->by_time = true; break;
     }
     return *end ? -1 : 0;
 }
@@ -75,14 +89,14 @@ static void gap(struct flow_run *run, struct cofi_flow *flow, const struct cofi_
 {
     char place[512], what[1024];
     run->gaps++;
-    session_place(&run->stream, event->offset, place, sizeof place);
+    session_place(run->stream, event->offset, place, sizeof place);
     session_gap(flow, event, what, sizeof what);
     complain("flow: %s: %s", place, what);
 }
 
 static void event_json(struct flow_run *run, const struct cofi_flow_event *event)
 {
-    write_format(run->out, "{\"v\":1,\"tid\":%d,\"event\":\"%s\",\"offset\":%" PRIu64, run->stream.tid,
+    write_format(run->out, "{\"v\":1,\"tid\":%d,\"event\":\"%s\",\"offset\":%" PRIu64, run->stream->tid,
                  cofi_flow_event_name(event->kind), event->offset);
     if (event->ip != COFI_NO_IP)
         write_format(run->out, ",\"ip\":\"0x%" PRIx64 "\"", event->ip);
@@ -117,7 +131,7 @@ static void event_text(struct flow_run *run, const struct cofi_flow_event *event
         write_format(run->out, " to the end");
     else if (event->kind == COFI_FLOW_GAP)
         write_format(run->out, " to 0x%" PRIx64, event->end);
-    if (event->time.known && session_time_conv(run->stream.session)->mult)
+    if (event->time.known && session_time_conv(run->stream->session)->mult)
         write_format(run->out, "  %" PRIu64 ".%09" PRIu64, event->time.ns / 1000000000,
                      event->time.ns % 1000000000);
     write_format(run->out, "]\n");
@@ -159,42 +173,145 @@ static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     return last || writer_failed(run->out);
 }
 
-static int run_streams(struct session *session, const struct flow_options *options, struct writer *out)
+static void title(struct flow_run *run)
 {
-    uint64_t gaps = 0;
-    int status = 0;
-    for (size_t i = 0; i < session_streams(session) && status >= 0 && !writer_failed(out); i++) {
-        struct flow_run run = {.options = options, .out = out, .left = options->limit};
-        session_stream(session, i, &run.stream);
-        status = cofi_lines_open(&run.lines, options->format, run.stream.tid, !options->no_source);
-        if (status < 0)
-            break;
-        if (options->format == COFI_LINES_TEXT && session_streams(session) > 1)
-            write_format(out, "== thread %d (%s)\n", run.stream.tid, run.stream.comm);
-        status = session_walk(&run.stream, &(struct session_visitor){show_block, show_event, NULL, &run});
-        cofi_lines_close(run.lines);
-        gaps += run.gaps;
+    char text[128];
+    cofi_lines_thread(run->lines, run->stream->tid);
+    if (run->options->format == COFI_LINES_TEXT)
+        write_format(run->out, "== %s\n", session_title(run->stream, text, sizeof text));
+}
+
+static int run_begin(struct flow_job *job, struct flow_run *run, struct session_stream *stream, struct writer *out)
+{
+    *run = (struct flow_run){.options = job->options, .stream = stream, .out = out, .left = job->options->limit};
+    return cofi_lines_open(&run->lines, job->options->format, stream->tid, !job->options->no_source);
+}
+
+/* ---- stream by stream ---- */
+
+static int show_turn(void *opaque, struct cofi_flow *flow)
+{
+    struct flow_run *run = opaque;
+    (void)flow;
+    if (session_shows(run->stream))
+        title(run);
+    return 0;
+}
+
+static int one_stream(void *opaque, size_t i)
+{
+    struct flow_job *job = opaque;
+    struct flow_run *run = &job->runs[i];
+    struct session_stream stream;
+    struct writer *out = malloc(sizeof *out);
+    if (!out)
+        return EXIT_ENVIRONMENT;
+    writer_begin(out, stdout);
+    session_stream(job->session, i, &stream);
+    int status = run_begin(job, run, &stream, out);
+    if (status >= 0) {
+        if (session_streams(job->session) > 1 || stream.turns)
+            show_turn(run, NULL);
+        status = session_walk(&stream, &(struct session_visitor){show_block, show_event, NULL, run, .turn = show_turn});
     }
     if (status < 0)
         complain("flow: %s", cofi_error_text(status));
-    return status < 0 ? EXIT_ENVIRONMENT : gaps ? EXIT_DATA : EXIT_DONE;
+    cofi_lines_close(run->lines);
+    int written = writer_end(out, "flow");
+    bool closed = writer_failed(out);
+    free(out);
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : closed ? -1 : 0;
+}
+
+/* ---- all streams by time ---- */
+
+static int by_time_stream(void *opaque, struct session_stream *stream)
+{
+    struct flow_job *job = opaque;
+    struct flow_run *run = &job->runs[0];
+    while (run->stream && run->stream != stream)
+        run++;
+    int status = run->stream ? 0 : run_begin(job, run, stream, job->out);
+    if (status < 0 || run == job->now)
+        return status;
+    job->now = run;
+    job->titled = false;
+    return 0;
+}
+
+/* The title is written when there is something below it. */
+static void by_time_title(struct flow_job *job)
+{
+    if (!job->titled)
+        title(job->now);
+    job->titled = true;
+}
+
+static int by_time_turn(void *opaque, struct cofi_flow *flow)
+{
+    struct flow_job *job = opaque;
+    (void)flow;
+    job->titled = false;
+    return 0;
+}
+
+static int by_time_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+{
+    struct flow_job *job = opaque;
+    by_time_title(job);
+    return show_block(job->now, flow, block);
+}
+
+static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    struct flow_job *job = opaque;
+    if (!is_quiet(event) && !job->options->no_events)
+        by_time_title(job);
+    return show_event(job->now, flow, event);
+}
+
+static int all_by_time(struct flow_job *job)
+{
+    job->out = malloc(sizeof *job->out);
+    if (!job->out)
+        return EXIT_ENVIRONMENT;
+    writer_begin(job->out, stdout);
+    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, NULL, job,
+                                                                             by_time_stream, by_time_turn});
+    if (status < 0)
+        complain("flow: %s", cofi_error_text(status));
+    int written = writer_end(job->out, "flow");
+    for (size_t i = 0; i < session_streams(job->session); i++)
+        cofi_lines_close(job->runs[i].lines);
+    free(job->out);
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+}
+
+static int run_streams(struct session *session, const struct flow_options *options)
+{
+    struct flow_job job = {.options = options, .session = session};
+    uint64_t gaps = 0;
+    job.runs = calloc(session_streams(session) + 1, sizeof *job.runs);
+    if (!job.runs)
+        return EXIT_ENVIRONMENT;
+    int status = options->by_time ? all_by_time(&job) : session_each(session, one_stream, &job);
+    for (size_t i = 0; i < session_streams(session); i++)
+        gaps += job.runs[i].gaps;
+    free(job.runs);
+    return status > 0 ? status : gaps ? EXIT_DATA : EXIT_DONE;
 }
 
 int cmd_flow(int argc, char **argv)
 {
     struct flow_options options;
     struct session *session;
-    struct writer out;
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;
-    writer_begin(&out, stdout);
-    status = run_streams(session, &options, &out);
-    if (writer_end(&out, "flow") != EXIT_DONE)
-        status = EXIT_ENVIRONMENT;
+    status = run_streams(session, &options);
     session_close(session);
     return status;
 }

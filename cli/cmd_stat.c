@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "session.h"
+#include "writer.h"
 
 struct stat_options {
     struct session_options session;
@@ -169,37 +170,37 @@ static void add(struct stream_stat *sum, const struct stream_stat *more)
 
 static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b : 0; }
 
-static void print_summary(const struct stat_options *options, const char *what, const struct stream_stat *stat)
+static void print_summary(struct writer *out, const struct stat_options *options, const char *what, const struct stream_stat *stat)
 {
-    printf("%s: %" PRIu64 " bytes", what, stat->bytes);
+    write_format(out, "%s: %" PRIu64 " bytes", what, stat->bytes);
     if (!options->no_flow) {
         uint64_t decisions = stat->flow.tnt_bits + stat->flow.tips;
-        printf(", %" PRIu64 " instructions in %" PRIu64 " blocks, %.3f bits an instruction, %.2f bits a "
+        write_format(out, ", %" PRIu64 " instructions in %" PRIu64 " blocks, %.3f bits an instruction, %.2f bits a "
                "branch decision, %" PRIu64 " gaps, %" PRIu64 " overflows", stat->flow.insns, stat->flow.blocks,
                8 * ratio(stat->bytes, stat->flow.insns), 8 * ratio(stat->bytes, decisions), stat->flow.gaps,
                stat->flow.overflows);
     }
     if (stat->timed)
-        printf(", %.9f to %.9f s", (double)stat->first_ns / 1e9, (double)stat->last_ns / 1e9);
+        write_format(out, ", %.9f to %.9f s", (double)stat->first_ns / 1e9, (double)stat->last_ns / 1e9);
     if (stat->skipped)
-        printf(", %" PRIu64 " bytes are no packets", stat->skipped);
+        write_format(out, ", %" PRIu64 " bytes are no packets", stat->skipped);
     if (stat->late_psbs)
-        printf(", %" PRIu64 " PSBs one packet late [ERR E3]", stat->late_psbs);
-    putchar('\n');
+        write_format(out, ", %" PRIu64 " PSBs one packet late [ERR E3]", stat->late_psbs);
+    write_format(out, "\n");
 }
 
-static void print_kinds(const struct stream_stat *stat)
+static void print_kinds(struct writer *out, const struct stream_stat *stat)
 {
-    printf("  %-10s %12s %12s %7s\n", "packet", "count", "bytes", "share");
+    write_format(out, "  %-10s %12s %12s %7s\n", "packet", "count", "bytes", "share");
     for (size_t i = 0; i < COFI_PKT_KINDS; i++)
         if (stat->kinds[i].packets)
-            printf("  %-10s %12" PRIu64 " %12" PRIu64 " %6.1f%%\n", cofi_packet_name((enum cofi_packet_kind)i),
+            write_format(out, "  %-10s %12" PRIu64 " %12" PRIu64 " %6.1f%%\n", cofi_packet_name((enum cofi_packet_kind)i),
                    stat->kinds[i].packets, stat->kinds[i].bytes, 100 * ratio(stat->kinds[i].bytes, stat->bytes));
 }
 
-static void print_json(const struct session_stream *stream, const struct stream_stat *stat)
+static void print_json(struct writer *out, const struct session_stream *stream, const struct stream_stat *stat)
 {
-    printf("{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"instructions\":%" PRIu64
+    write_format(out, "{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"instructions\":%" PRIu64
            ",\"blocks\":%" PRIu64 ",\"tnt_bits\":%" PRIu64 ",\"tips\":%" PRIu64 ",\"gaps\":%" PRIu64
            ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"late_psbs\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
            ",\"packets\":{", stream->tid, stream->pid, stat->bytes, stat->skipped, stat->flow.insns,
@@ -209,11 +210,11 @@ static void print_json(const struct session_stream *stream, const struct stream_
     for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
         if (!stat->kinds[i].packets)
             continue;
-        printf("%s\"%s\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", comma,
+        write_format(out, "%s\"%s\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 "}", comma,
                cofi_packet_name((enum cofi_packet_kind)i), stat->kinds[i].packets, stat->kinds[i].bytes);
         comma = ",";
     }
-    puts("}}");
+    write_format(out, "}}\n");
 }
 
 static void print_recording(const struct session *session)
@@ -233,29 +234,73 @@ static void print_recording(const struct session *session)
     putchar('\n');
 }
 
+struct stat_job {
+    struct session *session;
+    const struct stat_options *options;
+    struct stream_stat *stats; /* one a stream */
+};
+
+static void print_stream(const struct stat_options *options, const struct session_stream *stream,
+                         const struct stream_stat *stat, struct writer *out)
+{
+    char what[128];
+    if (options->session.json) {
+        print_json(out, stream, stat);
+        return;
+    }
+    if (stream->turns)
+        snprintf(what, sizeof what, "processor %d", stream->cpu);
+    else
+        session_title(stream, what, sizeof what);
+    print_summary(out, options, what, stat);
+    print_kinds(out, stat);
+}
+
+static int one_stream(void *opaque, size_t i)
+{
+    struct stat_job *job = opaque;
+    struct stream_stat *stat = &job->stats[i];
+    struct session_stream stream;
+    struct writer *out = malloc(sizeof *out);
+    if (!out)
+        return EXIT_ENVIRONMENT;
+    writer_begin(out, stdout);
+    session_stream(job->session, i, &stream);
+    stat->bytes = stream.bytes;
+    count_packets(&stream, stat);
+    int status = job->options->no_flow ? 0 : count_flow(&stream, stat);
+    if (status < 0)
+        complain("stat: %s", cofi_error_text(status));
+    else
+        print_stream(job->options, &stream, stat, out);
+    int written = writer_end(out, "stat");
+    free(out);
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+}
+
 static int stat_streams(struct session *session, const struct stat_options *options, struct stream_stat *all)
 {
-    static struct stream_stat stat;
-    for (size_t i = 0; i < session_streams(session); i++) {
-        struct session_stream stream;
-        char what[128];
-        session_stream(session, i, &stream);
-        stat = (struct stream_stat){.bytes = stream.bytes};
-        count_packets(&stream, &stat);
-        int status = options->no_flow ? 0 : count_flow(&stream, &stat);
-        if (status < 0)
-            return status;
-        add(all, &stat);
-        if (options->session.json) {
-            print_json(&stream, &stat);
-            continue;
-        }
-        snprintf(what, sizeof what, stream.cpu >= 0 ? "processor %d%s%s" : "thread %d (%s)",
-                 stream.cpu >= 0 ? stream.cpu : stream.tid, stream.cpu >= 0 ? "" : stream.comm, "");
-        print_summary(options, what, &stat);
-        print_kinds(&stat);
-    }
-    return 0;
+    size_t n = session_streams(session);
+    struct stat_job job = {session, options, calloc(n + 1, sizeof *job.stats)};
+    if (!job.stats)
+        return EXIT_ENVIRONMENT;
+    fflush(stdout);
+    int status = session_each(session, one_stream, &job);
+    for (size_t i = 0; i < n; i++)
+        add(all, &job.stats[i]);
+    free(job.stats);
+    return status;
+}
+
+static void print_all(const struct stat_options *options, const struct stream_stat *all)
+{
+    struct writer *out = malloc(sizeof *out);
+    if (!out)
+        return;
+    writer_begin(out, stdout);
+    print_summary(out, options, "all", all);
+    writer_end(out, "stat");
+    free(out);
 }
 
 int cmd_stat(int argc, char **argv)
@@ -272,10 +317,8 @@ int cmd_stat(int argc, char **argv)
     if (!options.session.json)
         print_recording(session);
     status = stat_streams(session, &options, &all);
-    if (status < 0)
-        complain("stat: %s", cofi_error_text(status));
-    else if (!options.session.json && session_streams(session) > 1)
-        print_summary(&options, "all", &all);
+    if (!status && !options.session.json && session_streams(session) > 1)
+        print_all(&options, &all);
     session_close(session);
-    return status < 0 ? EXIT_ENVIRONMENT : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
+    return status ? status : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
 }

@@ -12,18 +12,18 @@ static void name_difference(struct comparison *c, uint64_t ip, uint64_t offset)
 {
     const struct truth_thread *truth = c->truth;
     c->differs = true;
-    printf("  differs at instruction %" PRIu64 " (near offset 0x%" PRIx64 "): decoded ", c->at + 1, offset);
+    write_format(c->out, "  differs at instruction %" PRIu64 " (near offset 0x%" PRIx64 "): decoded ", c->at + 1, offset);
     if (ip == COFI_NO_IP)
-        printf("nothing");
+        write_format(c->out, "nothing");
     else
-        printf("%016" PRIx64, ip);
+        write_format(c->out, "%016" PRIx64, ip);
     if (c->at < truth->n)
-        printf(", ran %016" PRIx64, truth->ips[c->at]);
+        write_format(c->out, ", ran %016" PRIx64, truth->ips[c->at]);
     else
-        printf(", nothing more ran");
+        write_format(c->out, ", nothing more ran");
     if (c->at)
-        printf(", after %016" PRIx64, truth->ips[c->at - 1]);
-    putchar('\n');
+        write_format(c->out, ", after %016" PRIx64, truth->ips[c->at - 1]);
+    write_format(c->out, "\n");
 }
 
 /* Go past software interrupts that the trace does not show, unless the next one decoded is it. */
@@ -84,7 +84,7 @@ static void place(struct comparison *c, bool last, uint64_t offset)
         return;
     }
     c->differs = true;
-    printf("  differs: the %zu instructions from %016" PRIx64 " on, after the overflow before offset 0x%" PRIx64
+    write_format(c->out, "  differs: the %zu instructions from %016" PRIx64 " on, after the overflow before offset 0x%" PRIx64
            ", did not run so after instruction %" PRIu64 "\n", c->segment_n, c->segment[0], offset, c->at);
 }
 

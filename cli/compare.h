@@ -10,9 +10,11 @@
 #include <cofi/flow.h>
 
 #include "truth.h"
+#include "writer.h"
 
-/* One thread's comparison. Begins with only `truth` set; compare_end frees what it took. */
+/* One thread's comparison. Begins with only `truth` and `out` set; compare_end frees what it took. */
 struct comparison {
+    struct writer *out;
     const struct truth_thread *truth; /* null: nothing to compare with */
     uint64_t at;                      /* of the truth: how far it agreed */
     uint64_t optional;                /* of the truth's: the next not yet passed */

@@ -8,6 +8,8 @@
 
 #include <cofi/cofi.h>
 
+#include "jobs.h"
+
 struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
@@ -22,12 +24,15 @@ static const struct command commands[] = {
 
 void complain(const char *format, ...)
 {
+    char line[4096] = "cofi: ";
+    size_t at = strlen(line), room = sizeof line - at;
     va_list args;
     va_start(args, format);
-    fputs("cofi: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    int n = vsnprintf(line + at, room, format, args);
     va_end(args);
+    at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+    line[at < sizeof line - 1 ? at : sizeof line - 2] = '\n';
+    jobs_write(2, line, at < sizeof line - 1 ? at + 1 : sizeof line - 1);
 }
 
 static void usage(FILE *out)

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "cli.h"
+#include "jobs.h"
 #include "session.h"
 
 static void init(struct session_options *options, const char *command)
 {
     *options = (struct session_options){.command = command, .gen = COFI_PT, .tid = -1,
-                                        .to_offset = UINT64_MAX, .to_ns = UINT64_MAX};
+                                        .to_offset = UINT64_MAX, .to_ns = UINT64_MAX,
+                                        .threads = jobs_processors()};
 }
 
 /* "1.25" seconds or "@0x1f40" offset. */
@@ -63,6 +65,14 @@ static int parse_tid(struct session_options *options, const char *text)
     return *end || end == text || tid < 0 ? -1 : 0;
 }
 
+static int parse_threads(struct session_options *options, const char *text)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    options->threads = (unsigned)n;
+    return *end || end == text || !n || n > 1024 ? -1 : 0;
+}
+
 static int take_common(struct session_options *options, int letter, const char *argument)
 {
     int bad = 0;
@@ -73,6 +83,7 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'C': bad = parse_cpu(options, argument); break;
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
     case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
+    case 'N': bad = parse_threads(options, argument); break;
     case 'j': options->json = true; break;
     case 'I':
         if (options->image_n == SESSION_MAX_IMAGES)

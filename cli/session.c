@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "file.h"
+#include "jobs.h"
 
 struct session {
     struct session_options options;
@@ -65,6 +66,27 @@ static int open_raw(struct session *session, struct cofi_error *error)
     return status;
 }
 
+/* A processor's stream may show any thread. */
+static bool is_selected(const struct session *session, size_t i)
+{
+    if (session->options.tid < 0 || !session->recording)
+        return true;
+    const struct cofi_recording_stream *stream = cofi_recording_stream(session->recording, i);
+    return stream->tid == session->options.tid || (stream->tid < 0 && stream->cpu >= 0);
+}
+
+/* Processors in the order of their numbers; else as they are in the recording. */
+static void sort_streams(struct session *session)
+{
+    for (size_t i = 1; session->recording && i < session->selected_n; i++) {
+        size_t stream = session->selected[i], k = i;
+        int32_t cpu = cofi_recording_stream(session->recording, stream)->cpu;
+        for (; k && cofi_recording_stream(session->recording, session->selected[k - 1])->cpu > cpu; k--)
+            session->selected[k] = session->selected[k - 1];
+        session->selected[k] = stream;
+    }
+}
+
 static int select_streams(struct session *session)
 {
     size_t n = session->recording ? cofi_recording_streams(session->recording) : 1;
@@ -72,9 +94,9 @@ static int select_streams(struct session *session)
     if (!session->selected)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
-        if (session->options.tid < 0 || !session->recording ||
-            cofi_recording_stream(session->recording, i)->tid == session->options.tid)
+        if (is_selected(session, i))
             session->selected[session->selected_n++] = i;
+    sort_streams(session);
     return 0;
 }
 
@@ -164,6 +186,48 @@ void session_stream(struct session *session, size_t i, struct session_stream *st
     stream->bytes = s->bytes;
     const char *comm = cofi_recording_comm(session->recording, s->tid, UINT64_MAX);
     stream->comm = comm ? comm : "?";
+    stream->turns = s->tid < 0 && s->cpu >= 0;
+    if (stream->turns)
+        session_turn(stream, 0);
+}
+
+bool session_per_processor(const struct session *session)
+{
+    for (size_t i = 0; session->recording && i < session->selected_n; i++)
+        if (cofi_recording_stream(session->recording, session->selected[i])->tid < 0)
+            return true;
+    return false;
+}
+
+bool session_turn(struct session_stream *stream, uint64_t time_ns)
+{
+    const struct cofi_recording *recording = stream->session->recording;
+    int32_t pid, tid;
+    if (!stream->turns || (tid = cofi_recording_thread(recording, stream->index, time_ns, &pid)) == stream->tid)
+        return false;
+    const char *comm = cofi_recording_comm(recording, tid, time_ns);
+    stream->comm = comm ? comm : tid ? "?" : "idle";
+    stream->tid = tid;
+    stream->pid = pid;
+    return true;
+}
+
+bool session_shows(const struct session_stream *stream)
+{
+    int32_t tid = stream->session->options.tid;
+    return !stream->turns || tid < 0 || tid == stream->tid;
+}
+
+int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque)
+{
+    return jobs_run(session->selected_n, session->options.threads, work, opaque);
+}
+
+const char *session_title(const struct session_stream *stream, char *out, size_t n)
+{
+    int at = stream->cpu < 0 ? 0 : snprintf(out, n, "processor %d: ", stream->cpu);
+    snprintf(out + at, n - (size_t)at, "thread %d (%s)", stream->tid, stream->comm);
+    return out;
 }
 
 enum cofi_gen session_gen(const struct session *session) { return session->info.gen; }
@@ -293,8 +357,8 @@ void session_place(const struct session_stream *stream, uint64_t offset, char *o
     if (session->recording) {
         uint64_t at = cofi_recording_file_offset(session->recording, stream->index, offset);
         if (at != UINT64_MAX) {
-            snprintf(out, n, "%s+0x%" PRIx64 " (thread %d+0x%" PRIx64 ")", session->options.file, at,
-                     stream->tid, offset);
+            snprintf(out, n, "%s+0x%" PRIx64 " (%s %d+0x%" PRIx64 ")", session->options.file, at,
+                     stream->turns ? "processor" : "thread", stream->turns ? stream->cpu : stream->tid, offset);
             return;
         }
     }

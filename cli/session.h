@@ -22,6 +22,7 @@ struct session_options {
     uint64_t from_offset, to_offset;
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
     bool json;
+    unsigned threads;              /* how many streams at once */
 };
 
 /* A row of every command's option table, and their short letters. */
@@ -29,10 +30,11 @@ struct session_options {
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
     {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
     {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
-    {"to", required_argument, 0, 'T'}, {"json", no_argument, 0, 'j'}, {"help", no_argument, 0, 'h'}
+    {"to", required_argument, 0, 'T'}, {"threads", required_argument, 0, 'N'}, {"json", no_argument, 0, 'j'}, {"help", no_argument, 0, 'h'}
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
     "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
+    "      --threads=N         decode N streams at a time (default: as many as processors)\n"       \
     "      --json              one object a line\n"                                                 \
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
@@ -64,6 +66,7 @@ struct session_stream {
     int32_t pid, tid, cpu;
     uint64_t bytes;
     const char *comm; /* never null */
+    bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
     uint64_t position; /* of the next piece to hand out */
 };
 /* Streams that --tid selects. */
@@ -82,9 +85,25 @@ struct session_visitor {
     int (*event)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event);
     void (*end)(void *opaque, struct cofi_flow *flow); /* before the flow is closed; may be null */
     void *opaque;
+    /* What follows is of this stream (by time only), or of another thread (its session_stream says which); may be null. */
+    int (*stream)(void *opaque, struct session_stream *stream);
+    int (*turn)(void *opaque, struct cofi_flow *flow);
 };
 /* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
+/* Decode all streams, their items in the order of time; equal times: in the order of the streams. A stream whose
+ * trace tells no time comes first. Memory: a flow for each. */
+int session_walk_by_time(struct session *session, const struct session_visitor *visitor);
+/* Whether streams belong to processors, so that a thread may be in several. */
+bool session_per_processor(const struct session *session);
+/* A processor's stream: note who runs at a time. True if that is another thread than before. */
+bool session_turn(struct session_stream *stream, uint64_t time_ns);
+/* Whether --tid selects what runs on the stream now. */
+bool session_shows(const struct session_stream *stream);
+/* Do something for each stream, --threads of them at a time, output in order (see jobs.h). */
+int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque);
+/* "thread 100 (sample)", "processor 3: thread 100 (sample)" */
+const char *session_title(const struct session_stream *stream, char *out, size_t n);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
 /* Whether --to is passed. */

@@ -1,71 +1,133 @@
 /* SPDX-License-Identifier: MIT
  * A stream -> its flow's batches -> one block or event at a time. */
+#include "walk.h"
+
 #include <stdlib.h>
 
 #include <cofi/flow.h>
-
-#include "session.h"
 
 enum { WALK_BLOCKS = 4096, WALK_EVENTS = 1024 };
 
 struct walk {
     struct session_stream *stream;
-    const struct session_visitor *visitor;
     struct cofi_flow *flow;
     struct cofi_flow_batch batch;
+    size_t block, event;  /* of the batch: the next ones to be shown */
+    uint64_t ticks;       /* of the last item that has a time */
+    bool ended;
     const struct cofi_flow_block *blocks[WALK_BLOCKS];
+    uint64_t times[WALK_BLOCKS];
     struct cofi_flow_event events[WALK_EVENTS];
 };
 
-/* Show the blocks of a batch from *block up to `until`. */
-static int show_blocks(struct walk *walk, size_t *block, size_t until)
-{
-    int status = 0;
-    while (*block < until && !status)
-        status = walk->visitor->block(walk->visitor->opaque, walk->flow, walk->blocks[(*block)++]);
-    return status;
-}
-
-static int show_batch(struct walk *walk)
-{
-    size_t block = 0;
-    int status = 0;
-    for (size_t i = 0; i < walk->batch.events_n && !status; i++) {
-        const struct cofi_flow_event *event = &walk->events[i];
-        status = show_blocks(walk, &block, event->at);
-        if (!status && session_past_end(walk->stream->session, event->offset, &event->time))
-            status = 1;
-        if (!status)
-            status = walk->visitor->event(walk->visitor->opaque, walk->flow, event);
-    }
-    return status ? status : show_blocks(walk, &block, walk->batch.blocks_n);
-}
-
-static int show_all(struct walk *walk)
-{
-    int status;
-    while ((status = cofi_flow_next(walk->flow, &walk->batch)) > 0)
-        if ((status = show_batch(walk)))
-            break;
-    return status < 0 ? status : 0;
-}
-
-int session_walk(struct session_stream *stream, const struct session_visitor *visitor)
+int walk_open(struct walk **out, struct session_stream *stream, bool timed)
 {
     struct walk *walk = malloc(sizeof *walk);
     if (!walk)
         return COFI_ERR_NOMEM;
     walk->stream = stream;
-    walk->visitor = visitor;
+    walk->block = walk->event = 0;
+    walk->ticks = 0;
+    walk->ended = false;
     walk->batch = (struct cofi_flow_batch){.blocks = walk->blocks, .blocks_max = WALK_BLOCKS,
-                                           .events = walk->events, .events_max = WALK_EVENTS};
-    int status = session_flow(stream, false, &walk->flow);
-    if (status >= 0) {
-        status = show_all(walk);
-        if (visitor->end)
-            visitor->end(visitor->opaque, walk->flow);
-        cofi_flow_close(walk->flow);
+                                           .times = timed ? walk->times : NULL, .events = walk->events,
+                                           .events_max = WALK_EVENTS};
+    int status = session_flow(stream, timed, &walk->flow);
+    if (status < 0) {
+        free(walk);
+        return status;
     }
+    *out = walk;
+    return 0;
+}
+
+void walk_close(struct walk *walk)
+{
+    if (walk)
+        cofi_flow_close(walk->flow);
     free(walk);
-    return status;
+}
+
+struct cofi_flow *walk_flow(struct walk *walk) { return walk->flow; }
+struct session_stream *walk_stream(struct walk *walk) { return walk->stream; }
+
+/* Have an item at hand. 1, 0 at the end, or an error. */
+static int fill(struct walk *walk)
+{
+    while (!walk->ended && walk->block == walk->batch.blocks_n && walk->event == walk->batch.events_n) {
+        int status = cofi_flow_next(walk->flow, &walk->batch);
+        walk->block = walk->event = 0;
+        walk->ended = status <= 0;
+        if (status < 0)
+            return status;
+    }
+    return !walk->ended;
+}
+
+static bool event_is_next(const struct walk *walk)
+{
+    return walk->event < walk->batch.events_n && walk->events[walk->event].at <= walk->block;
+}
+
+uint64_t walk_next(struct walk *walk)
+{
+    if (fill(walk) <= 0)
+        return walk->ticks;
+    uint64_t ticks = 0;
+    if (event_is_next(walk))
+        ticks = walk->events[walk->event].time.known ? walk->events[walk->event].time.ticks : 0;
+    else if (walk->batch.times)
+        ticks = walk->times[walk->block];
+    return ticks > walk->ticks ? walk->ticks = ticks : walk->ticks;
+}
+
+/* A processor's stream: who runs from this event on. */
+static int turn(struct walk *walk, const struct session_visitor *visitor, const struct cofi_flow_event *event)
+{
+    if (!event->time.known || !session_turn(walk->stream, event->time.ns) || !visitor->turn)
+        return 0;
+    return visitor->turn(visitor->opaque, walk->flow);
+}
+
+static int show_event(struct walk *walk, const struct session_visitor *visitor)
+{
+    const struct cofi_flow_event *event = &walk->events[walk->event++];
+    if (session_past_end(walk->stream->session, event->offset, &event->time))
+        return 1;
+    int status = turn(walk, visitor, event);
+    if (status || !session_shows(walk->stream))
+        return status;
+    return visitor->event(visitor->opaque, walk->flow, event);
+}
+
+static int show_block(struct walk *walk, const struct session_visitor *visitor)
+{
+    const struct cofi_flow_block *block = walk->blocks[walk->block++];
+    return session_shows(walk->stream) ? visitor->block(visitor->opaque, walk->flow, block) : 0;
+}
+
+int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t ticks)
+{
+    int more;
+    while ((more = fill(walk)) > 0) {
+        if (ticks != UINT64_MAX && walk_next(walk) > ticks)
+            return 1;
+        int status = event_is_next(walk) ? show_event(walk, visitor) : show_block(walk, visitor);
+        if (status)
+            return status > 0 ? WALK_STOPPED : status;
+    }
+    return more;
+}
+
+int session_walk(struct session_stream *stream, const struct session_visitor *visitor)
+{
+    struct walk *walk;
+    int status = walk_open(&walk, stream, false);
+    if (status < 0)
+        return status;
+    status = walk_show(walk, visitor, UINT64_MAX);
+    if (visitor->end)
+        visitor->end(visitor->opaque, walk->flow);
+    walk_close(walk);
+    return status < 0 ? status : 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "jobs.h"
 
 void writer_begin(struct writer *writer, FILE *file)
 {
@@ -19,17 +20,8 @@ void writer_begin(struct writer *writer, FILE *file)
 
 static void put(struct writer *writer, const char *bytes, size_t n)
 {
-    while (n && !writer->error) {
-        ssize_t put_n = write(writer->fd, bytes, n);
-        if (put_n < 0 && errno == EINTR)
-            continue;
-        if (put_n < 0) {
-            writer->error = errno;
-            break;
-        }
-        bytes += put_n;
-        n -= (size_t)put_n;
-    }
+    if (!writer->error && n)
+        writer->error = jobs_write(writer->fd, bytes, n);
 }
 
 void write_bytes(struct writer *writer, const char *bytes, size_t n)

@@ -33,6 +33,8 @@ void cofi_lines_close(struct cofi_lines *lines);
 const char *cofi_lines_block(struct cofi_lines *lines, struct cofi_view *view,
                              const struct cofi_flow_block *block, size_t *n,
                              const uint32_t **line_ends);
+/* What follows is of another thread. */
+void cofi_lines_thread(struct cofi_lines *lines, int32_t tid);
 /* Code or symbols changed: make all lines anew. */
 void cofi_lines_forget(struct cofi_lines *lines);
 

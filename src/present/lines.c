@@ -52,6 +52,13 @@ void cofi_lines_forget(struct cofi_lines *lines)
     lines->kept = 0;
 }
 
+void cofi_lines_thread(struct cofi_lines *lines, int32_t tid)
+{
+    if (lines->tid != tid && lines->format == COFI_LINES_JSON)
+        cofi_lines_forget(lines); /* it is in the lines */
+    lines->tid = tid;
+}
+
 void cofi_lines_close(struct cofi_lines *lines)
 {
     if (!lines)

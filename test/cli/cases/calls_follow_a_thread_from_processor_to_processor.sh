@@ -1,0 +1,2 @@
+"$PERCPU" p.data
+"$COFI" calls p.data

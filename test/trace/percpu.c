@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * Writes a recording as `perf record -e intel_pt//u` makes it by default: streams of processors. Two threads of a process
+ * begin the sample's program on processor 0, one after the other, are interrupted in its function, and end it on
+ * processor 1, in the other order. usage: percpu FILE */
+#include "sample.h"
+
+#include "base/bytes.h"
+#include "trace/perf_data.h"
+
+enum { STREAM_OF_CPU = 9000 }; /* made a processor's when the file is written */
+
+/* PSB+ with a time, tracing begins at an address. */
+static const uint8_t head[] = {
+    0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+    0x19, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x03, 0x18, 0x00, 0x02, 0x23, 0x99, 0x01, 0x71, 0, 0x10, 0x40, 0x00, 0x00, 0x00, 0x00,
+};
+static const uint8_t first_half[] = {0x3d, 0x18, 0x10, 0x01};                   /* FUP 401018, TIP.PGD */
+static const uint8_t second_half[] = {0x2d, 0x0a, 0x10, 0x1c, 0x2d, 0x1a, 0x10, 0x01}; /* from 401018 on */
+
+static void turn(struct cofi_writer *writer, uint32_t cpu, int32_t tid, uint64_t time, bool second)
+{
+    uint8_t bytes[64];
+    memcpy(bytes, head, sizeof head);
+    put_le(bytes + 17, time, 7);
+    bytes[33] = second ? 0x18 : 0x00;
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu, .pid = 10, .tid = tid, .time_ns = time - 16});
+    const uint8_t *half = second ? second_half : first_half;
+    size_t n = second ? sizeof second_half : sizeof first_half;
+    memcpy(bytes + sizeof head, half, n);
+    int32_t stream = STREAM_OF_CPU + (int32_t)cpu;
+    assert_int_equal(cofi_writer_trace(writer, stream, stream, bytes, sizeof head + n, time - 8), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu, .pid = 10, .tid = tid, .out = true,
+                                       .time_ns = time + 0x800});
+}
+
+static void patch(const char *path)
+{
+    size_t n, size;
+    uint8_t *bytes = read_whole(path, &n);
+    for (uint64_t at = le64(bytes + 40), end = at + le64(bytes + 48); at < end; at += size) {
+        size = le16(bytes + at + 6);
+        if (le32(bytes + at) != PERF_AUXTRACE)
+            continue;
+        uint32_t cpu = le32(bytes + at + 36) - STREAM_OF_CPU;
+        size += le64(bytes + at + 8);
+        put_le(bytes + at + 32, cpu, 4); /* idx */
+        put_le(bytes + at + 36, UINT32_MAX, 4);
+        put_le(bytes + at + 40, cpu, 4);
+    }
+    write_whole(path, bytes, n);
+    free(bytes);
+}
+
+int main(int argc, char **argv)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    info.per_cpu = true;
+    if (argc != 2 || cofi_writer_open(&writer, argv[1], &info, NULL) < 0)
+        return 2;
+    for (int32_t tid = 11; tid <= 12; tid++)
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = 0, .pid = 10, .tid = tid, .time_ns = 0x1000,
+                                           .name = tid == 11 ? "one" : "two"});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = 0, .pid = 10, .tid = 11, .time_ns = 0x1001,
+                                       .addr = 0x401000, .bytes = sample_code, .len = sizeof sample_code});
+    turn(writer, 0, 11, 0x2000, false);
+    turn(writer, 0, 12, 0x3000, false);
+    turn(writer, 1, 12, 0x5000, true);
+    turn(writer, 1, 11, 0x6000, true);
+    if (cofi_writer_close(writer, NULL) < 0)
+        return 2;
+    patch(argv[1]);
+    return 0;
+}
