@@ -190,7 +190,7 @@ static int act_pip(struct cofi_flow *flow)
 static int act_tracestop(struct cofi_flow *flow)
 {
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
-    flow->stopped = flow->enabled;
+    flow->stopped |= flow->enabled;
     flow->stop_was_last = true;
     flow->enabled = false;
     flow->clock.skip_mtc = flow->clock.cyc_off_by_one;

@@ -87,7 +87,7 @@ static bool walk_to(struct walker *w, uint64_t lip)
         case WENT_ON:
             break;
         case AT_FAR:
-            if (w->bits_n == 0 && i->next == lip)
+            if (w->bits_n == 0 && lip > i->ip && lip <= i->next) /* [ERR E1]: or inside of it */
                 return ran(w, w->ip);
             return fail(w, "a far transfer on the way to a FUP");
         case AT_INDIRECT:
@@ -186,6 +186,8 @@ static bool act(struct walker *w, const struct plain_packet *p)
         }
         return true;
     case PLAIN_PGE:
+        if (w->on && !spend_bits(w)) /* it was turned off without FUP.PGD [RTIT 4.2.8] */
+            return false;
         w->on = true;
         w->ip = p->lip;
         w->last_next = UINT64_MAX;

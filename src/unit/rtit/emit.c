@@ -7,6 +7,7 @@
 #include "unit/rtit/rtit.h"
 
 static const struct rtit_rule psb_by_count = {"Pkt_Cnt reached the bit that Pkt_Mask selects", "[RTIT 3.3.9]"};
+static const struct rtit_rule psb_owed = {"TriggerEn rose or Pkt_Cnt was reached when the buffer was full", "[RTIT 4.2.5]"};
 static const struct rtit_rule tnt_forced = {"a partial TNT goes before a FUP, TIP or PIP", "[RTIT 4.2.2]"};
 static const struct rtit_rule tnt_full = {"six outcomes are gathered", "[RTIT 4.2.2]"};
 
@@ -282,6 +283,10 @@ void cofi__rtit_drain(struct rtit *u)
 {
     release_held(u);
     cofi__buffer_flush(&u->buffer);
+    if (u->psb_owed && u->trigger_en) { /* now there is room */
+        cofi__rtit_emit_psb(u, psb_owed);
+        cofi__buffer_flush(&u->buffer);
+    }
     cofi__rtit_settle(u); /* who reads the registers now, to go on elsewhere, sees it [RTIT 3.3.13] */
     int status = cofi__lines_flush(&u->lines);
     if (status < 0 && u->buffer.status == 0)
