@@ -20,10 +20,13 @@ static const struct point *point_at(const struct block *b, const uint8_t *code)
 
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
-    if (fix & FIX_R11)
-        t->regs[stand_ins[fix >> 4 & 3]] = t->s_reg;
+    unsigned stand_in = stand_ins[fix >> FIX_R11_SHIFT & 7];
+    if (fix & FIX_R11) {
+        t->regs[R11] = t->regs[stand_in];
+        t->regs[stand_in] = t->s_reg;
+    }
     if (fix & FIX_RIP)
-        t->regs[rip_stand_ins[fix >> 6]] = t->s_rip;
+        t->regs[rip_stand_ins[fix >> FIX_RIP_SHIFT & 3]] = t->s_rip;
     if (fix & FIX_RCX)
         t->regs[RCX] = t->s_rcx;
 }

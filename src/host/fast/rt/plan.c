@@ -87,6 +87,7 @@ static void leave(struct plan *plan, uint64_t pc, bool taken)
     struct item *it = &plan->item[plan->count++];
     bool same = filter_mode(plan->mode, pc, taken) == plan->mode;
     it->pc = pc;
+    it->used = 0;
     it->action = DO_LEAVE;
     it->kind = same ? EXIT_DIRECT : taken ? EXIT_BRANCH : EXIT_NEXT;
 }
@@ -115,6 +116,7 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
     it->bytes = (const uint8_t *)pc;
     int n = cofi__fast_decode(&it->x, it->bytes, maps_readable(pc));
     it->action = n <= 0 ? DO_STEP : action_of(&it->x);
+    it->used = n <= 0 ? 0 : cofi__fast_registers(&it->x);
     uint64_t end = pc + (n > 0 ? (unsigned)n : 15);
     it->target = n > 0 && it->x.attr & COFI__FAST_REL ? end + (uint64_t)it->x.imm : 0;
     plan->low = pc < plan->low ? pc : plan->low;

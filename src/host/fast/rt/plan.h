@@ -28,6 +28,7 @@ struct item {
     const uint8_t *bytes;
     uint8_t action;
     uint8_t kind;    /* DO_LEAVE: enum exit_kind */
+    uint32_t used;   /* registers that the instruction names, cofi__fast_registers */
     struct cofi__fast x;
 };
 

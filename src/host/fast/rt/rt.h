@@ -138,17 +138,18 @@ enum exit_kind {
 struct point {
     uint32_t pc;          /* low half; the high half is the block's */
     uint16_t offset;      /* of its first byte of code, from the block's code */
-    uint8_t fix;          /* enum fix: what to restore */
-    uint8_t bits;         /* not-taken branches since the block's entry: not yet in the log */
+    uint16_t fix : 10;    /* enum fix: what to restore */
+    uint16_t bits : 6;    /* not-taken branches since the block's entry: not yet in the log */
 };
 
 enum fix {
     FIX_NONE,
-    FIX_R11 = 1,      /* s_reg holds the stand-in (low three bits in regs below) */
-    FIX_RIP = 2,      /* s_rip holds that of the stand-in for RIP */
+    FIX_R11 = 1,      /* the stand-in holds R11, s_reg the stand-in's own value */
+    FIX_RIP = 2,      /* s_rip holds the own value of the stand-in for RIP */
     FIX_RCX = 4,      /* s_rcx holds RCX */
     FIX_DONE = 8,     /* an indirect transfer that lacks its record only: RCX holds the target */
-    FIX_REG_SHIFT = 4 /* bits 4..5: index in stand_ins of R11's; 6..7: of RIP's */
+    FIX_R11_SHIFT = 4, /* three bits: index in stand_ins */
+    FIX_RIP_SHIFT = 7  /* two: in rip_stand_ins */
 };
 
 struct block {
@@ -265,7 +266,8 @@ void cache_ibl(struct block *b);
 /* translate.c */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect);
 void translate_indirect_entry(struct block *b);
-extern const uint8_t stand_ins[4], rip_stand_ins[4];
+enum { STAND_INS = 5 };
+extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
 
 /* filter.c */
 void filter_maps_begin(void);

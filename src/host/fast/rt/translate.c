@@ -10,7 +10,8 @@
 
 /* Registers that stand in for R11. Their low three bits never ask for a SIB byte or a displacement, and the
  * extension bit is R11's, so only three bits of an encoding change. */
-const uint8_t stand_ins[4] = {R8, R9, R10, R14};
+const uint8_t stand_ins[STAND_INS] = {R8, R9, R10, R14, R15};
+enum { NONE = STAND_INS };
 /* … and for RIP. */
 const uint8_t rip_stand_ins[4] = {RSI, RDI, RBP, RBP};
 
@@ -19,14 +20,20 @@ struct build {
     struct arena *arena;
     struct block *b;
     struct point *points;
+    const struct plan *plan;
+    unsigned at;       /* index in it */
     unsigned pending;  /* not-taken branches since entry: not in the log yet; 0 where nothing is traced */
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
+    unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
+    bool dirty;        /* … and that of the thread's memory is older */
 };
 
 static void mark(struct build *g, uint64_t pc, unsigned fix)
 {
+    if (g->held != NONE)
+        fix |= FIX_R11 | g->held << FIX_R11_SHIFT;
     g->points[g->b->points++] =
-        (struct point){(uint32_t)pc, (uint16_t)(g->hot.p - g->b->code_start), (uint8_t)fix, (uint8_t)g->pending};
+        (struct point){(uint32_t)pc, (uint16_t)(g->hot.p - g->b->code_start), fix & 0x3ff, g->pending & 0x3f};
 }
 
 /* Leave to the runtime with the exit's descriptor. */
@@ -93,12 +100,70 @@ static void emit_not_taken(struct build *g, struct out *o, uint64_t next)
         emit_exit(g, o, next, g->pending + 1, false);
 }
 
-static unsigned pick(const uint8_t *from, uint32_t used)
+static unsigned pick_rip(uint32_t used)
 {
     for (unsigned i = 0; i < 4; i++)
-        if (!(used >> from[i] & 1))
+        if (!(used >> rip_stand_ins[i] & 1))
             return i;
     return 0; /* cannot be: an instruction names three other registers at most */
+}
+
+/* How many instructions of the plan, from the index on, come before one that names the register. */
+static unsigned distance(const struct plan *plan, unsigned from, unsigned reg)
+{
+    unsigned i = from;
+    while (i < plan->count && !(plan->item[i].used >> reg & 1))
+        i++;
+    return i - from;
+}
+
+/* Give the stand-in its own value back; R11's goes to the thread's memory. */
+static void emit_release(const struct build *g, struct out *o)
+{
+    if (g->held == NONE)
+        return;
+    if (g->dirty)
+        store(o, stand_ins[g->held], AT_REG(R11));
+    load(o, stand_ins[g->held], AT(s_reg));
+}
+
+static void release(struct build *g)
+{
+    emit_release(g, &g->hot);
+    g->held = NONE;
+    g->dirty = false;
+}
+
+/* The stand-in for R11 in an instruction that names the registers `used`: of those that it does not name, the one
+ * that is not named for longest. */
+static unsigned hold(struct build *g, uint32_t used)
+{
+    if (g->held != NONE && used >> stand_ins[g->held] & 1)
+        release(g);
+    if (g->held != NONE)
+        return stand_ins[g->held];
+    unsigned best = NONE, longest = 0;
+    for (unsigned i = 0; i < STAND_INS; i++) {
+        unsigned d = distance(g->plan, g->at, stand_ins[i]);
+        if (d > longest)
+            best = i, longest = d;
+    }
+    g->held = best; /* an instruction names three other registers at most */
+    store(&g->hot, stand_ins[best], AT(s_reg));
+    load(&g->hot, stand_ins[best], AT_REG(R11));
+    return stand_ins[best];
+}
+
+/* Whether an instruction that names R11 may change it. */
+static bool may_write_r11(const struct cofi__fast *x)
+{
+    bool in_reg = x->attr & COFI__FAST_REG && x->rex & 4 && (x->modrm >> 3 & 7) == 3;
+    bool in_rm = x->modrm >= 0xc0 && x->attr & COFI__FAST_RM && x->rex & 1 && (x->modrm & 7) == 3;
+    bool in_memory_only = x->modrm_offset && !in_reg && !in_rm && !(x->attr & (COFI__FAST_OPC | COFI__FAST_VVVV));
+    bool compares = x->space == COFI__FAST_LEGACY && x->map == 0 &&
+                    ((x->opcode >= 0x38 && x->opcode <= 0x3b) || (x->opcode & 0xfe) == 0x84);
+    bool stores = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x88 && !in_rm;
+    return !in_memory_only && !compares && !stores;
 }
 
 /* In a copied instruction, put register `to` (r8..r15) for R11 wherever a field names it. */
@@ -153,44 +218,42 @@ static uint64_t rip_target(const struct item *it)
     return it->x.prefixes & COFI__FAST_P67 ? (uint32_t)t : t;
 }
 
+static bool reach(const struct out *o, const struct item *it)
+{
+    int64_t d = (int64_t)(rip_target(it) - (uint64_t)o->p);
+    return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
+}
+
 /* An instruction as it is, but for R11 and RIP. */
 static void emit_copy(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     const struct cofi__fast *x = &it->x;
-    uint32_t used = cofi__fast_registers(x);
-    bool r11 = used >> R11 & 1, rip = x->rip_relative;
-    uint64_t target = rip ? rip_target(it) : 0;
-    if (rip && !r11 && fits32((int64_t)(target - (uint64_t)o->p) + 64) &&
-        fits32((int64_t)(target - (uint64_t)o->p) - 64) && !(x->prefixes & COFI__FAST_P67)) {
-        mark(g, it->pc, 0);
-        bytes(o, it->bytes, x->length);
-        uint32_t disp = (uint32_t)(target - (uint64_t)o->p);
-        memcpy(o->p - x->length + x->disp_offset, &disp, 4);
-        return;
-    }
-    unsigned s = r11 ? pick(stand_ins, used) : 0, sr = rip ? pick(rip_stand_ins, used) : 0;
-    mark(g, it->pc, (r11 ? FIX_R11 | s << 4 : 0) | (rip ? FIX_RIP | sr << 6 : 0));
-    if (r11) {
-        store(o, stand_ins[s], AT(s_reg));
-        load(o, stand_ins[s], AT_REG(R11));
-    }
-    if (rip) {
+    bool r11 = it->used >> R11 & 1, move_rip = x->rip_relative && !reach(o, it);
+    unsigned s = R11, sr = move_rip ? pick_rip(it->used) : 0;
+    if (r11)
+        s = hold(g, it->used);
+    else if (g->held != NONE && it->used >> stand_ins[g->held] & 1)
+        release(g);
+    mark(g, it->pc, move_rip ? FIX_RIP | sr << FIX_RIP_SHIFT : 0);
+    if (move_rip) {
         store(o, rip_stand_ins[sr], AT(s_rip));
-        move_imm(o, rip_stand_ins[sr], target);
+        move_imm(o, rip_stand_ins[sr], rip_target(it));
     }
     uint8_t *p = o->p;
     bytes(o, it->bytes, x->length);
     if (r11)
-        rename_r11(p, x, stand_ins[s]);
-    if (rip)
+        rename_r11(p, x, s);
+    if (move_rip) {
         rename_rip(p, x, rip_stand_ins[sr]);
-    if (rip)
         load(o, rip_stand_ins[sr], AT(s_rip));
-    if (r11) {
-        store(o, stand_ins[s], AT_REG(R11));
-        load(o, stand_ins[s], AT(s_reg));
+    } else if (x->rip_relative) {
+        uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
+        memcpy(p + x->disp_offset, &disp, 4);
     }
+    g->dirty |= r11 && may_write_r11(x);
+    if (r11 && g->at + 1 + distance(g->plan, g->at + 1, R11) == g->plan->count)
+        release(g);
 }
 
 /* The condition's jump to `cold`, near or by a hop for those that have 8 bits only. */
@@ -214,6 +277,7 @@ static void emit_jcc(struct build *g, const struct item *it)
 {
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
+    emit_release(g, &g->cold);
     emit_taken(g, &g->cold, it->target);
     g->pending += g->traced;
 }
@@ -226,6 +290,8 @@ static void emit_jcc_last(struct build *g, const struct item *it)
     uint64_t next = it->pc + it->x.length;
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, backward, g->cold.p);
+    emit_release(g, &g->cold);
+    release(g);
     if (backward) {
         emit_not_taken(g, &g->cold, next); /* first what the condition jumps to */
         emit_taken(g, &g->hot, it->target);
@@ -302,18 +368,11 @@ static void emit_target_load(struct out *o, const struct item *it, unsigned reg,
     rename_r11(p, &y, r11_as);
 }
 
-static bool reach_target(const struct build *g, const struct item *it)
-{
-    int64_t d = (int64_t)(rip_target(it) - (uint64_t)g->hot.p);
-    return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
-}
-
 /* RCX = the target, from memory. */
 static void emit_memory_target(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
-    uint32_t used = cofi__fast_registers(&it->x);
-    if (it->x.rip_relative && reach_target(g, it)) {
+    if (it->x.rip_relative && reach(o, it)) {
         emit_target_load(o, it, RCX, R11);
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
         memcpy(o->p - 4, &disp, 4);
@@ -322,15 +381,8 @@ static void emit_memory_target(struct build *g, const struct item *it)
         if (it->x.prefixes & COFI__FAST_FS)
             b1(o, 0x64);
         BYTES(o, "\x48\x8b\x09"); /* mov rcx, [rcx] */
-    } else if (used >> R11 & 1) {
-        unsigned s = pick(stand_ins, used);
-        mark(g, it->pc, FIX_RCX | FIX_R11 | s << 4);
-        store(o, stand_ins[s], AT(s_reg));
-        load(o, stand_ins[s], AT_REG(R11));
-        emit_target_load(o, it, RCX, stand_ins[s]);
-        load(o, stand_ins[s], AT(s_reg));
     } else {
-        emit_target_load(o, it, RCX, R11);
+        emit_target_load(o, it, RCX, g->held != NONE ? stand_ins[g->held] : R11);
     }
 }
 
@@ -338,15 +390,19 @@ static void emit_indirect(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     unsigned reg = (it->x.modrm & 7) | (it->x.rex & 1) << 3;
+    bool r11 = it->used >> R11 & 1;
+    if (r11)
+        reg = hold(g, it->used);
+    else
+        release(g);
     mark(g, it->pc, 0);
     store(o, RCX, AT(s_rcx));
     mark(g, it->pc, FIX_RCX);
     if (it->x.modrm < 0xc0)
         emit_memory_target(g, it);
-    else if (reg == R11)
-        load(o, RCX, AT_REG(R11));
     else if (reg != RCX)
         move(o, RCX, reg);
+    release(g);
     if (it->action == DO_CALL_IND) {
         mark(g, it->pc, FIX_RCX);
         emit_push(g, it->pc + it->x.length);
@@ -358,6 +414,7 @@ static void emit_indirect(struct build *g, const struct item *it)
 static void emit_pop(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
+    release(g);
     mark(g, it->pc, 0);
     store(o, RCX, AT(s_rcx));
     mark(g, it->pc, FIX_RCX);
@@ -394,6 +451,7 @@ static void emit_ret_here(struct build *g, const struct item *it)
 /* To the runtime for an instruction that it does itself. */
 static void emit_special(struct build *g, const struct item *it, unsigned kind)
 {
+    release(g);
     struct exit *e = new_exit(g, kind, it->pc);
     if (g->pending)
         emit_outcomes(&g->hot, e, g->pending, false);
@@ -418,6 +476,7 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
     case DO_LEAVE:
+        release(g);
         if (it->kind == EXIT_DIRECT)
             emit_exit(g, &g->hot, it->pc, g->pending, false);
         else
@@ -458,15 +517,15 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .low = plan.low, .high = plan.high, .code_start = a->hot,
                         .cold_start = a->cold};
     b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
-    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points,
-                      .traced = mode == MODE_TRACED};
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
+                      .traced = mode == MODE_TRACED, .held = NONE};
     if (indirect) {
         b->indirect = g.hot.p;
         emit_arrival(&g.hot, pc);
     }
     b->code = g.hot.p;
-    for (unsigned i = 0; i < plan.count; i++)
-        emit_item(&g, &plan.item[i]);
+    for (g.at = 0; g.at < plan.count; g.at++)
+        emit_item(&g, &plan.item[g.at]);
     b->code_bytes = (uint32_t)(g.hot.p - b->code);
     a->hot = g.hot.p;
     a->cold = g.cold.p;
