@@ -26,7 +26,6 @@ struct cofi_fast_options {
     const struct cofi_filters *filters; /* where to trace; null: everywhere */
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
-    uint32_t max_branches, max_insns; /* limits of a superblock; 0: defaults */
     uint64_t cache_bytes;    /* limit of a half of the code cache (tests), 256 KiB or more; 0: 64 MiB near each module */
     /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. */
     const volatile int *stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-n] [-b BRANCHES] [-i INSNS] [-c CACHE-BYTES] COMMAND… */
+ * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-n] [-c CACHE-BYTES] COMMAND… */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +14,11 @@ int main(int argc, char **argv)
     struct cofi_fast_result r;
     struct cofi_error e = {0};
     bool verbose = false;
-    for (int c; (c = getopt(argc, argv, "+o:s:nb:i:vc:")) != -1;)
+    for (int c; (c = getopt(argc, argv, "+o:s:nvc:")) != -1;)
         switch (c) {
         case 'o': o.path = optarg; break;
         case 's': o.snapshot_bytes = strtoull(optarg, NULL, 0); break;
         case 'n': o.no_trace = true; break;
-        case 'b': o.max_branches = (uint32_t)atoi(optarg); break;
-        case 'i': o.max_insns = (uint32_t)atoi(optarg); break;
         case 'c': o.cache_bytes = strtoull(optarg, NULL, 0); break;
         case 'v': verbose = true; break;
         default: return 2;

@@ -12,11 +12,13 @@
 
 #include "host/fast/encode.h"
 
-/* Records as words. */
-#define TIP(outcomes, target) COFI__FAST_TIP | (outcomes), (uint32_t)(target), (uint32_t)((uint64_t)(target) >> 32)
-#define CONTROL(kind, tsc, address)                                                                 \
-    COFI__FAST_CONTROL | COFI__FAST_##kind, (tsc), 0, (uint32_t)(address), (uint32_t)((uint64_t)(address) >> 32)
-#define WORDS(r) (const uint8_t *)(r), sizeof(r)
+/* Records; addresses and times below 2^32 here. */
+#define LE4(v) (uint8_t)(v), (uint8_t)((v) >> 8), (uint8_t)((v) >> 16), (uint8_t)((v) >> 24)
+#define TIP(outcomes, target) COFI__FAST_TIP | (outcomes), LE4(target), 0, 0
+#define CONTROL(kind, tsc, address) COFI__FAST_CONTROL, COFI__FAST_##kind, LE4(tsc), 0, 0, 0, 0, LE4(address), 0, 0, 0, 0
+#define LOG(r) (r), sizeof(r)
+
+enum { PSB_PLUS_BYTES = 16 + 8 + 2 + 5 + 2 };
 
 static void expect(const uint8_t *log, size_t n, const char *const *lines)
 {
@@ -45,57 +47,84 @@ static void expect(const uint8_t *log, size_t n, const char *const *lines)
 static void the_first_pge_follows_a_psb_without_fup(void **state)
 {
     (void)state;
-    const uint32_t r[] = {CONTROL(PGE, 0x1234, 0x401000)};
+    const uint8_t r[] = {CONTROL(PGE, 0x1234, 0x401000)};
     const char *const lines[] = {"psb", "tsc 1234", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", NULL};
-    expect(WORDS(r), (const char *const *)lines);
+    expect(LOG(r), (const char *const *)lines);
 }
 
 static void outcomes_fill_short_tnts_across_records(void **state)
 {
     (void)state;
     /* 4 outcomes, then 4: six of them fill a packet, two wait for the target. */
-    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 0x1a, TIP(0x15, 0x401020)};
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), 0x1a, TIP(0x15, 0x401020)};
     const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000",
                                  "tnt.8 !.!..!", "tnt.8 .!", "tip 1: ????????????1020", NULL};
-    expect(WORDS(r), (const char *const *)lines);
+    expect(LOG(r), (const char *const *)lines);
 }
 
 static void records_before_the_first_synchronisation_are_dropped(void **state)
 {
     (void)state;
-    const uint32_t r[] = {TIP(3, 0x401000), CONTROL(TSC, 7, 0), 2, CONTROL(PSB, 9, 0x401010), 3};
+    const uint8_t r[] = {TIP(3, 0x401000), CONTROL(TSC, 7, 0), 2, CONTROL(PSB, 9, 0x401010), 3};
     const char *const lines[] = {"psb", "tsc 9", "mode.exec cs.l", "fup 2: ????????00401010", "psbend", "tnt.8 !", NULL};
-    expect(WORDS(r), (const char *const *)lines);
+    expect(LOG(r), (const char *const *)lines);
 }
 
 static void an_event_is_a_fup_and_a_pgd(void **state)
 {
     (void)state;
-    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 2, CONTROL(EVENT, 5, 0x401010), CONTROL(PGE, 6, 0x402000)};
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), 2, CONTROL(EVENT, 5, 0x401010), CONTROL(PGE, 6, 0x402000)};
     const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 .",
                                  "fup 1: ????????????1010", "tip.pgd 0: ????????????????", "tsc 6", "mode.exec cs.l",
                                  "tip.pge 1: ????????????2000", NULL};
-    expect(WORDS(r), (const char *const *)lines);
+    expect(LOG(r), (const char *const *)lines);
 }
 
-static void forty_seven_outcomes_come_out_in_order(void **state)
+/* Every way in which outcomes of two records can meet. */
+static void outcomes_keep_their_order_across_records(void **state)
 {
     (void)state;
-    const uint32_t r[] = {CONTROL(PGE, 1, 0x401000), 1u << 24, 1u << 23 | 1};
-    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 ......",
-                                 "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......", "tnt.8 ......",
-                                 "tnt.8 ......", "tnt.8 ....!", NULL};
-    expect(WORDS(r), (const char *const *)lines);
+    for (unsigned i = 2; i < 128; i++)
+        for (unsigned j = 2; j < 128; j++) {
+            const uint8_t r[] = {CONTROL(PSB, 1, 0x401000), (uint8_t)i, (uint8_t)j};
+            struct cofi__fast_encoder e = {0};
+            uint64_t want = 1, got = 1;
+            assert_int_equal(cofi__fast_encode(&e, LOG(r)), sizeof r);
+            assert_int_equal(cofi__fast_encode_end(&e), 0);
+            for (int bit = 31 - __builtin_clz(i); bit-- > 0;)
+                want = want << 1 | (i >> bit & 1);
+            for (int bit = 31 - __builtin_clz(j); bit-- > 0;)
+                want = want << 1 | (j >> bit & 1);
+            for (size_t at = PSB_PLUS_BYTES; at < e.used; at++) {
+                assert_false(e.out[at] & 1);
+                for (int bit = 31 - __builtin_clz(e.out[at]); bit-- > 1;)
+                    got = got << 1 | (e.out[at] >> bit & 1);
+            }
+            assert_int_equal(got, want);
+            assert_true(e.used <= PSB_PLUS_BYTES + 2);
+            cofi__fast_encoder_fini(&e);
+        }
 }
 
-static void a_zero_word_and_a_cut_record_end_the_log(void **state)
+static void targets_are_sign_extended_and_compressed(void **state)
 {
     (void)state;
-    const uint32_t zero[] = {CONTROL(PGE, 1, 0x401000), 0, 3};
-    const uint32_t cut[] = {CONTROL(PGE, 1, 0x401000), COFI__FAST_TIP | 1, 0x401000};
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), COFI__FAST_TIP | 1, 0, 0, 0x60, 0xff, 0xff, 0xff,
+                         COFI__FAST_TIP | 1, 4, 0, 0x60, 0xff, 0xff, 0xff, TIP(3, 0x7f001234)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000",
+                                 "tip 3: ffffffffff600000", "tip 1: ????????????0004", "tnt.8 !",
+                                 "tip 3: 000000007f001234", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
+static void a_zero_byte_and_a_cut_record_end_the_log(void **state)
+{
+    (void)state;
+    const uint8_t zero[] = {CONTROL(PGE, 1, 0x401000), 0, 3};
+    const uint8_t cut[] = {CONTROL(PGE, 1, 0x401000), COFI__FAST_TIP | 1, 0, 0x10, 0x40};
     struct cofi__fast_encoder e = {0};
-    assert_int_equal(cofi__fast_encode(&e, WORDS(zero)), 20);
-    assert_int_equal(cofi__fast_encode(&e, WORDS(cut)), 20);
+    assert_int_equal(cofi__fast_encode(&e, LOG(zero)), 18);
+    assert_int_equal(cofi__fast_encode(&e, LOG(cut)), 18);
     cofi__fast_encoder_fini(&e);
 }
 
@@ -106,8 +135,9 @@ int main(void)
         cmocka_unit_test(outcomes_fill_short_tnts_across_records),
         cmocka_unit_test(records_before_the_first_synchronisation_are_dropped),
         cmocka_unit_test(an_event_is_a_fup_and_a_pgd),
-        cmocka_unit_test(forty_seven_outcomes_come_out_in_order),
-        cmocka_unit_test(a_zero_word_and_a_cut_record_end_the_log),
+        cmocka_unit_test(outcomes_keep_their_order_across_records),
+        cmocka_unit_test(targets_are_sign_extended_and_compressed),
+        cmocka_unit_test(a_zero_byte_and_a_cut_record_end_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     const struct cofi_fast_options *o = c->options;
     *k = (struct cofi__fast_control){.slots = SLOTS, .chunks = CHUNKS, .chunk_bytes = CHUNK_BYTES,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
-                                     .cache_bytes = o->cache_bytes, .max_branches = o->max_branches, .max_insns = o->max_insns,
+                                     .cache_bytes = o->cache_bytes,
                                      .collector = getpid()};
     if (o->snapshot_bytes) {
         uint64_t bytes = o->snapshot_bytes < 64 << 10 ? 64 << 10 : o->snapshot_bytes;

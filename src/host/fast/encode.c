@@ -8,67 +8,66 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-enum { RECORD_BYTES_MAX = 96, TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
+/* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
+ * outstanding and what stores write behind them. */
+enum { ROOM_FACTOR = 4, ROOM_REST = 64 };
+enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
 {
     if (e->size - e->used >= n)
         return 0;
-    size_t size = e->size ? e->size * 2 : 1 << 20;
-    while (size - e->used < n)
-        size *= 2;
-    uint8_t *out = realloc(e->out, size);
+    uint8_t *out = realloc(e->out, e->used + n);
     if (!out)
         return COFI_ERR_NOMEM;
     e->out = out;
-    e->size = size;
+    e->size = e->used + n;
     return 0;
 }
 
-/* Short TNT: a stop bit above the outcomes, bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. */
-static void put_tnt(struct cofi__fast_encoder *e, unsigned n)
+/* Outcomes below a marker bit: how many. */
+static unsigned count_of(unsigned outcomes)
 {
-    uint64_t v = e->tnt >> (e->tnt_count - n) & ((1u << n) - 1);
-    e->out[e->used++] = (uint8_t)(1u << (n + 1) | v << 1);
-    e->tnt_count -= n;
+    return 31 - (unsigned)__builtin_clz(outcomes);
 }
 
-static void flush_tnt(struct cofi__fast_encoder *e)
+/* Write what is outstanding: short TNT, which is the outcomes below their marker, and bit 0 clear
+ * [SDM Taken/Not-taken (TNT) Packet]. */
+static uint8_t *flush_tnt(uint8_t *out, unsigned *outstanding)
 {
-    while (e->tnt_count >= 6)
-        put_tnt(e, 6);
-    if (e->tnt_count)
-        put_tnt(e, e->tnt_count);
+    *out = (uint8_t)(*outstanding << 1);
+    out += *outstanding > 1;
+    *outstanding = 1;
+    return out;
 }
 
-/* Add a record's outcomes; at most 5 stay outstanding. */
-static void add_outcomes(struct cofi__fast_encoder *e, uint32_t word)
+/* Add up to 6 outcomes to up to 5 outstanding ones; a full packet is written. No branches: what programs do is
+ * hard to foresee. */
+static uint8_t *add_outcomes(uint8_t *out, unsigned *outstanding, unsigned outcomes)
 {
-    unsigned n = 31 - (unsigned)__builtin_clz(word);
-    e->branches += n;
-    e->tnt = e->tnt << n | (word & ((1u << n) - 1));
-    e->tnt_count += n;
-    while (e->tnt_count >= 6)
-        put_tnt(e, 6);
+    unsigned n = count_of(outcomes);
+    unsigned all = *outstanding << n | (outcomes ^ 1u << n);
+    unsigned count = count_of(all), full = count >= 6, rest = full ? count - 6 : 0;
+    *out = (uint8_t)(all >> rest << 1);
+    *outstanding = full ? 1u << rest | (all & ((1u << rest) - 1)) : all;
+    return out + full;
 }
 
-/* A packet with an address in the shortest code [SDM IP Compression], in the order of [PTREF 5.4]. */
-static void put_ip(struct cofi__fast_encoder *e, unsigned opcode, uint64_t ip)
+/* A packet with an address in the shortest code [SDM IP Compression], in the order of [PTREF 5.4]. The address
+ * is sign-extended from bit 47. */
+static uint8_t *put_ip(uint8_t *out, uint64_t *last_ip, unsigned opcode, uint64_t ip)
 {
-    uint64_t differs = ip ^ e->last_ip;
-    unsigned code, n;
-    if (!(differs >> 16))
-        code = 1, n = 2;
-    else if (!(differs >> 32))
-        code = 2, n = 4;
-    else if (ip == sext(ip, 47))
-        code = 3, n = 6;
-    else
-        code = 6, n = 8;
-    e->out[e->used] = (uint8_t)(code << 5 | opcode);
-    memcpy(e->out + e->used + 1, &ip, 8);
-    e->used += 1 + n;
-    e->last_ip = ip;
+    uint64_t differs = ip ^ *last_ip;
+    unsigned code = 1 + (differs >> 16 != 0) + (differs >> 32 != 0);
+    *out = (uint8_t)(code << 5 | opcode);
+    memcpy(out + 1, &ip, 8);
+    *last_ip = ip;
+    return out + 1 + 2 * code;
+}
+
+static void put_address(struct cofi__fast_encoder *e, unsigned opcode, uint64_t ip)
+{
+    e->used = (size_t)(put_ip(e->out + e->used, &e->last_ip, opcode, sext(ip, 47)) - e->out);
 }
 
 static void put_bytes(struct cofi__fast_encoder *e, const char *bytes, size_t n)
@@ -96,7 +95,7 @@ static void put_psb(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip, boo
     put_tsc(e, tsc);
     if (on) {
         put_bytes(e, "\x99\x01", 2); /* MODE.Exec: 64-bit */
-        put_ip(e, FUP, ip);
+        put_address(e, FUP, ip);
     }
     put_bytes(e, "\x02\x23", 2);
     e->synced = true;
@@ -109,13 +108,13 @@ static void put_pge(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip)
     else
         put_tsc(e, tsc);
     put_bytes(e, "\x99\x01", 2);
-    put_ip(e, TIP_PGE, ip);
+    put_address(e, TIP_PGE, ip);
     e->enabled = true;
 }
 
 static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t tsc, uint64_t ip)
 {
-    flush_tnt(e);
+    e->used = (size_t)(flush_tnt(e->out + e->used, &e->outstanding) - e->out);
     switch (what) {
     case COFI__FAST_TSC:
         put_tsc(e, tsc);
@@ -128,7 +127,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         put_pge(e, tsc, ip);
         break;
     case COFI__FAST_EVENT:
-        put_ip(e, FUP, ip);
+        put_address(e, FUP, ip);
         e->out[e->used++] = TIP_PGD;
         e->enabled = false;
         break;
@@ -140,7 +139,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         if (ip == COFI__FAST_NOWHERE)
             e->out[e->used++] = TIP_PGD;
         else
-            put_ip(e, TIP_PGD, ip);
+            put_address(e, TIP_PGD, ip);
         e->enabled = false;
         break;
     case COFI__FAST_STOP:
@@ -150,56 +149,90 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         put_bytes(e, "\x02\xf3", 2);
         e->last_ip = 0;
         put_tsc(e, tsc);
-        put_ip(e, FUP, ip);
+        put_address(e, FUP, ip);
         break;
     default: break; /* outcomes only, or damage */
     }
 }
 
-static void take_control(struct cofi__fast_encoder *e, uint32_t word, const uint8_t *p)
+/* The record at p, of COFI__FAST_CONTROL_BYTES. */
+static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
 {
-    unsigned what = word & 0xff;
+    unsigned what = p[1];
     if (e->synced || what == COFI__FAST_PSB || what == COFI__FAST_PGE)
-        put_control(e, what, le64(p + 4), le64(p + 12));
+        put_control(e, what, le64(p + 2), le64(p + 10));
 }
 
-static size_t record_size(uint32_t word)
+/* Branches from p on, up to what is something else. Returns where that is. */
+static const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
 {
-    if (word < COFI__FAST_TIP)
-        return 4;
-    return word < COFI__FAST_CONTROL ? COFI__FAST_TIP_BYTES : COFI__FAST_CONTROL_BYTES;
+    unsigned outstanding = e->outstanding;
+    uint64_t last_ip = e->last_ip, branches = 0;
+    uint8_t *out = e->out + e->used;
+    while (end - p >= 9) { /* 9: so that a target can be read as 8 bytes */
+        unsigned head = *p, outcomes = head & 0x7f;
+        if (!outcomes)
+            break;
+        out = add_outcomes(out, &outstanding, outcomes);
+        branches += count_of(outcomes);
+        p++;
+        if (head & COFI__FAST_TIP) {
+            out = flush_tnt(out, &outstanding);
+            out = put_ip(out, &last_ip, TIP, sext(le64(p), 47));
+            branches++;
+            p += COFI__FAST_TIP_BYTES - 1;
+        }
+    }
+    e->outstanding = outstanding;
+    e->last_ip = last_ip;
+    e->branches += branches;
+    e->used = (size_t)(out - e->out);
+    return p;
+}
+
+static size_t record_size(unsigned head)
+{
+    if (head < COFI__FAST_TIP)
+        return 1;
+    return head == COFI__FAST_CONTROL ? COFI__FAST_CONTROL_BYTES : COFI__FAST_TIP_BYTES;
+}
+
+/* One record at p. Returns its size, 0 when it is none or cut short. */
+static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
+{
+    uint8_t padded[16] = {0};
+    size_t size = n ? record_size(*p) : 0;
+    if (!n || !*p || size > n)
+        return 0;
+    if (*p == COFI__FAST_CONTROL) {
+        take_control(e, p);
+    } else if (e->synced) {
+        memcpy(padded, p, size);
+        take_branches(e, padded, padded + size + 8);
+    }
+    return size;
 }
 
 long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n)
 {
-    size_t i = 0;
-    while (n - i >= 4) {
-        uint32_t word = le32(log + i);
-        size_t size = record_size(word);
-        if (!word || n - i < size)
-            break;
-        if (e->size - e->used < RECORD_BYTES_MAX)
-            COFI_TRY(make_room(e, RECORD_BYTES_MAX));
-        if (size == COFI__FAST_CONTROL_BYTES) {
-            take_control(e, word, log + i);
-        } else if (e->synced) {
-            uint32_t outcomes = word & ~COFI__FAST_TIP;
-            add_outcomes(e, outcomes ? outcomes : 1);
-            if (size == COFI__FAST_TIP_BYTES) {
-                flush_tnt(e);
-                put_ip(e, TIP, le64(log + i + 4));
-                e->branches++;
-            }
-        }
-        i += size;
+    const uint8_t *p = log, *end = log + n;
+    COFI_TRY(make_room(e, ROOM_FACTOR * n + ROOM_REST));
+    e->outstanding = e->outstanding ? e->outstanding : 1;
+    for (;;) {
+        if (e->synced)
+            p = take_branches(e, p, end);
+        size_t size = take_one(e, p, (size_t)(end - p));
+        if (!size)
+            return p - log;
+        p += size;
     }
-    return (long)i;
 }
 
 int cofi__fast_encode_end(struct cofi__fast_encoder *e)
 {
-    COFI_TRY(make_room(e, 16));
-    flush_tnt(e);
+    COFI_TRY(make_room(e, ROOM_REST));
+    if (e->outstanding)
+        e->used = (size_t)(flush_tnt(e->out + e->used, &e->outstanding) - e->out);
     return 0;
 }
 

@@ -11,8 +11,7 @@
 
 struct cofi__fast_encoder {
     uint64_t last_ip;
-    uint64_t tnt;          /* outstanding outcomes, oldest highest */
-    unsigned tnt_count;
+    unsigned outstanding;  /* up to 5 outcomes below a marker bit, oldest highest; 0 before the first record */
     bool synced;           /* a PSB has been written */
     bool enabled;          /* between PGE and PGD */
     uint64_t branches;     /* outcomes and targets seen */
@@ -21,7 +20,7 @@ struct cofi__fast_encoder {
     size_t used, size;
 };
 
-/* Encode the records in log[0..n), up to a word of 0 or an incomplete record. What comes before the first PSB or
+/* Encode the records in log[0..n), up to a byte of 0 or an incomplete record. What comes before the first PSB or
  * PGE is skipped. Returns how many bytes were taken, or COFI_ERR_NOMEM. */
 long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n);
 /* Write outcomes that do not fill a packet. */

@@ -11,13 +11,13 @@
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
 #define COFI__FAST_SHARED_BASE 0x210000000000ul
 
-/* The log: little-endian words of 32 bits. By the top bits:
- *   0…   outcomes of conditional branches below a marker bit, oldest highest; 1: none
- *   10…  the same, then 8 bytes: the target of an indirect transfer
- *   11…  one of the kinds below, then 8 bytes TSC and 8 bytes address
- * A word of 0 ends it: memory behind the last record is zero. */
-#define COFI__FAST_TIP 0x80000000u
-#define COFI__FAST_CONTROL 0xc0000000u
+/* The log: records that begin with a byte.
+ *    7   6                  0
+ *   | 0 | 1 and up to 6       |                         outcomes of conditional branches below a marker bit, oldest highest
+ *   | 1 | outcomes, the same  | target, 6 bytes |       the target of an indirect transfer that followed them
+ *   | 1 | 0                   | kind | TSC, 8 bytes | address, 8 bytes |   one of the kinds below
+ * A byte of 0 ends it: memory behind the last record is zero. */
+enum { COFI__FAST_TIP = 0x80, COFI__FAST_CONTROL = 0x80, COFI__FAST_OUTCOMES_MAX = 6 };
 enum {
     COFI__FAST_TSC,     /* time */
     COFI__FAST_PSB,     /* synchronise: the next instruction is at address */
@@ -29,7 +29,7 @@ enum {
     COFI__FAST_STOP,    /* a TraceStop region was entered: nothing follows */
     COFI__FAST_WHATS
 };
-enum { COFI__FAST_TIP_BYTES = 12, COFI__FAST_CONTROL_BYTES = 20 };
+enum { COFI__FAST_TIP_BYTES = 7, COFI__FAST_CONTROL_BYTES = 18 };
 #define COFI__FAST_NOWHERE UINT64_MAX
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
@@ -106,7 +106,6 @@ struct cofi__fast_control {
     uint32_t bell;                /* futex: a thread wants the collector */
     uint32_t stopped;             /* the collector is gone */
     uint32_t trace;               /* 0: translate, record nothing (measurements) */
-    uint32_t max_branches, max_insns; /* of a superblock; 0: default */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;
     uint64_t psb_bytes;           /* a PSB after so many bytes of log */

@@ -103,7 +103,7 @@ static void cross(struct thread *t)
     enum how how = t->crossing;
     t->crossing = HOW_NONE;
     if (how != HOW_NONE)
-        trace_branch(t, how, t->crossing_word);
+        trace_branch(t, how, t->crossing_outcomes);
 }
 
 void rt_dispatch(struct thread *t)
@@ -120,6 +120,8 @@ void rt_dispatch(struct thread *t)
     __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
     log_settle(t);
     cross(t);
+    if (indirect && t->pc >> 47 && t->mode == MODE_TRACED)
+        log_trim(t);
     if (indirect)
         trace_missed(t);
     else if (!leave_by(t, kind))

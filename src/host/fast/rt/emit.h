@@ -99,15 +99,15 @@ static inline void jump(struct out *o, const uint8_t *to)
     rel32(o, to);
 }
 
-/* mov dword [r11], word */
-static inline void log_word(struct out *o, uint32_t word)
+/* mov byte [r11], byte */
+static inline void log_byte(struct out *o, unsigned byte)
 {
-    BYTES(o, "\x41\xc7\x03");
-    b4(o, word);
+    BYTES(o, "\x41\xc6\x03");
+    b1(o, (uint8_t)byte);
 }
 
-#define LOG_TARGET "\x49\x89\x4b\x04"  /* mov [r11+4], rcx */
-#define LOG_NEXT_4 "\x4d\x8d\x5b\x04"  /* lea r11, [r11+4] */
-#define LOG_NEXT_12 "\x4d\x8d\x5b\x0c" /* lea r11, [r11+12] */
+#define LOG_TARGET "\x49\x89\x4b\x01" /* mov [r11+1], rcx */
+#define LOG_NEXT_1 "\x4d\x8d\x5b\x01" /* lea r11, [r11+1] */
+#define LOG_NEXT_7 "\x4d\x8d\x5b\x07" /* lea r11, [r11+7] */
 
 #endif

@@ -53,12 +53,12 @@ rt_entry:
         mov %gs:SELF, %rdi
         jmp rt_resume
 
-/* From an indirect transfer that found another target's block: RCX = target - RDX's negative. Flags are the guest's. */
+/* From an indirect transfer that found another target's block: RCX - RDX is the target. Flags are the guest's. */
         .globl rt_miss_arrival
 rt_miss_arrival:
         not %rdx
         lea 1(%rcx,%rdx), %rcx
-/* … or no block: RCX = target. */
+/* … or no block: RCX is the target. */
         .globl rt_miss
 rt_miss:
         mov %rcx, %gs:PC

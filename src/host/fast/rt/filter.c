@@ -73,6 +73,8 @@ static bool asked_for(uint32_t action)
 /* How a thread begins. */
 unsigned filter_first(void)
 {
+    if (!rt.control->trace)
+        return MODE_STOPPED;
     return asked_for(COFI_FILTER_START) ? MODE_OFF : MODE_TRACED;
 }
 

@@ -52,8 +52,8 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
         static const uint8_t hows[] = {[EXIT_NEXT] = HOW_NEXT, [EXIT_JCC] = HOW_JCC, [EXIT_BRANCH] = HOW_DIRECT};
         t->pc = e->pc;
         t->crossing = hows[e->kind];
-        t->crossing_word = 1;
-        log_outcomes(t, e->word);
+        t->crossing_outcomes = 1;
+        log_outcomes(t, e->outcomes);
         return true;
     }
     t->pc = b->pc + (uint64_t)(int64_t)(int32_t)(p->pc - (uint32_t)b->pc);
@@ -61,7 +61,7 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     if (p->fix & FIX_DONE) {
         t->pc = mc->rcx;
         t->crossing = HOW_INDIRECT;
-        t->crossing_word = 1u << p->bits;
+        t->crossing_outcomes = 1u << p->bits;
     } else {
         log_outcomes(t, 1u << p->bits);
     }

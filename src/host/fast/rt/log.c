@@ -77,7 +77,7 @@ void log_settle(struct thread *t)
     t->real_p = 0;
 }
 
-/* A record's place; its first word is to be written last. */
+/* A record's place; its first byte is to be written last. */
 static uint8_t *take_room(struct thread *t, size_t n)
 {
     if (t->p + n > t->chunk_end)
@@ -87,9 +87,9 @@ static uint8_t *take_room(struct thread *t, size_t n)
     return at;
 }
 
-static void put_word(uint8_t *at, uint32_t word)
+static void put_byte(uint8_t *at, unsigned byte)
 {
-    __atomic_store_n((uint32_t *)at, word, __ATOMIC_RELEASE);
+    __atomic_store_n(at, (uint8_t)byte, __ATOMIC_RELEASE);
 }
 
 /* Write one of COFI__FAST_TSC … with the time and an address. */
@@ -99,25 +99,26 @@ void log_put(struct thread *t, unsigned what, uint64_t address)
         return;
     uint8_t *at = take_room(t, COFI__FAST_CONTROL_BYTES);
     uint64_t tsc = rdtsc();
-    memcpy(at + 4, &tsc, 8);
-    memcpy(at + 12, &address, 8);
-    put_word(at, COFI__FAST_CONTROL | what);
+    at[1] = (uint8_t)what;
+    memcpy(at + 2, &tsc, 8);
+    memcpy(at + 10, &address, 8);
+    put_byte(at, COFI__FAST_CONTROL);
 }
 
 /* Outcomes below a marker bit. */
-void log_outcomes(struct thread *t, uint32_t word)
+void log_outcomes(struct thread *t, unsigned outcomes)
 {
-    if (word > 1)
-        put_word(take_room(t, 4), word);
+    if (outcomes > 1)
+        put_byte(take_room(t, 1), outcomes);
 }
 
 /* The last record was an indirect transfer: as if it had not been logged. Returns the outcomes in it. */
-uint32_t log_take_back(struct thread *t)
+unsigned log_take_back(struct thread *t)
 {
     t->p -= COFI__FAST_TIP_BYTES;
-    uint32_t word = *(const uint32_t *)t->p & ~COFI__FAST_TIP;
+    unsigned outcomes = *(const uint8_t *)t->p & ~COFI__FAST_TIP;
     memset((void *)t->p, 0, COFI__FAST_TIP_BYTES);
-    return word;
+    return outcomes;
 }
 
 /* A store met the guard page. Code that is not traced logs nothing, so the chunk is changed for it. */
@@ -128,11 +129,17 @@ void log_guard(struct thread *t)
 }
 
 /* An indirect transfer that translated code has not logged. */
-void log_tip(struct thread *t, uint32_t word, uint64_t target)
+void log_tip(struct thread *t, unsigned outcomes, uint64_t target)
 {
     uint8_t *at = take_room(t, COFI__FAST_TIP_BYTES);
-    memcpy(at + 4, &target, 8);
-    put_word(at, COFI__FAST_TIP | word);
+    memcpy(at + 1, &target, 6);
+    put_byte(at, COFI__FAST_TIP | outcomes);
+}
+
+/* A target beyond the 47 bits of user space left its top bits behind its record. */
+void log_trim(struct thread *t)
+{
+    memset((void *)t->p, 0, t->chunk_end - t->p < 2 ? t->chunk_end - t->p : 2);
 }
 
 /* Whether a store by translated code met the guard page of the chunk, which is how chunks end and how a

@@ -93,17 +93,17 @@ static void leave(struct plan *plan, uint64_t pc, bool taken)
 }
 
 /* Whether a superblock that has come as far as pc must end there. */
-static bool must_end(const struct plan *plan, const struct region *r, uint64_t pc, unsigned max_insns)
+static bool must_end(const struct plan *plan, const struct region *r, uint64_t pc)
 {
-    if (plan->count >= max_insns || pc < r->start || pc >= r->end)
+    if (plan->count >= PLAN_INSNS || pc < r->start || pc >= r->end)
         return true;
     return plan->count && filter_mode(plan->mode, pc, false) != plan->mode;
 }
 
 /* A return in the plan to where a call of it was made. */
-static bool returns_here(const struct plan *plan, unsigned max_insns)
+static bool returns_here(const struct plan *plan)
 {
-    if (!plan->depth || plan->count >= max_insns)
+    if (!plan->depth || plan->count >= PLAN_INSNS)
         return false;
     uint64_t to = plan->returns[plan->depth - 1];
     return !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode;
@@ -126,16 +126,14 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
 
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode)
 {
-    unsigned branches = 0;
-    unsigned max_branches = rt.control->max_branches ? rt.control->max_branches : 8;
-    unsigned max_insns = rt.control->max_insns ? rt.control->max_insns : 64;
+    unsigned branches = 0, outcomes = 0; /* the latter since the last record */
     plan->count = 0;
     plan->depth = 0;
     plan->mode = mode;
     plan->low = pc;
     plan->high = pc;
     for (;;) {
-        if (must_end(plan, r, pc, max_insns)) {
+        if (must_end(plan, r, pc)) {
             leave(plan, pc, false);
             return;
         }
@@ -149,7 +147,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
             break;
         case DO_JCC:
             pc = next;
-            if (++branches < max_branches && it->target > it->pc)
+            if (++branches < PLAN_BRANCHES && ++outcomes < COFI__FAST_OUTCOMES_MAX && it->target > it->pc)
                 break;
             it->action = DO_JCC_LAST;
             return;
@@ -164,9 +162,10 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
                 push_return(plan, next);
             break;
         case DO_RET:
-            if (!returns_here(plan, max_insns))
+            if (!returns_here(plan))
                 return;
             it->action = DO_RET_HERE;
+            outcomes = 0;
             it->target = plan->returns[--plan->depth];
             pc = it->target;
             break;

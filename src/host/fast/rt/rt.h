@@ -81,7 +81,7 @@ struct thread {
     uint64_t sysno;
     uint8_t mode;         /* enum mode */
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
-    uint32_t crossing_word; /* outcomes before it */
+    uint8_t crossing_outcomes; /* outcomes before it */
     uint64_t space;       /* rt.space: threads of one address space */
     uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
 };
@@ -108,7 +108,7 @@ struct exit {
     struct block *to;     /* linked to */
     struct exit *next_in; /* list of to's incoming exits */
     uint32_t kind;        /* enum exit_kind */
-    uint32_t word;        /* outcomes as they go to the log */
+    uint32_t outcomes;    /* as they go to the log */
 };
 
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2 };
@@ -233,13 +233,14 @@ void *rt_alloc_kept(size_t n); /* never freed */
 /* log.c */
 void log_open(struct thread *t);
 void log_put(struct thread *t, unsigned what, uint64_t address);
-void log_tip(struct thread *t, uint32_t word, uint64_t target);
-void log_outcomes(struct thread *t, uint32_t word);
+void log_tip(struct thread *t, unsigned outcomes, uint64_t target);
+void log_outcomes(struct thread *t, unsigned outcomes);
+void log_trim(struct thread *t);
 bool log_is_guard(const struct thread *t, uint64_t fault);
 void log_guard(struct thread *t);
 uint64_t log_nowhere(const struct thread *t);
 void log_settle(struct thread *t);
-uint32_t log_take_back(struct thread *t);
+unsigned log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(void);
 
@@ -280,7 +281,7 @@ unsigned filter_mode(unsigned mode, uint64_t pc, bool taken);
 void trace_begin(struct thread *t, bool wanted);
 void trace_pause(struct thread *t, unsigned what, uint64_t address);
 void trace_resume(struct thread *t);
-void trace_branch(struct thread *t, enum how how, uint32_t word);
+void trace_branch(struct thread *t, enum how how, unsigned outcomes);
 void trace_missed(struct thread *t);
 
 /* dispatch.c, step.c */

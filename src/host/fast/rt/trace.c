@@ -49,7 +49,7 @@ void trace_begin(struct thread *t, bool wanted)
 }
 
 /* Log the branch to t->pc, which leaves the filter (`out`) or does not. */
-static void log_branch(struct thread *t, enum how how, uint32_t word, bool out)
+static void log_branch(struct thread *t, enum how how, unsigned outcomes, bool out)
 {
     switch (how) {
     case HOW_NONE:
@@ -61,22 +61,22 @@ static void log_branch(struct thread *t, enum how how, uint32_t word, bool out)
     case HOW_DIRECT: break;
     case HOW_INDIRECT:
         if (out)
-            log_outcomes(t, word);
+            log_outcomes(t, outcomes);
         else
-            log_tip(t, word, t->pc);
+            log_tip(t, outcomes, t->pc);
         break;
     }
     if (out)
         log_put(t, COFI__FAST_LEAVE, how == HOW_JCC ? COFI__FAST_NOWHERE : t->pc);
 }
 
-/* The thread has come to t->pc and that is not in the log yet; word: outcomes before an indirect branch. */
-void trace_branch(struct thread *t, enum how how, uint32_t word)
+/* The thread has come to t->pc and that is not in the log yet; outcomes: those before an indirect branch. */
+void trace_branch(struct thread *t, enum how how, unsigned outcomes)
 {
     unsigned mode = mode_here(t, how != HOW_NEXT);
     bool on = t->mode == MODE_TRACED;
     if (on)
-        log_branch(t, how, word, mode == MODE_OUTSIDE || mode == MODE_STOPPED);
+        log_branch(t, how, outcomes, mode == MODE_OUTSIDE || mode == MODE_STOPPED);
     if (on && mode == MODE_OFF)
         log_put(t, COFI__FAST_EVENT, t->pc);
     enter(t, mode, on);
@@ -87,8 +87,8 @@ void trace_missed(struct thread *t)
 {
     if (!rt.control->filters)
         return;
-    uint32_t word = 1;
+    unsigned outcomes = 1;
     if (t->mode == MODE_TRACED)
-        word = log_take_back(t);
-    trace_branch(t, HOW_INDIRECT, word);
+        outcomes = log_take_back(t);
+    trace_branch(t, HOW_INDIRECT, outcomes);
 }

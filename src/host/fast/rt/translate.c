@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A plan -> code: the guest's instructions, and between them what writes the log. Flags, stack and all registers
  * but R11 are the guest's own; R11 is where the next record goes, and its guest value lies in the thread. What is
- * logged of branches is known when the code is made: one word at each way out says which of a superblock's were
+ * logged of branches is known when the code is made: one byte at each way out says which of a superblock's were
  * taken. So nothing is counted and nothing checked; the guard page behind a chunk stops a thread that fills it. */
 #include "cofi/insn.h"
 #include "host/fast/rt/cache.h"
@@ -54,11 +54,11 @@ static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
  * of a loop that logs nothing: then the store alone lets a safepoint stop it. */
 static void emit_outcomes(struct out *o, struct exit *e, unsigned n, bool taken)
 {
-    e->word = 1u << n | taken;
+    e->outcomes = 1u << n | taken;
     e->store = o->p;
-    log_word(o, e->word);
+    log_byte(o, n ? e->outcomes : 0);
     if (n)
-        BYTES(o, LOG_NEXT_4);
+        BYTES(o, LOG_NEXT_1);
 }
 
 /* A jump that can be linked; its 4 bytes must not cross a cache line, since they change while others run. */
@@ -330,10 +330,10 @@ static void emit_target_record(struct build *g, uint64_t pc)
     mark(g, pc, FIX_RCX | FIX_DONE);
     if (g->traced) {
         BYTES(o, LOG_TARGET);
-        log_word(o, COFI__FAST_TIP | 1u << g->pending);
-        BYTES(o, LOG_NEXT_12);
+        log_byte(o, COFI__FAST_TIP | 1u << g->pending);
+        BYTES(o, LOG_NEXT_7);
     } else {
-        log_word(o, 1);
+        log_byte(o, 0);
     }
     store(o, RDX, AT(s_rdx));
     g->pending = 0;
