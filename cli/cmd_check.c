@@ -190,9 +190,24 @@ static void print_totals(const struct check_options *options, const struct check
 
 /* ---- what of the truth the filters let through ---- */
 
+/* PT's ranges: inclusive, and any will do [SDM Filtering by IP]. */
+static bool passes_pt_range(const struct cofi_recording_info *info, uint64_t ip)
+{
+    bool any = false;
+    for (unsigned i = 0; i < COFI_INFO_RANGES_MAX && info->ranges_known; i++) {
+        bool filter = (info->config >> (32 + 4 * i) & 15) == 1;
+        any |= filter;
+        if (filter && ip >= info->range_base[i] && ip <= info->range_limit[i])
+            return true;
+    }
+    return !any;
+}
+
 /* RTIT's ranges: the event id of the filter, base and limit [RTIT Table 7]. */
 static bool passes_range(const struct cofi_recording_info *info, uint64_t ip)
 {
+    if (info->gen == COFI_PT)
+        return passes_pt_range(info, ip);
     unsigned id = info->events & 7;
     for (unsigned i = 0; i < 2; i++)
         if ((id == i || id == 2) && ip >= info->range_base[i] && ip < info->range_limit[i])

@@ -22,7 +22,7 @@ enum { EXIT_OURS = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUT
 /* One unit with one configuration, and where its trace goes. */
 struct output {
     enum cofi_gen gen;
-    const char *path, *raw, *fields, *model;
+    const char *path, *raw, *fields, *model, *topa;
     struct cofi_recorder *recorder;
 };
 
@@ -66,6 +66,10 @@ static const char usage[] =
     "  --snapshot=SIZE      keep each thread's newest bytes of log only, e.g. 4M; written at the end\n"
     "  --filter=FILTER      trace there only, in perf's syntax: 'filter FUNCTION', 'filter FUNCTION @ LIBRARY',\n"
     "                       'filter 0x1139/0x20 @ FILE', 'filter * @ LIBRARY', 'start F', 'stop F', 'tracestop F'\n"
+    "                       (step: filter and tracestop, four at most)\n"
+    "  --topa=SIZE,...[,wrap]\n"
+    "                       PT, step: through a table of regions of these sizes (4K to 128M, powers of two),\n"
+    "                       each read when it is full; wrap: a circle that keeps the newest bytes\n"
     "  --clock=virtual|real\n"
     "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            let the program go after N instructions\n"
@@ -157,7 +161,7 @@ static bool parse_also(struct job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -172,6 +176,7 @@ static const struct option long_options[] = {
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
     {"filter", required_argument, NULL, OPT_FILTER},
+    {"topa", required_argument, NULL, OPT_TOPA},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
@@ -222,6 +227,7 @@ static bool take_option(struct job *job, int option, char *value)
         job->host = !strcmp(value, "step") ? HOST_STEP : HOST_FAST;
         return !strcmp(value, "step") || !strcmp(value, "fast");
     case OPT_SNAPSHOT: return parse_size(value, &job->fast.snapshot_bytes);
+    case OPT_TOPA: first->topa = value; return *value;
     case OPT_FILTER:
         if (job->filter_texts_n == COFI_FILTERS_MAX)
             return false;
@@ -290,7 +296,11 @@ static bool open_outputs(struct job *job, const struct cofi_observer **observers
         struct output *o = &job->outputs[i];
         struct cofi_recorder_options options = {.size = sizeof options, .gen = o->gen, .model = o->model,
                                                 .fields = o->fields, .path = o->path, .raw = o->raw,
-                                                .command = job->command[0] ? job->command : NULL};
+                                                .command = job->command[0] ? job->command : NULL,
+                                                .topa = o->topa,
+                                                .program = job->step.argv ? job->step.argv[0] : NULL};
+        if (i == 0 && job->filters.n)
+            options.filters = &job->filters;
         cofi_step_time_info(&job->step, &options.time);
         options.leaps = job->step.clock == COFI_CLOCK_REAL;
         if (cofi_recorder_open(&o->recorder, &options, &error) < 0) {
@@ -373,6 +383,8 @@ static const char *needs_step(const struct job *job)
         return "--unit=rtit";
     if (first->fields)
         return "--config";
+    if (first->topa)
+        return "--topa";
     if (first->raw)
         return "--raw";
     if (job->outputs_n > 1)
@@ -389,7 +401,8 @@ static bool take_filters(struct job *job)
 {
     struct cofi_error error = {0};
     for (size_t i = 0; i < job->filter_texts_n; i++)
-        if (cofi_filters_parse(&job->filters, job->filter_texts[i], job->step.argv[0], &error) < 0) {
+        if (cofi_filters_parse(&job->filters, job->filter_texts[i], job->step.argv ? job->step.argv[0] : NULL,
+                               &error) < 0) {
             complain("record: %s", error.text);
             return false;
         }
@@ -442,13 +455,9 @@ int cmd_record(int argc, char **argv)
         complain("record: %s needs --host=step", step_only);
         return EXIT_OURS;
     }
-    if (job.filter_texts_n && (step_only || job.host == HOST_STEP)) {
-        complain("record: --filter needs the fast host; %s", step_only ? step_only : "--host=step has --config=addr0_cfg=…");
+    if (!take_filters(&job))
         return EXIT_OURS;
-    }
     if (!step_only && job.host != HOST_STEP) {
-        if (!take_filters(&job))
-            return EXIT_OURS;
         catch_signals();
         status = record_fast(&job);
         if (status >= 0)

@@ -45,6 +45,12 @@ struct cofi_filters {
  * COFI_ERR_RANGE (a symbol that is there twice, too many filters), COFI_ERR_NOMEM. */
 int cofi_filters_parse(struct cofi_filters *filters, const char *text, const char *program, struct cofi_error *error);
 
+/* Append a range of addresses of a program that is linked to fixed ones, as the place in its file; found as the
+ * program of cofi_filters_parse. Errors: COFI_ERR_NOT_FOUND (no such program, or it has no fixed addresses, or not
+ * these), COFI_ERR_RANGE (too many filters). */
+int cofi_filters_add(struct cofi_filters *filters, enum cofi_filter_action action, uint64_t address, uint64_t size,
+                     const char *program);
+
 /* As perf.data has them: "filter 0x1139/0x25@/path,…", triggers left out. Returns the length without the final 0,
  * which may be n or more: then the text was cut. */
 size_t cofi_filters_text(const struct cofi_filters *filters, char *text, size_t n);

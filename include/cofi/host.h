@@ -9,6 +9,7 @@
 
 #include <cofi/error.h>
 #include <cofi/event.h>
+#include <cofi/filter.h>
 #include <cofi/packet.h>
 #include <cofi/time.h>
 #include <cofi/trace.h>
@@ -58,6 +59,12 @@ struct cofi_recorder_options {
     const char *raw;         /* each thread's bytes as they are, in "RAW.TID" ("RAW" for the first); null: none */
     const char *command;     /* the command line that is recorded, or null */
     struct cofi_time_info time; /* the host's clock: conv, tsc_num, tsc_den, nominal_ratio */
+    const char *topa;        /* PT: the trace goes through a ToPA table of regions of these sizes, "4K,16K,8K" (powers of
+                              * two, 4K to 128M): each full one is read at its PMI; with ",wrap" they form a circle
+                              * that keeps the newest bytes, read when a thread ends. null: no table */
+    const struct cofi_filters *filters; /* PT: what to trace, IA32_RTIT_ADDRn following the files as they are mapped;
+                              * filter and tracestop, at most 4. Kept by the caller. Or null */
+    const char *program;     /* file of the command, to tell perf where addr0_a… lie in it; or null */
     bool leaps;              /* that clock goes on by many ticks at once (COFI_CLOCK_REAL): coarser MTC by default */
 };
 

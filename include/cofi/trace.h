@@ -49,6 +49,8 @@ struct cofi_sideband {
     uint64_t aux_offset, aux_size, aux_flags;
 };
 
+enum { COFI_INFO_RANGES_MAX = 4 };
+
 /* What a recording says of itself. */
 struct cofi_recording_info {
     size_t size;                  /* sizeof(struct cofi_recording_info) */
@@ -56,9 +58,10 @@ struct cofi_recording_info {
     uint64_t config;              /* PT: IA32_RTIT_CTL as traced; RTIT: RTIT_CTL */
     struct cofi_time_info time;
     uint32_t family, model, stepping; /* of the traced processor; family 0: unknown */
-    /* RTIT: the filters, as struct cofi_flow_config has them, and the CR3 that RTIT_CR3_MATCH held. */
+    /* The filters, as struct cofi_flow_config has them (RTIT: two), and the CR3 that CR3_MATCH held. PT: not
+     * known where ranges followed files; then `filter` tells. */
     bool ranges_known;
-    uint64_t range_base[2], range_limit[2], cr3_match;
+    uint64_t range_base[COFI_INFO_RANGES_MAX], range_limit[COFI_INFO_RANGES_MAX], cr3_match;
     uint32_t events;
     const char *vendor;           /* "GenuineIntel"; null: unknown */
     const char *filter;           /* perf's address filter string, or null */

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "host/regions.h"
+#include "host/where.h"
 
 /* The file is made complete every so many events: for a stepping host, every second or two. */
-enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
+enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, CTL_ADDR0_CFG_LSB = 32, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
 
 struct field {
     char name[40];
@@ -30,6 +32,7 @@ struct stream {
     uint64_t reference; /* when the unit gave bytes last: those to come are younger */
     uint64_t bytes;    /* of its trace */
     int raw;           /* file, -1: none */
+    struct cofi__regions *regions; /* null: bytes come as they are made */
 };
 
 struct cofi_recorder {
@@ -37,6 +40,9 @@ struct cofi_recorder {
     bool match_command;      /* CR3_MATCH is the first process's CR3 */
     uint64_t cr3;            /* that one, 0: not known yet */
     struct cofi_unit_config unit;
+    struct cofi__regions_plan plan; /* n 0: no ToPA */
+    struct cofi__where where;
+    uint8_t ratio;           /* of the host's clock when a thread begins, 0: not told */
     char *model, *raw;
     struct cofi_time_conv time;
     bool leaps;
@@ -99,6 +105,7 @@ static int configure(const struct cofi_recorder *recorder, struct cofi_unit *uni
         COFI_TRY(set_fields(unit, rtit_defaults, ARRAY_LEN(rtit_defaults), bad));
     if (recorder->leaps)
         COFI_TRY(set_fields(unit, pt ? pt_leaps : rtit_leaps, 1, bad));
+    COFI_TRY(cofi__where_load(&recorder->where, 0, unit));
     return set_fields(unit, recorder->fields, recorder->fields_n, bad);
 }
 
@@ -227,6 +234,19 @@ static void describe_rtit(const struct cofi_recorder *recorder, const struct cof
     }
 }
 
+/* The ranges that were given as addresses, for who decodes and replays. */
+static void describe_pt(const struct cofi_unit *unit, struct cofi_recording_info *info)
+{
+    static const char *const base[] = {"addr0_a", "addr1_a", "addr2_a", "addr3_a"};
+    static const char *const limit[] = {"addr0_b", "addr1_b", "addr2_b", "addr3_b"};
+    info->ranges_known = true;
+    info->cr3_match = get_field(unit, "cr3_match") << 5;
+    for (size_t i = 0; i < COFI_INFO_RANGES_MAX; i++) {
+        info->range_base[i] = get_field(unit, base[i]);
+        info->range_limit[i] = get_field(unit, limit[i]);
+    }
+}
+
 /* Configure a unit as every thread's will be: refuses bad fields before anything runs. */
 static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info *info,
                       struct cofi_error *error)
@@ -246,6 +266,8 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
     cofi_unit_rdmsr(unit, recorder->unit.gen == COFI_PT ? MSR_PT_CTL : MSR_RTIT_CTL, &ctl);
     if (recorder->unit.gen == COFI_RTIT)
         describe_rtit(recorder, unit, info);
+    else if (!recorder->where.filters)
+        describe_pt(unit, info);
     cofi_unit_close(unit);
     if (status >= 0 && (ctl & 4))
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
@@ -331,6 +353,17 @@ static struct stream *add_stream(struct cofi_recorder *recorder, const struct co
     return recorder->streams[task->index] = calloc(1, sizeof(struct stream));
 }
 
+/* Time and ratio, before the first packets tell them. */
+static void tell_clock(const struct cofi_recorder *recorder, struct cofi_unit *unit, const struct cofi_event *clock)
+{
+    struct cofi_event ratio = *clock;
+    ratio.kind = COFI_EV_FREQ;
+    ratio.value = ratio.size = recorder->ratio;
+    cofi_unit_event(unit, clock);
+    if (recorder->ratio)
+        cofi_unit_event(unit, &ratio);
+}
+
 static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
                  const struct cofi_event *clock)
 {
@@ -344,17 +377,31 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
     COFI_TRY(open_raw(recorder, stream));
     struct cofi_unit_config config = recorder->unit;
     config.sink = (struct cofi_sink){take_bytes, stream};
+    if (recorder->plan.n && !(stream->regions = cofi__regions_open(&recorder->plan, config.sink)))
+        return COFI_ERR_NOMEM;
+    if (stream->regions)
+        cofi__regions_configure(stream->regions, &config);
     COFI_TRY(keep(recorder, cofi_unit_open(&stream->unit, &config), "the unit"));
     recorder->stats.streams++;
     cofi_unit_context(stream->unit, context, 0);
     COFI_TRY(configure(recorder, stream->unit, &bad));
+    COFI_TRY(cofi__where_load(&recorder->where, task->pid, stream->unit));
+    if (stream->regions)
+        COFI_TRY(keep(recorder, cofi__regions_program(stream->regions, stream->unit), "ToPA"));
     if (!recorder->cr3)
         recorder->cr3 = context->cr3;
     if (recorder->match_command)
         COFI_TRY(keep(recorder, cofi_unit_set_field(stream->unit, "cr3_match", recorder->cr3 >> 5), "cr3_match"));
-    cofi_unit_event(stream->unit, clock);
+    tell_clock(recorder, stream->unit, clock);
     COFI_TRY(enable(recorder, stream->unit, true));
     return recorder->status;
+}
+
+static void drain(struct stream *stream)
+{
+    cofi_unit_drain(stream->unit);
+    if (stream->regions)
+        cofi__regions_read(stream->regions);
 }
 
 /* If we are killed now, what the file has so far can be read. */
@@ -363,7 +410,7 @@ static void flush(struct cofi_recorder *recorder)
     recorder->events = 0;
     for (size_t i = 0; i < recorder->streams_n; i++)
         if (recorder->streams[i] && recorder->streams[i]->unit)
-            cofi_unit_drain(recorder->streams[i]->unit);
+            drain(recorder->streams[i]);
     recorder->flushed = recorder->stats.bytes;
     if (recorder->writer && !recorder->status)
         keep(recorder, cofi_writer_flush(recorder->writer), "the recording");
@@ -403,7 +450,9 @@ static int end(void *opaque, const struct cofi_task *task)
         return recorder->status;
     if (stream->unit) {
         enable(recorder, stream->unit, false);
-        cofi_unit_drain(stream->unit);
+        drain(stream);
+        if (stream->regions)
+            keep(recorder, cofi__regions_end(stream->regions), "ToPA");
         if (recorder->unit.gen == COFI_RTIT && get_field(stream->unit, "buffer_overflow"))
             mark_overflow(stream);
         cofi_unit_close(stream->unit);
@@ -411,6 +460,7 @@ static int end(void *opaque, const struct cofi_task *task)
     if (stream->raw >= 0 && close(stream->raw))
         keep(recorder, COFI_ERR_IO, recorder->raw);
     recorder->streams[task->index] = NULL;
+    cofi__regions_close(stream->regions);
     free(stream);
     return recorder->status;
 }
@@ -423,9 +473,27 @@ static void end_all(struct cofi_recorder *recorder)
             end(recorder, &recorder->streams[i]->task);
 }
 
+/* A process's filters lie elsewhere now: as the kernel does, off, program, on. */
+static int move_filters(struct cofi_recorder *recorder, int32_t pid)
+{
+    for (size_t i = 0; i < recorder->streams_n; i++) {
+        struct stream *stream = recorder->streams[i];
+        if (!stream || !stream->unit || stream->task.pid != pid)
+            continue;
+        COFI_TRY(enable(recorder, stream->unit, false));
+        COFI_TRY(cofi__where_load(&recorder->where, pid, stream->unit));
+        COFI_TRY(enable(recorder, stream->unit, true));
+    }
+    return 0;
+}
+
 static int sideband(void *opaque, const struct cofi_sideband *sideband)
 {
     struct cofi_recorder *recorder = opaque;
+    int moved = cofi__where_note(&recorder->where, sideband);
+    if (moved > 0)
+        moved = move_filters(recorder, sideband->pid);
+    keep(recorder, moved, "filters");
     if (recorder->writer && !recorder->status)
         keep(recorder, cofi_writer_sideband(recorder->writer, sideband), "the recording");
     return recorder->status;
@@ -437,10 +505,71 @@ static void release(struct cofi_recorder *recorder)
 {
     end_all(recorder);
     free(recorder->streams);
+    free(recorder->where.processes);
     free(recorder->fields);
     free(recorder->model);
     free(recorder->raw);
     free(recorder);
+}
+
+enum { STAGED = 4096, FILTER_TEXT = 4096 * 2 }; /* most that an unbuffered unit writes at once */
+
+static int take_topa(struct cofi_recorder *recorder, const char *text, struct cofi_error *error)
+{
+    uint32_t burst = recorder->unit.buffer_bytes ? recorder->unit.buffer_bytes : STAGED;
+    if (recorder->unit.gen != COFI_PT)
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "ToPA is Intel PT's; RTIT has none");
+    int status = cofi__regions_parse(&recorder->plan, text, burst);
+    if (status == COFI_ERR_RANGE)
+        return cofi__fail(error, status, COFI_NOWHERE,
+                          "'%s': beside the largest region there must be room for %u bytes; add regions or 'wrap'", text,
+                          burst);
+    return status < 0 ? cofi__fail(error, status, COFI_NOWHERE,
+                                   "'%s' is no list of region sizes (4K, 8K, ... 128M; at most %d), 'wrap' behind it",
+                                   text, COFI__REGIONS_MAX)
+                      : 0;
+}
+
+static int take_filters(struct cofi_recorder *recorder, const struct cofi_filters *filters, struct cofi_error *error)
+{
+    if (recorder->unit.gen != COFI_PT || cofi__where_check(filters) < 0)
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                          "here the filters are PT's address ranges: at most %d, filter and tracestop only",
+                          COFI__WHERE_RANGES);
+    recorder->where.filters = filters;
+    return 0;
+}
+
+/* Ranges that were given as addresses, as perf wants them: places in the program's file, where it is linked to fixed
+ * addresses. Elsewhere perf cannot know them. */
+static void filters_of_ranges(const struct cofi_recording_info *info, const char *program, struct cofi_filters *filters)
+{
+    for (size_t i = 0; program && i < COFI_INFO_RANGES_MAX; i++) {
+        unsigned cfg = (unsigned)(info->config >> (CTL_ADDR0_CFG_LSB + 4 * i) & 15);
+        if (cfg && cofi_filters_add(filters, cfg == 1 ? COFI_FILTER_RANGE : COFI_FILTER_TRACESTOP, info->range_base[i],
+                                    info->range_limit[i] - info->range_base[i] + 1, program) < 0) {
+            cofi_filters_fini(filters);
+            return;
+        }
+    }
+}
+
+static int open_writer(struct cofi_recorder *recorder, const struct cofi_recorder_options *options,
+                       struct cofi_recording_info *info, struct cofi_error *error)
+{
+    struct cofi_filters fixed = {0};
+    char *text = malloc(FILTER_TEXT);
+    if (!text)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    if (!options->filters && info->gen == COFI_PT)
+        filters_of_ranges(info, options->program, &fixed);
+    const struct cofi_filters *filters = options->filters ? options->filters : &fixed;
+    if (filters->n && cofi_filters_text(filters, text, FILTER_TEXT) < FILTER_TEXT)
+        info->filter = text;
+    int status = cofi_writer_open(&recorder->writer, options->path, info, error);
+    cofi_filters_fini(&fixed);
+    free(text);
+    return status;
 }
 
 static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_options *options,
@@ -451,10 +580,13 @@ static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_op
                                        .time = options->time,
                                        .command = options->command};
     COFI_TRY(parse_fields(recorder, options->fields, error));
+    if (options->topa)
+        COFI_TRY(take_topa(recorder, options->topa, error));
+    if (options->filters)
+        COFI_TRY(take_filters(recorder, options->filters, error));
     COFI_TRY(try_config(recorder, &info, error));
-    if (options->path)
-        COFI_TRY(cofi_writer_open(&recorder->writer, options->path, &info, error));
-    return 0;
+    info.snapshot = recorder->plan.wrap;
+    return options->path ? open_writer(recorder, options, &info, error) : 0;
 }
 
 int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_options *given,
@@ -472,6 +604,7 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
     recorder->raw = options->raw ? strdup(options->raw) : NULL;
     recorder->leaps = options->leaps;
     recorder->time = options->time.conv;
+    recorder->ratio = options->time.nominal_ratio;
     recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,
                                                .model = recorder->model,
                                                .tsc_art_num = options->time.tsc_num,

@@ -20,7 +20,7 @@ static void read_filters(struct cofi_recording_info *info, const uint8_t *record
     info->ranges_known = events >> 32 & 1;
     info->events = (uint32_t)events;
     info->cr3_match = word(record, n, at + COFI_INFO_CR3_MATCH);
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < COFI_INFO_RANGES_MAX; i++) {
         info->range_base[i] = word(record, n, at + COFI_INFO_RANGES + 2 * i);
         info->range_limit[i] = word(record, n, at + COFI_INFO_RANGES + 2 * i + 1);
     }
@@ -42,8 +42,7 @@ static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *rec
     info->time.tsc = time >> 16 & 1;
     info->time.mtc = time >> 17 & 1;
     info->time.cyc = time >> 18 & 1;
-    if (info->gen == COFI_RTIT)
-        read_filters(info, record, n, at);
+    read_filters(info, record, n, at);
 }
 
 static const struct cofi__event_attr *trace_attr(const struct cofi_recording *recording, uint64_t pmu_type)

@@ -346,6 +346,31 @@ int cofi_filters_parse(struct cofi_filters *filters, const char *text, const cha
     return 0;
 }
 
+static bool fixed_offset(const char *path, uint64_t address, uint64_t *offset)
+{
+    GElf_Ehdr header;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    elf_version(EV_CURRENT);
+    Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+    bool fixed = elf && gelf_getehdr(elf, &header) && header.e_type == ET_EXEC && to_offset(elf, address, offset);
+    elf_end(elf);
+    if (fd >= 0)
+        close(fd);
+    return fixed;
+}
+
+int cofi_filters_add(struct cofi_filters *filters, enum cofi_filter_action action, uint64_t address, uint64_t size,
+                     const char *program)
+{
+    struct cofi_filter f = {.action = action, .size = size, .path = find_program(program)};
+    if (!f.path || !fixed_offset(f.path, address, &f.start) || filters->n == COFI_FILTERS_MAX) {
+        free(f.path);
+        return filters->n == COFI_FILTERS_MAX ? COFI_ERR_RANGE : COFI_ERR_NOT_FOUND;
+    }
+    filters->filter[filters->n++] = f;
+    return 0;
+}
+
 size_t cofi_filters_text(const struct cofi_filters *filters, char *text, size_t n)
 {
     size_t used = 0;

@@ -150,8 +150,8 @@ enum {
     COFI_INFO_TIME,   /* mtc_freq | nominal_ratio << 8 | tsc << 16 | mtc << 17 | cyc << 18 */
     COFI_INFO_EVENTS, /* RTIT_EVENTS | 1 << 32; 0: this word and those behind it are not there */
     COFI_INFO_CR3_MATCH,
-    COFI_INFO_RANGES, /* RTIT_LIP0, _LIP2, _LIP1, _LIP3 */
-    COFI_INFO_LAST = COFI_INFO_RANGES + 3,
+    COFI_INFO_RANGES, /* base and limit of each: RTIT_LIP0, _LIP2, _LIP1, _LIP3; ADDR0_A, ADDR0_B, ... */
+    COFI_INFO_LAST = COFI_INFO_RANGES + 7,
     COFI_INFO_WORDS
 };
 

@@ -251,8 +251,11 @@ static void put_info(struct cofi__buffer *out, const struct cofi_recording_info 
         time->mtc_freq | (uint64_t)time->nominal_ratio << 8 | (uint64_t)time->tsc << 16 |
             (uint64_t)time->mtc << 17 | (uint64_t)time->cyc << 18,
         info->events | (uint64_t)info->ranges_known << 32, info->cr3_match,
-        info->range_base[0], info->range_limit[0], info->range_base[1], info->range_limit[1],
     };
+    for (size_t i = 0; i < COFI_INFO_RANGES_MAX; i++) {
+        own[COFI_INFO_RANGES + 2 * i] = info->range_base[i];
+        own[COFI_INFO_RANGES + 2 * i + 1] = info->range_limit[i];
+    }
     cofi__buffer_put_le(out, info->gen == COFI_RTIT ? AUXTRACE_TYPE_RTIT : AUXTRACE_TYPE_INTEL_PT, 4);
     cofi__buffer_put_le(out, 0, 4);
     for (size_t i = 0; i < INFO_WORDS; i++)

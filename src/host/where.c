@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * As the kernel does for perf's filters: a range is programmed anew when its file is mapped. */
+#include "host/where.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+
+enum { CFG_NONE = 0, CFG_FILTER = 1, CFG_STOP = 2 }; /* [SDM IA32_RTIT_CTL MSR]: ADDRn_CFG */
+
+int cofi__where_check(const struct cofi_filters *filters)
+{
+    if (filters->n > COFI__WHERE_RANGES)
+        return COFI_ERR_UNSUPPORTED;
+    for (size_t i = 0; i < filters->n; i++)
+        if (filters->filter[i].action != COFI_FILTER_RANGE && filters->filter[i].action != COFI_FILTER_TRACESTOP)
+            return COFI_ERR_UNSUPPORTED;
+    return 0;
+}
+
+static struct cofi__where_process *find(const struct cofi__where *where, int32_t pid)
+{
+    for (size_t i = 0; i < where->n; i++)
+        if (where->processes[i].pid == pid)
+            return &where->processes[i];
+    return NULL;
+}
+
+static struct cofi__where_process *need(struct cofi__where *where, int32_t pid)
+{
+    struct cofi__where_process *process = find(where, pid);
+    if (process)
+        return process;
+    struct cofi__where_process *grown = realloc(where->processes, (where->n + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    where->processes = grown;
+    grown[where->n] = (struct cofi__where_process){.pid = pid};
+    return &grown[where->n++];
+}
+
+/* The first executable mapping that holds the range's start counts. */
+static bool map(const struct cofi_filters *filters, struct cofi__where_process *process, const struct cofi_sideband *sb)
+{
+    bool changed = false;
+    for (size_t i = 0; i < filters->n; i++) {
+        const struct cofi_filter *f = &filters->filter[i];
+        bool here = f->path && sb->name && !strcmp(f->path, sb->name) && f->start + f->size > sb->pgoff &&
+                    f->start < sb->pgoff + sb->len;
+        if (!here || process->known[i])
+            continue;
+        process->known[i] = changed = true;
+        process->base[i] = sb->addr + f->start - sb->pgoff;
+    }
+    return changed;
+}
+
+static bool forget(struct cofi__where_process *process)
+{
+    bool changed = false;
+    for (size_t i = 0; i < COFI__WHERE_RANGES; i++) {
+        changed |= process->known[i];
+        process->known[i] = false;
+    }
+    return changed;
+}
+
+int cofi__where_note(struct cofi__where *where, const struct cofi_sideband *sb)
+{
+    struct cofi__where_process *process, *parent;
+    if (!where->filters)
+        return 0;
+    switch ((enum cofi_sideband_kind)sb->kind) {
+    case COFI_SB_MMAP:
+        if (!(sb->prot & PROT_EXEC) || sb->kernel)
+            return 0;
+        process = need(where, sb->pid);
+        return process ? map(where->filters, process, sb) : COFI_ERR_NOMEM;
+    case COFI_SB_COMM:
+        process = sb->exec ? find(where, sb->pid) : NULL;
+        return process ? forget(process) : 0;
+    case COFI_SB_FORK:
+        if (sb->pid == sb->ppid || !find(where, sb->ppid))
+            return 0;
+        process = need(where, sb->pid);
+        parent = find(where, sb->ppid);
+        if (!process || !parent)
+            return COFI_ERR_NOMEM;
+        memcpy(process->known, parent->known, sizeof process->known);
+        memcpy(process->base, parent->base, sizeof process->base);
+        return 1;
+    case COFI_SB_EXIT:
+    case COFI_SB_ITRACE_START:
+    case COFI_SB_SWITCH:
+    case COFI_SB_SWITCH_CPU:
+    case COFI_SB_AUX:
+    case COFI_SB_LOST:
+    case COFI_SB_CODE:
+    case COFI_SB_TEXT_POKE: break;
+    }
+    return 0;
+}
+
+static int set(struct cofi_unit *unit, size_t i, const char *part, uint64_t value)
+{
+    char name[32];
+    snprintf(name, sizeof name, "addr%zu_%s", i, part);
+    return cofi_unit_set_field(unit, name, value);
+}
+
+/* A filter whose file is not there lets nothing through: its limit is below its base. A range may
+ * begin before the mapping's first byte (a whole file). */
+int cofi__where_load(const struct cofi__where *where, int32_t pid, struct cofi_unit *unit)
+{
+    const struct cofi__where_process *process = find(where, pid);
+    for (size_t i = 0; where->filters && i < where->filters->n; i++) {
+        const struct cofi_filter *f = &where->filters->filter[i];
+        bool stop = f->action == COFI_FILTER_TRACESTOP;
+        bool known = !f->path || (process && process->known[i]);
+        uint64_t base = !known ? 1 : f->path ? process->base[i] : f->start;
+        COFI_TRY(set(unit, i, "cfg", stop ? (known ? CFG_STOP : CFG_NONE) : CFG_FILTER));
+        COFI_TRY(set(unit, i, "a", base));
+        COFI_TRY(set(unit, i, "b", known ? base + f->size - 1 : 0));
+    }
+    return 0;
+}
