@@ -92,6 +92,16 @@ static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cu
 
 static unsigned page_bucket(uint64_t ip) { return (ip >> 12) % PAGE_BUCKETS; }
 
+/* In the first free place, or that of a dead one: nobody looks for it any more. */
+static void table_put(struct cofi_flow *flow, struct block *b)
+{
+    size_t s = slot_of(flow, b->pub.ip, b->cut);
+    while (flow->table[s] && !flow->table[s]->dead)
+        s = (s + 1) & (flow->table_size - 1);
+    flow->table_n += !flow->table[s];
+    flow->table[s] = b;
+}
+
 static struct block *table_add(struct cofi_flow *flow, const struct block *what)
 {
     if (flow->table_n * 2 >= flow->table_size && !table_grow(flow))
@@ -112,11 +122,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     b->space = flow->space;
     b->hash = edge_hash(b->pub.ip);
     flow->all[flow->all_n++] = b;
-    size_t s = slot_of(flow, b->pub.ip, b->cut);
-    while (flow->table[s])
-        s = (s + 1) & (flow->table_size - 1);
-    flow->table[s] = b;
-    flow->table_n++;
+    table_put(flow, b);
     unsigned page = page_bucket(b->pub.ip);
     b->page_next = flow->pages[page];
     flow->pages[page] = b;
@@ -239,6 +245,18 @@ static void kill_in(struct cofi_flow *flow, struct block *b, uint64_t addr, uint
     flow->epoch++;
 }
 
+/* The dead leave the list, so that code that changes often costs no more each time. */
+static void kill_in_page(struct cofi_flow *flow, struct block **link, uint64_t addr, uint64_t len)
+{
+    while (*link) {
+        kill_in(flow, *link, addr, len);
+        if ((*link)->dead)
+            *link = (*link)->page_next;
+        else
+            link = &(*link)->page_next;
+    }
+}
+
 /* The bytes of [addr, addr+len) are others now: forget the blocks that hold any of them. Runs notice by
  * the epoch. A block is shorter than a page, so it starts in the page of the change or the one before. */
 void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
@@ -253,8 +271,7 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
         return;
     }
     for (uint64_t i = 0; i < pages; i++)
-        for (struct block *b = flow->pages[(first - 1 + i) % PAGE_BUCKETS]; b; b = b->page_next)
-            kill_in(flow, b, addr, len);
+        kill_in_page(flow, &flow->pages[(first - 1 + i) % PAGE_BUCKETS], addr, len);
 }
 
 void cofi__cache_free(struct cofi_flow *flow)
