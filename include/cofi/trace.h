@@ -116,7 +116,7 @@ const char *cofi_recording_warning(const struct cofi_recording *recording, size_
 
 /* One stream: the bytes of one thread (or processor), in pieces that follow each other. What does not
  * follow (snapshots of a circular buffer, a thread number used again, pieces lost) is another stream, so
- * several may have one tid; bytes that two snapshots share are in the earlier one. */
+ * several may have one tid; snapshots that share bytes are pieces of one stream, which has them once. */
 struct cofi_recording_stream {
     int32_t pid, tid;      /* tid -1: per processor */
     int32_t cpu;           /* -1: per thread */

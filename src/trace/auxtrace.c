@@ -188,6 +188,21 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
     stream->public.pieces = stream->pieces.n;
 }
 
+void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, uint64_t reference, uint64_t file_offset,
+                      uint64_t bytes)
+{
+    struct cofi__in_stream *stream = add(recording, UINT32_MAX, tid, cpu, reference);
+    struct cofi__piece *piece = stream ? cofi__vector_push(&stream->pieces) : NULL;
+    if (!piece) {
+        recording->nomem = true;
+        return;
+    }
+    *piece = (struct cofi__piece){0, file_offset, bytes, reference};
+    stream->public.bytes = bytes;
+    stream->public.pieces = 1;
+    recording->sampled = true;
+}
+
 /* Number of the first PSB-aligned place of b where a's end lies too; see drop_overlap. */
 static uint64_t overlap(const uint8_t *a, uint64_t a_n, const uint8_t *b, uint64_t b_n)
 {
@@ -207,19 +222,53 @@ static uint64_t overlap(const uint8_t *a, uint64_t a_n, const uint8_t *b, uint64
     return 0;
 }
 
-/* Snapshots of one circular buffer may show the same bytes twice. Where the end of one (from its last PSB
- * on: with its TSC no other place has these bytes) lies in the next, the next one only adds what follows. */
-static void drop_overlap(struct cofi_recording *recording, struct cofi__in_stream *before,
-                         struct cofi__in_stream *stream)
+/* Snapshots of one circular buffer may show the same bytes twice. Where the end of one (from its last PSB on: with
+ * its TSC no other place has these bytes) lies in the next, what follows there is the next piece of the same stream. */
+static void join(struct cofi_recording *recording, struct cofi__in_stream *before, struct cofi__in_stream *stream)
 {
-    struct cofi__piece *a = before->pieces.items, *b = stream->pieces.items;
-    if (before->pieces.n != 1 || stream->pieces.n != 1 || recording->info.gen != COFI_PT)
+    const struct cofi__piece *a = &before->shown, *b = stream->pieces.items;
+    const uint8_t *bytes = recording->in.bytes;
+    uint64_t twice = overlap(bytes + a->file_offset, a->bytes, bytes + b->file_offset, b->bytes);
+    struct cofi__piece *piece = twice ? cofi__vector_push(&before->pieces) : NULL;
+    if (!piece)
         return;
-    uint64_t twice = overlap(recording->in.bytes + a->file_offset, a->bytes, recording->in.bytes + b->file_offset,
-                             b->bytes);
-    b->file_offset += twice;
-    b->bytes -= twice;
-    stream->public.bytes -= twice;
+    *piece = (struct cofi__piece){before->public.bytes, b->file_offset + twice, b->bytes - twice, b->reference};
+    before->public.bytes += piece->bytes;
+    before->public.pieces = before->pieces.n;
+    before->shown = *b;
+    stream->pieces.n = 0;
+}
+
+/* The stream before this one of the same buffer that has not become part of another. */
+static struct cofi__in_stream *stream_before(struct cofi_recording *recording, const struct cofi__in_stream *stream)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t j = stream->next_hash; j; j = streams[j - 1].next_hash) {
+        struct cofi__in_stream *before = &streams[j - 1];
+        if (before->pieces.n && before->idx == stream->idx && before->public.tid == stream->public.tid &&
+            before->public.cpu == stream->public.cpu)
+            return before;
+    }
+    return NULL;
+}
+
+static void join_snapshots(struct cofi_recording *recording)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    size_t n = 0;
+    for (size_t i = 0; i < recording->streams.n; i++) {
+        struct cofi__in_stream *before = stream_before(recording, &streams[i]);
+        if (streams[i].pieces.n == 1)
+            streams[i].shown = *(struct cofi__piece *)streams[i].pieces.items;
+        if (before && streams[i].pieces.n == 1 && recording->info.gen == COFI_PT)
+            join(recording, before, &streams[i]);
+    }
+    for (size_t i = 0; i < recording->streams.n; i++)
+        if (streams[i].pieces.n)
+            streams[n++] = streams[i];
+        else
+            free(streams[i].pieces.items);
+    recording->streams.n = n;
 }
 
 static int by_tid(const void *a, const void *b)
@@ -272,18 +321,8 @@ static void note_last_overflows(struct cofi_recording *recording)
 
 void cofi__finish_streams(struct cofi_recording *recording)
 {
-    struct cofi__in_stream *streams = recording->streams.items;
     set_pids(recording);
     note_last_overflows(recording);
-    if (!recording->info.snapshot)
-        return;
-    for (size_t i = 0; i < recording->streams.n; i++)
-        for (size_t j = streams[i].next_hash; j; j = streams[j - 1].next_hash) {
-            struct cofi__in_stream *before = &streams[j - 1];
-            if (before->idx != streams[i].idx || before->public.tid != streams[i].public.tid ||
-                before->public.cpu != streams[i].public.cpu)
-                continue;
-            drop_overlap(recording, before, &streams[i]);
-            break;
-        }
+    if (recording->info.snapshot || recording->sampled)
+        join_snapshots(recording);
 }

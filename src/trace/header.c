@@ -26,6 +26,10 @@ void cofi__read_attr(struct cofi_recording *recording, const uint8_t *attr, uint
     row->config = le64(attr + ATTR_CONFIG);
     row->sample_type = le64(attr + ATTR_SAMPLE_TYPE);
     row->flags = le64(attr + ATTR_FLAGS);
+    row->read_format = le64(attr + ATTR_READ_FORMAT);
+    row->branch_type = n >= ATTR_BRANCH_SAMPLE_TYPE + 8 ? le64(attr + ATTR_BRANCH_SAMPLE_TYPE) : 0;
+    row->regs_user = n >= ATTR_SAMPLE_REGS_USER + 8 ? le64(attr + ATTR_SAMPLE_REGS_USER) : 0;
+    row->regs_intr = n >= ATTR_SAMPLE_REGS_INTR + 8 ? le64(attr + ATTR_SAMPLE_REGS_INTR) : 0;
 }
 
 /* [offset, offset + size) lies in the file. */

@@ -53,7 +53,7 @@ static int map_large(struct cofi__input *input, int fd, uint64_t n)
     if (bytes == MAP_FAILED)
         return errno;
     input->bytes = bytes;
-    input->n = n;
+    input->n = input->mapped_bytes = n;
     input->mapped = true;
     return 0;
 }
@@ -179,6 +179,84 @@ static int open_in(struct cofi__input *input, const char *path, int *fd, struct 
     return input->directory ? 0 : failed(error, path, ENOMEM);
 }
 
+/* ---- perf record --threads ---- */
+
+enum { PARTS_MAX = 4096 };
+
+static int part_open(const struct cofi__input *input, size_t i, struct stat *st)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/data.%zu", input->directory, i);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, st) || !S_ISREG(st->st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static uint64_t pages(uint64_t n)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return (n + page - 1) & ~(page - 1);
+}
+
+/* Map a file at an address that is ours. */
+static int map_at(uint8_t *address, int fd, uint64_t n)
+{
+    return n && mmap(address, n, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd, 0) == MAP_FAILED ? errno : 0;
+}
+
+/* All files one behind the other in memory: each begins at a page, and what is between them is zeros. */
+static int map_parts(struct cofi__input *input, int fd, uint64_t total)
+{
+    uint8_t *base = mmap(NULL, total, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return errno;
+    int number = map_at(base, fd, input->n);
+    for (size_t i = 0; i < input->n_parts && !number; i++) {
+        struct stat st;
+        int part = part_open(input, i, &st);
+        number = part < 0 ? errno : map_at(base + input->parts[i].start, part, input->parts[i].end - input->parts[i].start);
+        if (part >= 0)
+            close(part);
+    }
+    if (number) {
+        munmap(base, total);
+        return number;
+    }
+    free((void *)input->bytes);
+    input->bytes = base;
+    input->mapped_bytes = total;
+    input->mapped = true;
+    return 0;
+}
+
+/* The files of the recorder's threads, if there are any. */
+static int take_parts(struct cofi__input *input, int fd)
+{
+    uint64_t end = pages(input->n);
+    struct stat st;
+    int part;
+    while (input->directory && input->n_parts < PARTS_MAX && (part = part_open(input, input->n_parts, &st)) >= 0) {
+        close(part);
+        void *larger = realloc(input->parts, (input->n_parts + 1) * sizeof *input->parts);
+        if (!larger)
+            return ENOMEM;
+        input->parts = larger;
+        input->parts[input->n_parts++] = (struct cofi__part){end, end + (uint64_t)st.st_size};
+        end += pages((uint64_t)st.st_size);
+    }
+    if (!input->n_parts)
+        return 0;
+    if (input->mapped) {
+        munmap((void *)input->bytes, input->mapped_bytes);
+        input->bytes = NULL;
+        input->mapped = false;
+    }
+    return map_parts(input, fd, end);
+}
+
 int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_error *error)
 {
     struct stat st;
@@ -200,6 +278,8 @@ int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_er
     }
     if (!number)
         number = S_ISREG(st.st_mode) ? take(input, fd) : spool(input, fd);
+    if (!number)
+        number = take_parts(input, fd);
     close(fd);
     if (!number)
         number = take_compressed(input);
@@ -209,8 +289,9 @@ int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_er
 void cofi__input_close(struct cofi__input *input)
 {
     if (input->mapped)
-        munmap((void *)input->bytes, input->n);
+        munmap((void *)input->bytes, input->mapped_bytes);
     else
         free((void *)input->bytes);
     free(input->directory);
+    free(input->parts);
 }

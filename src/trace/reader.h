@@ -8,9 +8,18 @@
 /* The file: read into memory if it is small, else mapped. A pipe is spooled first. */
 struct cofi__input {
     const uint8_t *bytes;
-    uint64_t n;
+    uint64_t n;            /* of the first file */
     bool mapped;
-    char *directory; /* of a perf.data directory (perf record --kcore), or null */
+    uint64_t mapped_bytes;
+    char *directory; /* of a perf.data directory (perf record --kcore, --threads), or null */
+    /* --threads: behind the file `data`, which has the header, the files data.0, data.1 … of each thread's records. */
+    struct cofi__part *parts;
+    size_t n_parts;
+};
+
+/* Bytes [start, end) of the input are one file's records. */
+struct cofi__part {
+    uint64_t start, end;
 };
 
 int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_error *error);
@@ -38,6 +47,7 @@ void *cofi__vector_push(struct cofi__vector *array);
 struct cofi__event_attr {
     uint32_t type;
     uint64_t config, sample_type, flags;
+    uint64_t read_format, branch_type, regs_user, regs_intr; /* what the size of a sample depends on */
 };
 
 struct cofi__event_id {
@@ -53,6 +63,7 @@ struct cofi__in_stream {
     struct cofi_recording_stream public;
     struct cofi__vector pieces; /* struct cofi__piece */
     uint32_t idx;
+    struct cofi__piece shown; /* the last snapshot in it, whole */
     uint64_t raw_end; /* where the next piece must start to follow without a break */
     size_t next_hash; /* index + 1, 0: none */
 };
@@ -109,7 +120,7 @@ struct cofi_recording {
     struct cofi__store *store;
     struct cofi_image *kernel;
     const char *osrelease;
-    bool has_info, nomem, kcore_tried, kcore;
+    bool has_info, nomem, kcore_tried, kcore, sampled;
     struct cofi__inflate *inflate;
 };
 
@@ -125,6 +136,12 @@ void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr);
 void cofi__read_feature(struct cofi_recording *recording, unsigned feature, const uint8_t *bytes, uint64_t n);
 void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n);
 
+/* The event of an identifier, or the first one. Null: there is none. */
+const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recording, uint64_t id);
+
+/* sample.c: a SAMPLE record -> the trace bytes in it (perf record --aux-sample). */
+void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied);
+
 /* records.c: all records of [start, end). */
 void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64_t end, bool unclosed);
 /* One record of n bytes; at: its place in the file, for messages, or of the compressed record it was in.
@@ -139,6 +156,9 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
 /* auxtrace.c */
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n);
 void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record, uint64_t at, uint64_t bytes);
+/* Trace bytes of a sample: a stream of their own. */
+void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, uint64_t reference, uint64_t file_offset,
+                      uint64_t bytes);
 void cofi__finish_streams(struct cofi_recording *recording);
 
 /* inflate.c: a COMPRESSED record's body; the records in it are read. */

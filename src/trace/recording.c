@@ -100,6 +100,11 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
     bool unclosed;
     COFI_TRY(cofi__read_header(recording, &start, &end, &unclosed, error));
     cofi__read_records(recording, start, end, unclosed);
+    for (size_t i = 0; i < recording->in.n_parts; i++) {
+        cofi__inflate_close(recording->inflate); /* each file is compressed by itself */
+        recording->inflate = NULL;
+        cofi__read_records(recording, recording->in.parts[i].start, recording->in.parts[i].end, unclosed);
+    }
     if (!recording->has_info && !recording->streams.n)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
                           "cofi record, or perf record -e intel_pt//");

@@ -56,6 +56,10 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
 {
     struct cofi_sideband sideband;
     uint32_t type = le32(record);
+    if (type == PERF_SAMPLE) {
+        cofi__read_sample(recording, record, n, copied);
+        return;
+    }
     if (type < PERF_USER) {
         if (!cofi__read_sideband(recording, record, n, at, copied, &sideband))
             return;

@@ -14,7 +14,7 @@ static int by_id(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static const struct cofi__event_attr *attr_of(struct cofi_recording *recording, uint64_t id)
+const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recording, uint64_t id)
 {
     const struct cofi__event_attr *attrs = recording->attrs.items;
     if (!recording->ids_sorted) {
@@ -34,7 +34,7 @@ static const struct cofi__event_attr *event_of(struct cofi_recording *recording,
     const struct cofi__event_attr *first = recording->attrs.n ? recording->attrs.items : NULL;
     if (!first || !(first->sample_type & SAMPLE_IDENTIFIER) || n < 16)
         return first;
-    return attr_of(recording, le64(record + n - 8));
+    return cofi__event_of_id(recording, le64(record + n - 8));
 }
 
 /* Read the trailer of sample_id_all from its end. Returns the record's size without it. */

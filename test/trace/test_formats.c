@@ -205,6 +205,113 @@ static void a_directory_as_perf_record_kcore_makes_it(void **state)
     assert_is_sample(directory);
 }
 
+static void write_part(const char *path, const struct whole *whole, bool trace, bool info)
+{
+    static struct bytes out;
+    out.n = 0;
+    for (size_t at = whole->start, size; at < whole->end; at += size) {
+        uint32_t type = le32(whole->bytes + at);
+        size = record_bytes(whole, at);
+        bool is_info = type == PERF_AUXTRACE_INFO || type == PERF_ID_INDEX;
+        if (is_info ? info : (type == PERF_AUXTRACE) == trace)
+            add(&out, whole->bytes + at, size);
+    }
+    write_whole(path, out.p, out.n);
+}
+
+/* `data` has the header and what the tool itself wrote, data.N the records of its threads. */
+static void a_directory_as_perf_record_threads_makes_it(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    const char *directory = scratch_path("threads.data"), *inside = scratch_path("threads.data/data");
+    assert_int_equal(mkdir(directory, 0700), 0);
+    size_t n = whole.start;
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        if (le32(whole.bytes + at) == PERF_AUXTRACE_INFO || le32(whole.bytes + at) == PERF_ID_INDEX) {
+            size_t size = record_bytes(&whole, at);
+            memcpy(whole.bytes + n, whole.bytes + at, size); /* they come first */
+            n += size;
+        }
+    put_le(whole.bytes + 48, n - whole.start, 8);
+    memset(whole.bytes + 72, 0, 32); /* no features: they lie behind the data */
+    uint8_t build_id_bit = 1 << FEATURE_BUILD_ID;
+    memcpy(whole.bytes + 72, &build_id_bit, 1);
+    static struct bytes head;
+    head.n = 0;
+    add(&head, whole.bytes, n);
+    add_le(&head, n + 16, 8);
+    add_le(&head, 0, 8);
+    write_whole(inside, head.p, head.n);
+    struct whole again = read_sample();
+    write_part(scratch_path("threads.data/data.0"), &again, true, false);
+    write_part(scratch_path("threads.data/data.1"), &again, false, false);
+    assert_is_sample(scratch_path("threads.data"));
+    free(whole.bytes);
+    free(again.bytes);
+}
+
+/* SAMPLE: identifier, ip, pid/tid, time, cpu, a call chain of two, raw bytes, trace. */
+static void put_sample(struct bytes *out, uint64_t time, const uint8_t *trace, size_t n)
+{
+    size_t at = out->n, padded = (n + 7) & ~(size_t)7;
+    static const uint8_t zeros[8];
+    add_le(out, PERF_SAMPLE, 4);
+    add_le(out, PERF_MISC_USER, 2);
+    add_le(out, 0, 2);
+    add_le(out, 1, 8);
+    add_le(out, 0x401000, 8);
+    add_le(out, 100 | UINT64_C(100) << 32, 8);
+    add_le(out, time, 8);
+    add_le(out, 1, 8);
+    add_le(out, 2, 8);
+    add_le(out, 0x401000, 8);
+    add_le(out, 0x401005, 8);
+    add_le(out, 12, 4);
+    add(out, "raw bytes...", 12);
+    add_le(out, padded, 8);
+    add(out, trace, n);
+    add(out, zeros, padded - n);
+    put_le(out->p + at + 6, out->n - at, 2);
+}
+
+/* perf record --aux-sample: the trace is in the samples of another event. */
+static void trace_in_samples(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    /* The sample type of the first event: what cofi writes, and call chain, raw, trace. */
+    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
+    put_le(out.p + type, le64(out.p + type) | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX, 8);
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        if (le32(whole.bytes + at) != PERF_AUXTRACE)
+            add(&out, whole.bytes + at, record_bytes(&whole, at));
+    size_t end = out.n;
+    put_sample(&out, 0x3000, sample_trace, sizeof sample_trace);
+    const char *path = scratch_path("samples.data");
+    write_whole(path, out.p, out.n);
+    struct cofi_recording *recording;
+    uint8_t got[64];
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_null(cofi_recording_warning(recording, 0));
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_int_equal(cofi_recording_stream(recording, 0)->tid, 100);
+    assert_int_equal(cofi_recording_stream(recording, 0)->pid, 100);
+    assert_int_equal(read_stream(recording, 0, got, 64), 48);
+    assert_memory_equal(got, sample_trace, sizeof sample_trace);
+    cofi_recording_close(recording);
+    /* Cut anywhere, it says so or has less of it, and ends. */
+    for (size_t n = end; n < out.n; n++) {
+        write_whole(path, out.p, n);
+        if (cofi_recording_open(&recording, path, NULL) == 0)
+            cofi_recording_close(recording);
+    }
+    free(whole.bytes);
+}
+
 /* Events of 64 bytes (perf of 2010) and of 136 (newer than any). */
 static void events_of_any_size(void **state)
 {
@@ -256,7 +363,7 @@ static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
 }
 
 /* Two snapshots of one circular buffer: the second begins with what the first ends with. */
-static void snapshots_are_streams_and_share_no_byte(void **state)
+static void snapshots_that_share_bytes_are_one_stream(void **state)
 {
     (void)state;
     struct whole whole = read_sample();
@@ -271,8 +378,10 @@ static void snapshots_are_streams_and_share_no_byte(void **state)
     size_t info = out.n;
     add(&out, whole.bytes + whole.start, le16(whole.bytes + whole.start + 6));
     put_le(out.p + info + 16 + 8 * INFO_SNAPSHOT_MODE, 1, 8);
-    put_snapshot(&out, trace, 320);
-    put_snapshot(&out, trace + 80, 320);
+    put_snapshot(&out, trace, 310);
+    put_snapshot(&out, trace + 20, 300);
+    put_snapshot(&out, trace + 80, 320); /* what it adds to has no PSB */
+    put_snapshot(&out, sample_trace, 40); /* another one, later */
     const char *path = scratch_path("snapshot.data");
     write_whole(path, out.p, out.n);
     struct cofi_recording *recording;
@@ -280,9 +389,10 @@ static void snapshots_are_streams_and_share_no_byte(void **state)
     assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
     assert_true(cofi_recording_info(recording)->snapshot);
     assert_int_equal(cofi_recording_streams(recording), 2);
-    assert_int_equal(read_stream(recording, 0, got, 400), 320);
-    assert_int_equal(read_stream(recording, 1, got, 400), 80);
-    assert_memory_equal(got, trace + 320, 80);
+    assert_int_equal(read_stream(recording, 0, got, 400), 400);
+    assert_memory_equal(got, trace, 400);
+    assert_int_equal(cofi_recording_stream(recording, 0)->pieces, 3);
+    assert_int_equal(read_stream(recording, 1, got, 400), 40);
     cofi_recording_close(recording);
     free(whole.bytes);
 }
@@ -411,10 +521,12 @@ int main(void)
         cmocka_unit_test(a_recording_with_compressed_records),
         cmocka_unit_test(compressed_records_that_would_fill_the_memory_are_left_out),
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
+        cmocka_unit_test(a_directory_as_perf_record_threads_makes_it),
+        cmocka_unit_test(trace_in_samples),
         cmocka_unit_test(events_of_any_size),
         cmocka_unit_test(a_stream_of_a_processor_shows_the_process_that_runs),
         cmocka_unit_test(a_compressed_recording_is_read_as_it_is_and_unpacks_to_a_plain_one),
-        cmocka_unit_test(snapshots_are_streams_and_share_no_byte),
+        cmocka_unit_test(snapshots_that_share_bytes_are_one_stream),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ * SAMPLE records with trace in them (perf record --aux-sample) -> streams. */
+#include "base/bytes.h"
+#include "trace/perf_data.h"
+#include "trace/reader.h"
+
+/* A sample's body, read field by field in the order of perf_event_open's page; once past its end, all is 0. */
+struct body {
+    const uint8_t *bytes;
+    size_t at, n;
+    bool cut;
+};
+
+static uint64_t word(struct body *body)
+{
+    if (body->cut || body->n - body->at < 8) {
+        body->cut = true;
+        return 0;
+    }
+    body->at += 8;
+    return le64(body->bytes + body->at - 8);
+}
+
+static void skip(struct body *body, uint64_t bytes)
+{
+    body->cut |= bytes > body->n - body->at;
+    body->at += body->cut ? 0 : (size_t)bytes;
+}
+
+static void skip_words(struct body *body, uint64_t n)
+{
+    if (n > body->n / 8)
+        body->cut = true;
+    else
+        skip(body, 8 * n);
+}
+
+static uint64_t has(const struct cofi__event_attr *attr, uint64_t bits)
+{
+    return (uint64_t)__builtin_popcountll(attr->sample_type & bits);
+}
+
+static void skip_read(struct body *body, uint64_t format)
+{
+    uint64_t times = (format & READ_TIME_ENABLED ? 1 : 0) + (format & READ_TIME_RUNNING ? 1 : 0);
+    uint64_t more = (format & READ_ID ? 1 : 0) + (format & READ_LOST ? 1 : 0);
+    if (!(format & READ_GROUP)) {
+        skip_words(body, 1 + times + more);
+        return;
+    }
+    uint64_t n = word(body);
+    skip_words(body, times);
+    for (; n && !body->cut; n--)
+        skip_words(body, 1 + more);
+}
+
+static void skip_registers(struct body *body, uint64_t mask)
+{
+    if (word(body)) /* the ABI; 0: there are none */
+        skip_words(body, (uint64_t)__builtin_popcountll(mask));
+}
+
+static void skip_raw(struct body *body)
+{
+    if (body->cut || body->n - body->at < 4) {
+        body->cut = true;
+        return;
+    }
+    uint64_t size = 4 + (uint64_t)le32(body->bytes + body->at);
+    skip(body, (size + 7) & ~UINT64_C(7));
+}
+
+static void skip_branches(struct body *body, uint64_t type)
+{
+    uint64_t n = word(body);
+    skip_words(body, type & BRANCH_HW_INDEX ? 1 : 0);
+    for (; n && !body->cut; n--)
+        skip_words(body, 3);
+}
+
+static void skip_stack(struct body *body)
+{
+    uint64_t size = word(body);
+    skip(body, size);
+    if (size)
+        word(body); /* how much of it is filled */
+}
+
+/* All between the fixed head and the trace, which is last. */
+static void skip_to_trace(struct body *body, const struct cofi__event_attr *attr)
+{
+    skip_words(body, has(attr, SAMPLE_PERIOD));
+    if (attr->sample_type & SAMPLE_READ)
+        skip_read(body, attr->read_format);
+    if (attr->sample_type & SAMPLE_CALLCHAIN)
+        skip_words(body, word(body));
+    if (attr->sample_type & SAMPLE_RAW)
+        skip_raw(body);
+    if (attr->sample_type & SAMPLE_BRANCH_STACK)
+        skip_branches(body, attr->branch_type);
+    if (attr->sample_type & SAMPLE_REGS_USER)
+        skip_registers(body, attr->regs_user);
+    if (attr->sample_type & SAMPLE_STACK_USER)
+        skip_stack(body);
+    skip_words(body, has(attr, SAMPLE_WEIGHT | SAMPLE_WEIGHT_STRUCT) + has(attr, SAMPLE_DATA_SRC | SAMPLE_TRANSACTION));
+    if (attr->sample_type & SAMPLE_REGS_INTR)
+        skip_registers(body, attr->regs_intr);
+    skip_words(body, has(attr, SAMPLE_PHYS_ADDR | SAMPLE_CGROUP | SAMPLE_DATA_PAGE_SIZE | SAMPLE_CODE_PAGE_SIZE));
+}
+
+void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied)
+{
+    struct body body = {record, PERF_RECORD_HEADER_BYTES, n, n < PERF_RECORD_HEADER_BYTES + 8};
+    if (body.cut)
+        return;
+    const struct cofi__event_attr *attr = cofi__event_of_id(recording, le64(record + PERF_RECORD_HEADER_BYTES));
+    if (!attr || !(attr->sample_type & SAMPLE_AUX))
+        return;
+    skip_words(&body, has(attr, SAMPLE_IDENTIFIER | SAMPLE_IP));
+    uint64_t ids = attr->sample_type & SAMPLE_TID ? word(&body) : UINT64_MAX;
+    uint64_t time = attr->sample_type & SAMPLE_TIME ? word(&body) : 0;
+    skip_words(&body, has(attr, SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID));
+    uint64_t cpu = attr->sample_type & SAMPLE_CPU ? word(&body) : UINT64_MAX;
+    skip_to_trace(&body, attr);
+    uint64_t bytes = word(&body);
+    if (body.cut || bytes > body.n - body.at) {
+        cofi__warn(recording, "a sample of %zu bytes ends before the trace in it", n);
+        return;
+    }
+    if (!bytes)
+        return;
+    if (copied) {
+        cofi__warn(recording, "trace inside a compressed sample is not read (record without -z)");
+        return;
+    }
+    const struct cofi_time_conv *conv = &recording->info.time.conv;
+    uint64_t file_offset = (uint64_t)(record - recording->in.bytes) + body.at;
+    bool of_cpu = recording->info.per_cpu && cpu != UINT64_MAX;
+    cofi__add_sample(recording, of_cpu ? -1 : (int32_t)(ids >> 32), of_cpu ? (int32_t)(uint32_t)cpu : -1,
+                     conv->mult && time ? cofi_time_ticks(conv, time) : 0, file_offset, bytes);
+}
