@@ -73,6 +73,8 @@ struct sim {
     size_t ran_n, ran_room;
     uint8_t *memory;           /* with `memory` */
     uint64_t memory_n;
+    struct cofi_reorder *reorder; /* with weak lines: the collector of the region below, or null */
+    uint64_t region_base, region_mask, start_offset; /* start_offset: RTIT_OFFSET when tracing began */
     bool overrun;              /* no memory of our own left */
     uint64_t steps;            /* instructions executed by the code; bounded */
     FILE *events;              /* where each event is told, or null */

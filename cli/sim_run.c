@@ -7,6 +7,7 @@
 
 #include <cofi/error.h>
 #include <cofi/insn.h>
+#include <cofi/output.h>
 
 #include "cli.h"
 #include "sim.h"
@@ -40,6 +41,30 @@ static int read_memory(void *opaque, uint64_t address, uint8_t *bytes, size_t n)
     return 0;
 }
 
+static uint64_t field(const struct sim *sim, const char *name)
+{
+    uint64_t value = 0;
+    cofi_unit_get_field(sim->unit, name, &value);
+    return value;
+}
+
+/* Weakly ordered lines, as a trace hub sees them, to a collector that restores their order [RTIT 2.3.2]. */
+static int collect(struct sim *sim, uint64_t address, const uint8_t *bytes, size_t n)
+{
+    uint64_t mask = field(sim, "mask_value") << 6 | 0x3f, base = field(sim, "base_phys_addr") << 6 & ~mask;
+    if (n == 1 && bytes[0] == 0xc1 && !field(sim, "dest")) /* TraceSTOP has a place of its own [RTIT Table 4] */
+        return take(sim, bytes, n);
+    if (sim->reorder && (base != sim->region_base || mask != sim->region_mask)) {
+        cofi_reorder_close(sim->reorder);
+        sim->reorder = NULL;
+    }
+    sim->region_base = base;
+    sim->region_mask = mask;
+    int status = sim->reorder ? 0 : cofi_reorder_open(&sim->reorder, (uint32_t)mask + 1, (uint32_t)(sim->start_offset & mask),
+                                                      (struct cofi_sink){take, sim});
+    return status < 0 ? status : cofi_reorder_write(sim->reorder, (uint32_t)(address - base), bytes, n);
+}
+
 static int write_memory(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
 {
     struct sim *sim = opaque;
@@ -48,7 +73,7 @@ static int write_memory(void *opaque, uint64_t address, const uint8_t *bytes, si
     memcpy(sim->memory + address, bytes, n);
     if (sim->events && !sim->json)
         fprintf(sim->events, "  write of %zu bytes at %" PRIx64 "\n", n, address);
-    return take(sim, bytes, n);
+    return sim->config.weak_lines ? collect(sim, address, bytes, n) : take(sim, bytes, n);
 }
 
 static void note(void *opaque, const struct cofi_explain *explain)
@@ -223,6 +248,8 @@ static int run_line(struct sim *sim, const struct sim_line *line)
     char text[1024], *rest;
     sim->line = line->number;
     snprintf(text, sizeof text, "%s", line->text);
+    if (!field(sim, "trigger_en"))
+        sim->start_offset = field(sim, "offset");
     if (word_is(text, "set", &rest))
         return set_fields(sim, rest);
     if (word_is(text, "wrmsr", &rest) && !strchr(rest, '='))
@@ -265,9 +292,17 @@ static int set_buffer(struct sim *sim, const char *text)
 
 static int set_memory(struct sim *sim, const char *text)
 {
-    uint64_t n = strtoull(text, NULL, 0);
-    if (n == 0 || n > 1 << 28 || sim->memory)
-        return sim_fail(sim->scenario, sim->line, "memory BYTES is needed, once, up to 0x10000000");
+    static const char form[] = "memory BYTES [weak LINES [SEED]] is needed, once; BYTES up to 0x10000000, LINES up to 16, "
+                               "weak for RTIT";
+    char *rest;
+    uint64_t n = strtoull(text, &rest, 0);
+    unsigned lines = 0;
+    unsigned long long seed = 1;
+    int words = sscanf(rest, " weak %u %llu", &lines, &seed);
+    if (n == 0 || n > 1 << 28 || sim->memory || (*rest && words < 1) || (words > 0 && (!lines || lines > 16)))
+        return sim_fail(sim->scenario, sim->line, form);
+    sim->config.weak_lines = lines;
+    sim->config.weak_seed = seed;
     sim->memory = calloc(1, n);
     if (!sim->memory)
         return EXIT_ENVIRONMENT;
@@ -348,6 +383,7 @@ int sim_run(struct sim *sim, const struct scenario *scenario)
 void sim_close(struct sim *sim)
 {
     cofi_unit_close(sim->unit);
+    cofi_reorder_close(sim->reorder);
     free((char *)sim->config.model);
     free(sim->bytes);
     free(sim->made);

@@ -179,6 +179,12 @@ static unsigned bits_held(void)
     return 63 - (unsigned)__builtin_clzll(rig_read(cpu.rig, MSR_TNT_BUFF));
 }
 
+static void must(bool holds, const char *what)
+{
+    if (!holds)
+        fail_msg("seed %llu: %s", (unsigned long long)current, what);
+}
+
 static void tell(struct cofi_event event)
 {
     count.told++;
@@ -193,7 +199,7 @@ static void tell(struct cofi_event event)
 static void stop(void)
 {
     if (!heard.stop) {
-        assert_true(rig_read(cpu.rig, MSR_STATUS) & 8);
+        must(rig_read(cpu.rig, MSR_STATUS) & 8, "no TraceSTOP and no overflow that holds it");
         cpu.stop_pending = !(cpu.errata & COFI_ERRATUM_RTIT_E4);
         count.held_stops++;
         return;
@@ -252,12 +258,12 @@ static void retire(struct cofi_event event, uint64_t to, bool taken)
     if (heard.buffovf) /* when this instruction started */
         hide(index, true);
     count.overflows += heard.buffovf;
-    if (heard.buffovf && cpu.stop_pending) { /* and so did the TraceStop action */
-        assert_true(heard.stop);
+    if (heard.buffovf && cpu.stop_pending && heard.stop) { /* and so did the TraceStop action, if there was room */
         cpu.n = index;
         cpu.ctl &= ~(uint64_t)CTL_ACTIVE;
         cpu.stop_pending = cpu.filter_en = false;
     }
+    must(!heard.buffovf || !cpu.stop_pending || rig_read(cpu.rig, MSR_STATUS) & 8, "a TraceSTOP stays pending");
     account(heard.bits + bits_held() - held == 1);
     if (event.kind == COFI_EV_WRMSR)
         take_write(&event);
