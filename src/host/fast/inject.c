@@ -22,6 +22,7 @@ struct remote {
     pid_t pid;
     struct user_regs_struct regs;
     long saved;
+    uint64_t syscall; /* address of a SYSCALL instruction */
 };
 
 static int wait_stop(pid_t pid)
@@ -44,6 +45,7 @@ static int begin(struct remote *r)
 {
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &r->regs))
         return COFI_ERR_SYSTEM;
+    r->syscall = r->regs.rip;
     r->saved = ptrace(PTRACE_PEEKTEXT, r->pid, (void *)r->regs.rip, 0);
     long code = (r->saved & ~0xffffl) | 0x050f; /* SYSCALL */
     return ptrace(PTRACE_POKETEXT, r->pid, (void *)r->regs.rip, (void *)code) ? COFI_ERR_SYSTEM : 0;
@@ -60,6 +62,7 @@ static int call(struct remote *r, long *result, long nr, const uint64_t args[6])
 {
     struct user_regs_struct regs = r->regs;
     regs.orig_rax = (unsigned long long)-1;
+    regs.rip = r->syscall;
     regs.rax = (unsigned long long)nr;
     regs.rdi = args[0], regs.rsi = args[1], regs.rdx = args[2];
     regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
@@ -87,6 +90,8 @@ static int map_runtime(struct remote *r, int fd, size_t bytes)
     if (result != (long)window)
         return COFI_ERR_UNSUPPORTED;
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
+    /* Filters that the program came with know that address. */
+    r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
     char path[64];
     uint64_t at = window + COFI__FAST_RUNTIME_BYTES - 4096;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);

@@ -133,6 +133,10 @@ void rt_dispatch(struct thread *t)
         indirect = false;
         kind = EXIT_DIRECT;
     }
+    while (t->pc >> 63 && do_vsyscall(t)) {
+        from = NULL;
+        indirect = false;
+    }
     bool step = kind == EXIT_STEP || t->force_step;
     t->force_step = false;
     if (step)
@@ -159,6 +163,7 @@ void rt_start(struct thread *t)
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0); /* ARCH_SET_GS */
     log_open(t);
     signals_init(t);
+    seccomp_init();
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
     t->miss_id = 2;
     maps_find(t, t->pc);

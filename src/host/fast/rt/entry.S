@@ -12,12 +12,49 @@
 #define SAFEPOINT 0x1010
 #define S_RCX     0x1018
 #define S_RDX     0x1000
+#define COFI__FAST_RUNTIME_SYSCALL 16
 
         .section .text.start, "ax"
         .globl rt_begin
 /* First instruction after injection: RDI = slot of the first thread. */
 rt_begin:
-        mov STACK(%rdi), %rsp
+        jmp 1f
+        .org COFI__FAST_RUNTIME_SYSCALL
+/* Where the system calls of the runtime itself are, all those that a seccomp filter of the guest must not concern. The
+ * first is for the injection. */
+        .globl rt_own_begin, rt_own_end
+rt_own_begin:
+        syscall
+        int3
+
+        .globl rt_syscall6
+rt_syscall6:
+        mov %rdi, %rax
+        mov %rsi, %rdi
+        mov %rdx, %rsi
+        mov %rcx, %rdx
+        mov %r8, %r10
+        mov %r9, %r8
+        mov 8(%rsp), %r9
+        syscall
+        ret
+
+        .globl rt_restorer
+rt_restorer:
+        mov $15, %eax
+        syscall
+
+/* RDI = struct ucontext to go on from. */
+        .globl rt_sigreturn
+rt_sigreturn:
+        mov %rdi, %rsp
+        mov $15, %eax
+        syscall
+        ud2
+
+rt_own_end:
+
+1:      mov STACK(%rdi), %rsp
         xor %ebp, %ebp
         call rt_start
         ud2
@@ -166,31 +203,6 @@ rt_clone:
         mov STACK(%rdi), %rsp
         xor %ebp, %ebp
         call rt_child
-        ud2
-
-        .globl rt_syscall6
-rt_syscall6:
-        mov %rdi, %rax
-        mov %rsi, %rdi
-        mov %rdx, %rsi
-        mov %rcx, %rdx
-        mov %r8, %r10
-        mov %r9, %r8
-        mov 8(%rsp), %r9
-        syscall
-        ret
-
-        .globl rt_restorer
-rt_restorer:
-        mov $15, %eax
-        syscall
-
-/* RDI = struct ucontext to go on from. */
-        .globl rt_sigreturn
-rt_sigreturn:
-        mov %rdi, %rsp
-        mov $15, %eax
-        syscall
         ud2
 
 /* A handler has left the guest's state in the thread; RDI = thread. */

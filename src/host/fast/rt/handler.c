@@ -190,6 +190,13 @@ static bool in_syscall(struct thread *t, const struct kucontext *uc)
     return true;
 }
 
+/* SECCOMP_RET_TRAP: siginfo names the address behind the call, which is the guest's. */
+static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
+{
+    if (signo == SIGSYS && info->code == 1)
+        info->addr = t->pc;
+}
+
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -205,6 +212,8 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         return;
     }
     if (in_syscall(t, uc)) {
+        seccomp_settle(t);
+        name_call(t, signo, info);
         keep(t, info, &uc->mc, false);
         redirect(t, uc);
         return;

@@ -85,6 +85,7 @@ static void take_line(struct thread *t, const char *line, const char *end)
     r.shared = flags[3] == 's';
     r.file = p < end && *p == '/';
     bool exec = flags[2] == 'x';
+    rt.vsyscall |= r.start == 0xffffffffff600000;
     if (!exec || is_ours(r.start) || r.start >> 63 || rt.region_count == 512)
         return;
     bool named = p < end && !r.writable;

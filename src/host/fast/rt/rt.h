@@ -79,6 +79,9 @@ struct thread {
     uint64_t gs_base;     /* guest's */
     int32_t pid, tid, parent_tid;
     uint64_t sysno;
+    bool strict;          /* seccomp's first mode */
+    uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
+    uint64_t asked_value;
     uint8_t mode;         /* enum mode */
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
     uint8_t crossing_outcomes; /* outcomes before it */
@@ -186,6 +189,8 @@ struct runtime {
     bool maps_stale;
     uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
     uint64_t protected_pages;
+    bool vsyscall;        /* the kernel has the vsyscall page */
+    bool filtered;        /* seccomp filters may be in force */
     uint64_t space;       /* names this address space */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
 };
@@ -219,6 +224,9 @@ static inline uint64_t rdtsc(void)
     __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
     return (uint64_t)hi << 32 | lo;
 }
+
+/* System calls of the runtime's own, but for those that it makes for the guest, return to addresses in here. */
+extern char rt_own_begin[], rt_own_end[];
 
 /* util.c */
 void *memcpy(void *to, const void *from, size_t n);
@@ -290,8 +298,15 @@ void step_done(struct thread *t, uint64_t from);
 void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 
-/* syscalls.c, threads.c */
+/* syscalls.c, seccomp.c, threads.c */
+enum { SYS_PENDING = 1 << 20, SYS_PASS }; /* no result: a signal is to be delivered first; not done yet */
 void do_syscall(struct thread *t);
+bool do_vsyscall(struct thread *t);
+long do_seccomp(struct thread *t);
+void seccomp_init(void);
+void seccomp_settle(struct thread *t);
+void seccomp_strict(struct thread *t);
+long seccomp_ask(struct thread *t);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 

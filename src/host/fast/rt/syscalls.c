@@ -7,13 +7,13 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_clone3 = 435, PENDING = 1 << 20 };
+enum { NR_clone3 = 435 };
 
-/* Through to the kernel; PENDING when a signal is to be delivered first. */
+/* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
 {
     if (rt_guest_syscall(t))
-        return PENDING;
+        return SYS_PENDING;
     long r = (long)t->regs[RAX];
     if (r == -14 && rt.protected_pages) { /* EFAULT: perhaps by our own write protection */
         rt_lock();
@@ -21,7 +21,7 @@ static long pass(struct thread *t)
         rt_unlock();
         t->regs[RAX] = t->sysno;
         if (rt_guest_syscall(t))
-            return PENDING;
+            return SYS_PENDING;
         r = (long)t->regs[RAX];
     }
     return r;
@@ -100,7 +100,7 @@ static long do_exec(struct thread *t)
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
     long r = pass(t);
     signals_set_mask(t->mask);
-    if (r == PENDING)
+    if (r == SYS_PENDING)
         return r;
     note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
     bell();
@@ -133,12 +133,30 @@ static long do_clone_call(struct thread *t)
     return thread_clone(t, flags, t->sysno == SYS_clone ? t->regs[RSI] : 0);
 }
 
+static long do_signal_call(struct thread *t)
+{
+    long refused = seccomp_ask(t);
+    if (refused)
+        return refused;
+    return t->sysno == SYS_rt_sigaction     ? do_sigaction(t)
+           : t->sysno == SYS_rt_sigprocmask ? do_sigprocmask(t)
+                                            : do_sigaltstack(t);
+}
+
+static long do_seccomp_call(struct thread *t)
+{
+    long r = do_seccomp(t);
+    return r == SYS_PASS ? pass(t) : r;
+}
+
 static long call(struct thread *t)
 {
     switch (t->sysno) {
-    case SYS_rt_sigaction: return do_sigaction(t);
-    case SYS_rt_sigprocmask: return do_sigprocmask(t);
-    case SYS_sigaltstack: return do_sigaltstack(t);
+    case SYS_rt_sigaction:
+    case SYS_rt_sigprocmask:
+    case SYS_sigaltstack: return do_signal_call(t);
+    case SYS_prctl:
+    case SYS_seccomp: return do_seccomp_call(t);
     case SYS_mmap:
     case SYS_munmap:
     case SYS_mprotect:
@@ -164,10 +182,12 @@ void do_syscall(struct thread *t)
 {
     trace_pause(t, COFI__FAST_PGD, t->pc);
     t->sysno = t->regs[RAX];
+    if (t->strict)
+        seccomp_strict(t);
     if (t->sysno == SYS_rt_sigreturn)
         do_sigreturn(t);
     long r = call(t);
-    if (r == PENDING)
+    if (r == SYS_PENDING)
         return; /* rt_dispatch delivers, and tells where tracing goes on */
     t->regs[RAX] = (uint64_t)r;
     t->regs[RCX] = t->pc + 2;
@@ -181,4 +201,24 @@ void do_syscall(struct thread *t)
     if (t->has_signal)
         return;
     trace_resume(t);
+}
+
+/* A call of one of the three functions at fixed addresses, which the kernel does when their page faults: an event
+ * there, and back at the caller. False: no such function, or its arguments fault; then let the kernel say so. */
+bool do_vsyscall(struct thread *t)
+{
+    static const uint16_t numbers[] = {SYS_gettimeofday, SYS_time, SYS_getcpu};
+    const uint64_t page = 0xffffffffff600000;
+    uint64_t offset = t->pc - page, back;
+    if (!rt.vsyscall || offset & ~0xc00ul || offset >> 10 > 2 || rt_probe(&back, (const void *)t->regs[RSP], 8))
+        return false;
+    long r = sys(numbers[offset >> 10], t->regs[RDI], t->regs[RSI], 0, 0, 0, 0);
+    if (r == -14)
+        return false;
+    trace_pause(t, COFI__FAST_EVENT, t->pc);
+    t->regs[RAX] = (uint64_t)r;
+    t->regs[RSP] += 8;
+    t->pc = back;
+    trace_resume(t);
+    return true;
 }

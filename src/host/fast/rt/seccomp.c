@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Seccomp: the guest's filters hold for the guest's calls, not for the runtime's own. */
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { FILTER_MAX = BPF_MAXINSNS };
+
+/* Like the guest's struct sock_fprog. */
+struct program {
+    uint16_t n;
+    uint64_t code;
+};
+
+#define LOAD(field, half) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field) + 4 * (half))
+#define JUMP(test, value, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), (yes), (no))
+
+/* Before the guest's filter: calls from between rt_own_begin and rt_own_end pass; the accumulator is 0 again behind it. */
+static size_t put_prefix(struct sock_filter *out)
+{
+    const struct sock_filter prefix[] = {
+        LOAD(instruction_pointer, 1),
+        JUMP(BPF_JEQ, 0, 0, 4),
+        LOAD(instruction_pointer, 0),
+        JUMP(BPF_JGE, (uint32_t)(uintptr_t)rt_own_begin, 0, 2),
+        JUMP(BPF_JGT, (uint32_t)(uintptr_t)rt_own_end, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_LD | BPF_IMM, 0),
+    };
+    memcpy(out, prefix, sizeof prefix);
+    return sizeof prefix / sizeof prefix[0];
+}
+
+/* The guest's call with another value in a register. No signal may come between, or the call would be done with that
+ * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
+static long call_with(struct thread *t, unsigned reg, uint64_t value)
+{
+    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
+    t->asked_value = t->regs[reg];
+    t->asked_reg = (uint8_t)reg;
+    t->regs[reg] = value;
+    long r = rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
+    seccomp_settle(t);
+    t->regs[RAX] = t->sysno;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&old, 0, 8, 0, 0);
+    return r;
+}
+
+/* The guest's registers again as it left them. */
+void seccomp_settle(struct thread *t)
+{
+    if (t->asked_reg)
+        t->regs[t->asked_reg] = t->asked_value;
+    t->asked_reg = 0;
+}
+
+/* A guest's filter, its program at RDX, with the prefix. The lock is held. */
+static long install(struct thread *t)
+{
+    static struct sock_filter code[FILTER_MAX];
+    struct program program;
+    if (rt_probe(&program, (const void *)t->regs[RDX], sizeof program))
+        return -14;
+    size_t n = put_prefix(code);
+    if (!program.n || program.n > FILTER_MAX - n)
+        return -22;
+    if (rt_probe(code + n, (const void *)program.code, program.n * sizeof code[0]))
+        return -14;
+    program.n = (uint16_t)(program.n + n);
+    program.code = (uint64_t)code;
+    long r = call_with(t, RDX, (uint64_t)&program);
+    rt.filtered |= r >= 0;
+    return r;
+}
+
+/* prctl(PR_SET_SECCOMP, …) and seccomp(…); SYS_PASS: another of their uses. */
+long do_seccomp(struct thread *t)
+{
+    bool old = t->sysno == SYS_prctl;
+    if (old && t->regs[RDI] != PR_SET_SECCOMP)
+        return SYS_PASS;
+    uint64_t mode = t->regs[old ? RSI : RDI];
+    if (mode == (old ? SECCOMP_MODE_STRICT : SECCOMP_SET_MODE_STRICT)) {
+        if (!old && (t->regs[RSI] || t->regs[RDX]))
+            return -22;
+        t->strict = true;
+        return 0;
+    }
+    if (mode != (old ? SECCOMP_MODE_FILTER : SECCOMP_SET_MODE_FILTER))
+        return SYS_PASS;
+    rt_lock();
+    long r = install(t);
+    rt_unlock();
+    return r;
+}
+
+/* In the strict mode a thread reads, writes, ends and returns from handlers; all else kills. */
+void seccomp_strict(struct thread *t)
+{
+    uint64_t nr = t->sysno;
+    if (nr == SYS_read || nr == SYS_write || nr == SYS_exit || nr == SYS_rt_sigreturn)
+        return;
+    for (;;)
+        sys(SYS_kill, (uint64_t)t->pid, 9, 0, 0, 0, 0);
+}
+
+/* What the guest's filters say to a call that the runtime does itself: the kernel is asked with one argument that
+ * makes it refuse. 0: they let it pass. */
+long seccomp_ask(struct thread *t)
+{
+    bool stack = t->sysno == SYS_sigaltstack;
+    if (!rt.filtered)
+        return 0;
+    /* No such address; no such size of a set. */
+    long r = stack ? call_with(t, RDI, 1) : call_with(t, R10, 0);
+    return r == (stack ? -14 : -22) ? 0 : r;
+}
+
+/* Filters that came with the program. */
+void seccomp_init(void)
+{
+    rt.filtered = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Guests that lock themselves in: seccomp filters that forbid what the runtime itself needs. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+#define NR BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))
+#define ALLOW(nr) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define ELSE(what) BPF_STMT(BPF_RET | BPF_K, (what))
+
+static int install(struct sock_filter *code, size_t n, int by_syscall)
+{
+    struct sock_fprog filter = {(unsigned short)n, code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return by_syscall ? (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter)
+                      : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+#define INSTALL(code, by) install(code, sizeof code / sizeof code[0], by)
+
+static __attribute__((noinline)) uint64_t much_code(uint64_t h)
+{
+    char text[200];
+    for (int i = 0; i < 200; i++)
+        h = h * 31 + (uint64_t)snprintf(text, sizeof text, "%llx %s %g", (unsigned long long)h, i & 1 ? "odd" : "even", (double)i);
+    qsort(text, 100, 1, (int (*)(const void *, const void *))strcmp);
+    return h;
+}
+
+static void say(const char *text)
+{
+    if (write(1, text, strlen(text)) < 0)
+        _exit(9);
+}
+
+/* Only write and exit: then code that never ran before runs, signals come and are blocked. */
+int guest_seccomp_strict_filter(void)
+{
+    struct sock_filter code[] = {NR, ALLOW(SYS_write), ALLOW(SYS_exit_group), ELSE(SECCOMP_RET_KILL_PROCESS)};
+    if (INSTALL(code, 0))
+        return 1;
+    char text[64];
+    int n = snprintf(text, sizeof text, "%llx\n", (unsigned long long)much_code(1));
+    if (write(1, text, (size_t)n) != n)
+        return 2;
+    _exit(5);
+}
+
+/* … and what it forbids is still forbidden. */
+int guest_seccomp_kills(void)
+{
+    struct sock_filter code[] = {NR, ALLOW(SYS_write), ALLOW(SYS_exit_group), ELSE(SECCOMP_RET_KILL_PROCESS)};
+    if (INSTALL(code, 1))
+        return 1;
+    say("before\n");
+    getppid();
+    say("after\n");
+    return 0;
+}
+
+/* The first mode of all: read, write, exit and sigreturn. */
+int guest_seccomp_mode_1(void)
+{
+    for (int bad = 0; bad < 2; bad++) {
+        pid_t p = fork();
+        if (!p) {
+            if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+                _exit(1);
+            much_code(3);
+            say("inside\n");
+            if (bad)
+                syscall(SYS_getppid);
+            syscall(SYS_exit, 4);
+        }
+        int status = 0;
+        waitpid(p, &status, 0);
+        printf("%x\n", status);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+static void emulate(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    const uint8_t *at = info->si_call_addr;
+    printf("signal %d code %d call %d arch %x behind a SYSCALL %d, there %d\n", signo, info->si_code, info->si_syscall,
+           info->si_arch, at[-2] == 0x0f && at[-1] == 5, (uint64_t)at == (uint64_t)uc->uc_mcontext.gregs[REG_RIP]);
+    uc->uc_mcontext.gregs[REG_RAX] = 4711;
+}
+
+/* SIGSYS: the handler makes the call's result. */
+int guest_seccomp_trap(void)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1), ELSE(SECCOMP_RET_TRAP),
+                                 ELSE(SECCOMP_RET_ALLOW)};
+    struct sigaction a = {.sa_sigaction = emulate, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSYS, &a, NULL);
+    if (INSTALL(code, 1))
+        return 1;
+    for (int i = 0; i < 3; i++)
+        printf("%ld\n", syscall(SYS_getppid));
+    return 0;
+}
+
+static void *in_thread(void *arg)
+{
+    return (void *)(uintptr_t)much_code((uint64_t)(uintptr_t)arg);
+}
+
+/* No futex, no mmap, no open, no sigprocmask for the program while its threads translate new code. */
+int guest_seccomp_threads(void)
+{
+    struct sock_filter code[] = {NR,
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 4, 0),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 3, 0),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 2, 0),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_kill, 1, 0),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
+                                 ELSE(SECCOMP_RET_KILL_PROCESS), ELSE(SECCOMP_RET_ALLOW)};
+    pthread_t t[4];
+    uint64_t sum = 0;
+    if (INSTALL(code, 1))
+        return 1;
+    for (uintptr_t i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, in_thread, (void *)i);
+    for (int i = 0; i < 4; i++) {
+        void *r;
+        pthread_join(t[i], &r);
+        sum += (uintptr_t)r;
+    }
+    pid_t p = fork();
+    if (!p)
+        _exit((int)(much_code(9) & 63));
+    int status = 0;
+    waitpid(p, &status, 0);
+    printf("%llx %x\n", (unsigned long long)sum, status);
+    return 0;
+}
+
+/* A program started under a filter that its parent installed. */
+int guest_seccomp_exec(void)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 0, 1), ELSE(SECCOMP_RET_KILL_PROCESS),
+                                 ELSE(SECCOMP_RET_ALLOW)};
+    if (INSTALL(code, 1))
+        return 1;
+    execlp("echo", "echo", "under a filter", (char *)NULL);
+    return 2;
+}
+
+/* Calls that the runtime answers itself are the filter's to refuse or to trap as well. */
+int guest_seccomp_asks(void)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 0, 1),
+                                 ELSE(SECCOMP_RET_ERRNO | 77),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sigaltstack, 0, 1), ELSE(SECCOMP_RET_TRAP),
+                                 ELSE(SECCOMP_RET_ALLOW)};
+    struct sigaction a = {.sa_sigaction = emulate, .sa_flags = SA_SIGINFO};
+    sigset_t set;
+    stack_t stack;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    if (INSTALL(code, 1) || sigaction(SIGSYS, &a, NULL))
+        return 1;
+    errno = 0;
+    long r = syscall(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, 8);
+    printf("%ld %d\n", r, errno);
+    r = syscall(SYS_sigaltstack, NULL, &stack);
+    printf("%ld\n", r);
+    signal(SIGUSR1, SIG_IGN);
+    printf("%d\n", raise(SIGUSR1));
+    return 0;
+}
