@@ -94,7 +94,8 @@ struct cofi_flow_time {
 
 struct cofi_flow_event {
     size_t at;        /* happens before blocks[at] of its batch */
-    uint64_t offset;  /* of the packet that tells it, bytes from the stream's start */
+    uint64_t offset;  /* of the packet that tells it, bytes from the stream's start; GAP: of the one that
+                       * does not fit; where outcomes do not, of the last one before them */
     uint64_t ip, target;
     uint64_t value;
     struct cofi_flow_time time;
@@ -104,7 +105,7 @@ struct cofi_flow_event {
     int16_t cause;    /* GAP: enum cofi_status */
     const char *text; /* GAP: which check failed, with its tag; static */
     uint64_t end;     /* GAP: offset where decoding went on; UINT64_MAX: not any more */
-    uint64_t since;   /* GAP, OVERFLOW: ticks of the last known time before */
+    uint64_t since;   /* GAP, OVERFLOW: ticks of a time before, with want_time the last one known */
 };
 
 struct cofi_flow_config {
@@ -192,7 +193,8 @@ struct cofi_flow_stats {
     uint64_t lost_bytes;    /* in gaps */
     uint64_t last_ticks, lost_ticks;
     uint64_t cache_bytes;   /* held now, beyond trace and code */
-    uint64_t runs, run_hits, run_misses, blocks_decoded;
+    uint64_t runs, run_misses, blocks_decoded;
+    uint64_t span_bytes;    /* whose packets were met before and not read again */
 };
 void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats);
 

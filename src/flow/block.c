@@ -276,6 +276,7 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
 
 void cofi__cache_free(struct cofi_flow *flow)
 {
+    cofi__span_forget(flow);
     cofi__arena_free(&flow->blocks_arena);
     cofi__arena_free(&flow->runs_arena);
     free(flow->table);
@@ -288,12 +289,14 @@ void cofi__cache_free(struct cofi_flow *flow)
     memset(flow->pages, 0, sizeof flow->pages);
 }
 
-bool cofi__cache_full(const struct cofi_flow *flow)
+size_t cofi__cache_bytes(const struct cofi_flow *flow)
 {
-    size_t used = flow->blocks_arena.bytes + flow->runs_arena.bytes +
-                  (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot);
-    return used >= flow->config.cache_bytes;
+    return flow->blocks_arena.bytes + flow->runs_arena.bytes + flow->spans_arena.bytes +
+           (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
+           (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
 }
+
+bool cofi__cache_full(const struct cofi_flow *flow) { return cofi__cache_bytes(flow) >= flow->config.cache_bytes; }
 
 /* Forget all that was decoded. The position survives by its address. */
 void cofi__cache_flush(struct cofi_flow *flow)

@@ -68,9 +68,7 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block)
     flow->stats.blocks++;
     if (flow->counting) {
         block->count++;
-        if (flow->prev_hash)
-            cofi__edge(flow, edge_index(flow->prev_hash, block->hash), 1);
-        flow->prev_hash = block->hash;
+        edge_to(flow, block->hash, block->hash);
         return 0;
     }
     uint64_t ticks = flow->batch->times ? cofi__clock_ticks(&flow->clock) : 0;
@@ -107,6 +105,7 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
     flow->stats.gaps += event->kind == COFI_FLOW_GAP;
     flow->stats.overflows += event->kind == COFI_FLOW_OVERFLOW;
     flow->last_run = NULL;
+    flow->spans.draft.on = false;
     if (breaks_edges(event->kind))
         flow->prev_hash = 0;
     if (flow->counting)

@@ -45,6 +45,8 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
+    flow->used_offset = c->offset + skip;
+    flow->used_ticks = 0;
     flow->stop_psb = UINT64_MAX;
     flow->paused = flow->speculative = false;
 }
@@ -187,7 +189,7 @@ static int bad_packet(struct cofi_flow *flow)
 {
     bool cut = flow->packet_error == COFI_ERR_TRUNCATED;
     flow->in_psb = false;
-    flow->packet_offset = source_offset(&flow->s);
+    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
     if (flow->lost) { /* the way is lost already: now the packets are, too */
         flow->lost_any = false;
     }
@@ -205,7 +207,7 @@ static int finish(struct cofi_flow *flow)
     if (flow->ended)
         return STEP_END;
     flow->ended = true;
-    flow->packet_offset = source_offset(&flow->s);
+    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
     COFI_TRY(cofi__rtit_release(flow));
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
@@ -228,14 +230,13 @@ static int finish(struct cofi_flow *flow)
 static int start(struct cofi_flow *flow)
 {
     uint64_t from = source_offset(&flow->s);
-    flow->packet_offset = from;
+    flow->used_offset = flow->packet_offset = from;
     bool hit = cofi__sync(flow);
     uint64_t at = source_offset(&flow->s);
     flow->started = true;
     if (at == from)
         return STEP_ON;
     COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, "bytes before the first PSB [PTREF 9.1]"));
-    flow->gap_offset = from;
     if (!hit)
         return STEP_ON;
     flow->packet_offset = at;
@@ -250,11 +251,16 @@ static int act(struct cofi_flow *flow)
         COFI_TRY(cofi__settle(flow));
         return cofi__run_bits(flow, true);
     }
+    cofi__span_break(flow);
+    flow->used_offset = flow->packet_offset;
+    flow->used_ticks = flow->clock.now;
     return flow->config.gen == COFI_PT ? cofi__pt_act(flow) : cofi__rtit_act(flow);
 }
 
 static int step(struct cofi_flow *flow)
 {
+    if (cofi__span_go(flow))
+        return STEP_ON;
     unsigned n = flow->n;
     enum pump_result got = flow->has_packet ? PUMP_PACKET : pump(flow);
     flow->full = got == PUMP_FULL && flow->n > n; /* no progress: a long TNT needs all the room */
@@ -349,9 +355,7 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
     *stats = flow->stats;
     stats->bytes = source_offset(&flow->s) - flow->config.offset;
     stats->last_ticks = flow->clock.now;
-    stats->cache_bytes = flow->blocks_arena.bytes + flow->runs_arena.bytes +
-                         (flow->table_size + flow->all_max) * sizeof(void *) +
-                         flow->runs_size * sizeof(struct run_slot);
+    stats->cache_bytes = cofi__cache_bytes(flow);
     stats->runs = flow->runs_n;
 }
 
@@ -366,7 +370,11 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;
+    cofi__span_restart(flow);
     flow->last_end = 0;
+    flow->cr3 = flow->vmcs = flow->last_ip = 0;
+    flow->non_root = flow->code_missed = flow->last_ip_valid = false;
+    flow->cbr = 0;
     flow->prev_hash = 0;
     flow->idle = 0;
     flow->idle_mark = NULL;
@@ -389,9 +397,6 @@ int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset)
 {
     restart(flow, offset - flow->config.offset);
     flow->started = flow->speculative = true;
-    flow->cr3 = flow->vmcs = flow->last_ip = 0;
-    flow->non_root = false;
-    flow->cbr = 0;
     return 0;
 }
 

@@ -15,13 +15,14 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     if (flow->lost)
         return 0;
     flow->lost = true;
+    flow->spans.draft.on = false;
     flow->lost_any = any_tip;
     flow->code_missed |= cause == COFI_ERR_NO_CODE;
     flow->gap_cause = (int16_t)cause;
     flow->gap_text = text;
-    flow->gap_ip = position(flow);
-    flow->gap_offset = flow->has_packet ? flow->packet_offset : source_offset(&flow->s);
-    flow->gap_ticks = cofi__clock_ticks(&flow->clock);
+    flow->gap_ip = flow->enabled ? position(flow) : COFI_NO_IP;
+    flow->gap_offset = flow->has_packet && !flow->n ? flow->packet_offset : flow->used_offset; /* not: read so far */
+    flow->gap_ticks = flow->config.want_time ? cofi__clock_ticks(&flow->clock) : flow->used_ticks;
     ret_clear(flow);
     flow->n = 0;
     flow->cur = NULL;
@@ -37,7 +38,8 @@ static bool soon_behind_psb(const struct cofi_flow *flow)
 {
     bool wrong = flow->gap_cause == COFI_ERR_MISMATCH || flow->gap_cause == COFI_ERR_BAD_RETC ||
                  flow->gap_cause == COFI_ERR_BAD_PACKET;
-    return flow->config.gen == COFI_RTIT && flow->synced && wrong && flow->gap_offset > flow->psb_offset && flow->gap_offset - flow->psb_offset <= 9 + 21 * 10;
+    return flow->config.gen == COFI_RTIT && flow->synced && wrong && flow->gap_offset >= flow->psb_offset &&
+           flow->gap_offset - flow->psb_offset <= 9 + 21 * 10;
 }
 
 /* The packet in hand tells where execution is again. */

@@ -114,14 +114,15 @@ enum { RARE = 0, PAD = 7, CYC = 8, MTC = 9, TIP = 16 /* + kind */ };
      : ((c) & 31) == 0x11 ? TIP + COFI_PT_TIP_PGE : ((c) & 31) == 0x01 ? TIP + COFI_PT_TIP_PGD     \
      : ((c) & 31) == 0x1d ? TIP + COFI_PT_FUP : RARE)
 #define FIRST(c) ((c) & 1 ? ODD(c) : EVEN(c))
-#define F4(c) FIRST(c), FIRST((c) + 1), FIRST((c) + 2), FIRST((c) + 3)
-#define F16(c) F4(c), F4((c) + 4), F4((c) + 8), F4((c) + 12)
-#define F64(c) F16(c), F16((c) + 16), F16((c) + 32), F16((c) + 48)
-static const uint16_t first[256] = {F64(0u), F64(64u), F64(128u), F64(192u)};
+static const uint16_t first[256] = {BYTES(FIRST)};
+
+#define TIP_SIZE(code) ((code) == 1 ? 3 : (code) == 2 ? 5 : (code) == 3 || (code) == 4 ? 7 : (code) == 6 ? 9 : 0)
+#define SIZE(c) ((c) & 1 ? ((c) & 31) == 0x0d ? TIP_SIZE((c) >> 5) : 0 : (c) != 0 && (c) != 2)
+const uint8_t cofi__pt_sizes[256] = {BYTES(SIZE)};
 
 /* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM Cycle Count Packet (CYC) Packet]. Null: longer
  * than time allows, for the codec to judge. */
-static const uint8_t *long_cyc(struct cofi_flow *flow, const uint8_t *p)
+const uint8_t *cofi__pt_long_cyc(const struct cofi_flow *flow, const uint8_t *p, uint64_t *cycles)
 {
     if (is_skd007(flow, p, SOURCE_AHEAD))
         return NULL;
@@ -135,7 +136,7 @@ static const uint8_t *long_cyc(struct cofi_flow *flow, const uint8_t *p)
         count |= (uint64_t)(c >> 1) << shift;
         more = c & 1;
     }
-    flow->clock.cycles += count;
+    *cycles += count;
     return p;
 }
 
@@ -152,7 +153,7 @@ static const uint8_t *lukewarm(struct cofi_flow *flow, const uint8_t *p, unsigne
         cofi__clock_mtc(&flow->clock, p[1]);
         return p + 2;
     }
-    const uint8_t *next = what == CYC ? long_cyc(flow, p) : NULL;
+    const uint8_t *next = what == CYC ? cofi__pt_long_cyc(flow, p, &flow->clock.cycles) : NULL;
     *again = !next;
     return next;
 }

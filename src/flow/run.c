@@ -275,8 +275,7 @@ static struct run *keep(struct cofi_flow *flow, uint64_t key)
     return run;
 }
 
-/* Are its blocks still what memory holds? Asked only when some block died since the last time. */
-static bool is_whole(struct cofi_flow *flow, struct run *run)
+bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
 {
     for (unsigned i = 0; i < run->blocks; i++)
         if (run->list[i]->dead)
@@ -290,16 +289,11 @@ static bool is_whole(struct cofi_flow *flow, struct run *run)
     return true;
 }
 
-static inline struct block *site_at(const struct cofi_flow *flow, unsigned below)
-{
-    return below < flow->ret_n ? flow->ret[(flow->ret_top - below) % RET_DEPTH].site : NULL;
-}
-
 static inline bool guards_hold(const struct cofi_flow *flow, const struct run *run)
 {
     struct block *const *guard = run->list + run->blocks + run->calls;
     for (unsigned i = 0; i < run->guards; i++)
-        if (site_at(flow, i) != guard[i])
+        if (ret_site(flow, i) != guard[i])
             return false;
     return true;
 }
@@ -314,7 +308,7 @@ static inline bool fits(struct cofi_flow *flow, struct run *run, const struct bl
         return false;
     if (run->guards && !guards_hold(flow, run))
         return false;
-    return run->epoch == flow->epoch || is_whole(flow, run);
+    return run->epoch == flow->epoch || cofi__run_is_whole(flow, run);
 }
 
 static struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
@@ -331,7 +325,7 @@ static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct bl
         return NULL;
     struct run *run = slot_find(flow, key);
     for (unsigned i = 0; run && run->kind == RUN_STUB; i++) {
-        struct block *site = site_at(flow, i);
+        struct block *site = ret_site(flow, i);
         if (!site)
             return NULL;
         key = key_with(key, site);
@@ -361,44 +355,34 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
 
 /* ---- doing it ---- */
 
+static void fill_times(struct cofi_flow *flow, unsigned n)
+{
+    uint64_t *times = flow->batch->times + flow->batch->blocks_n, ticks = cofi__clock_ticks(&flow->clock);
+    for (unsigned i = 0; i < n; i++)
+        times[i] = ticks;
+}
+
 static void emit(struct cofi_flow *flow, struct run *run)
 {
-    flow->stats.insns += run->insns;
-    flow->stats.blocks += run->blocks;
-    struct cofi_flow_batch *batch = flow->batch;
-    if (flow->counting) {
-        run->count++;
-        if (flow->prev_hash)
-            cofi__edge(flow, edge_index(flow->prev_hash, run->first_hash), 1);
-        flow->prev_hash = run->last_hash;
-        return;
-    }
-    if (flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max) {
-        flow->stats.insns -= run->insns;
-        flow->stats.blocks -= run->blocks;
+    const struct cofi_flow_batch *batch = flow->batch;
+    bool one_by_one = flow->counting ? run == flow->build /* its counter is not kept */
+        : flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max;
+    if (one_by_one) {
         for (unsigned i = 0; i < run->blocks; i++)
             cofi__emit_block(flow, run->list[i]);
         return;
     }
-    const struct cofi_flow_block **out = batch->blocks + batch->blocks_n;
-    for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
-        memcpy(out + i, run->list + i, RUN_COPY * sizeof *out);
-    if (batch->times) {
-        uint64_t ticks = cofi__clock_ticks(&flow->clock);
-        for (unsigned i = 0; i < run->blocks; i++)
-            batch->times[batch->blocks_n + i] = ticks;
+    flow->stats.insns += run->insns;
+    flow->stats.blocks += run->blocks;
+    if (flow->counting) {
+        run->count++;
+        edge_to(flow, run->first_hash, run->last_hash);
+        return;
     }
-    batch->blocks_n += run->blocks;
-}
-
-static void stack(struct cofi_flow *flow, const struct run *run)
-{
-    if (flow->config.gen == COFI_PT && flow->ret_n + run->peak > RET_DEPTH)
-        flow->ret_n = RET_DEPTH - run->peak;
-    for (unsigned i = 0; i < run->guards; i++)
-        ret_pop(flow);
-    for (unsigned i = 0; i < run->calls; i++)
-        ret_push(flow, run->list[run->blocks + i]);
+    if (batch->times)
+        fill_times(flow, run->blocks);
+    run_copy(batch->blocks + batch->blocks_n, run);
+    flow->batch->blocks_n += run->blocks;
 }
 
 static int return_to(struct cofi_flow *flow)
@@ -408,8 +392,8 @@ static int return_to(struct cofi_flow *flow)
         return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code_missed,
                           "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
-    struct block *site = flow->ret[flow->ret_top].site;
-    flow->ip = site ? site->pub.end : flow->ret[flow->ret_top].ip;
+    struct block *site = flow->ret[flow->ret_top % RET_DEPTH].site;
+    flow->ip = site ? site->pub.end : flow->ret[flow->ret_top % RET_DEPTH].ip;
     flow->cur = site && !site->dead ? block_fall(flow, site) : NULL;
     ret_pop(flow);
     return 0;
@@ -421,15 +405,18 @@ static int take_tip(struct cofi_flow *flow, struct run *run)
     uint64_t ip = flow->packet_ip;
     flow->tip_due = false;
     flow->has_packet = false;
+    flow->used_offset = flow->packet_offset;
     flow->stats.tips++;
     if (!flow->packet_has_ip) {
         place_set(flow, COFI_NO_IP);
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
     }
     if (flow->pend.n || flow->pend.mode || flow->pend.paging || flow->pend.vmcs) {
+        flow->spans.draft.on = false;
         place_set(flow, ip);
         return cofi__due_at_target(flow, ip);
     }
+    flow->spans.draft.span.exit_last_ip = flow->last_ip;
     flow->ip = ip;
     if (run && run->exit && run->exit->pub.ip == ip && !run->exit->dead) {
         flow->cur = run->exit;
@@ -460,12 +447,14 @@ static int at_tip(struct cofi_flow *flow, struct run *run)
 
 static int execute(struct cofi_flow *flow, struct run *run)
 {
+    if (flow->spans.draft.on)
+        cofi__span_run(flow, run);
     if (run->blocks)
         emit(flow, run);
     flow->n -= run->n;
-    stack(flow, run);
+    ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
     if (flow->config.gen == COFI_RTIT)
-        flow->last_end = run->ends_in_branch ? run->list[run->blocks - 1]->pub.end : 0;
+        flow->last_end = run_end(run);
     if (run->kind == RUN_AT) {
         flow->cur = run->exit;
         return 0;
@@ -496,6 +485,8 @@ static int broken(struct cofi_flow *flow, struct making *m)
     for (unsigned i = 0; i < known; i++)
         COFI_TRY(cofi__emit_block(flow, run->list[i]));
     flow->n -= run->n;
+    flow->stats.tnt_bits += run->n;
+    flow->spans.draft.on = false;
     place_set(flow, m->ip);
     if (m->status == COFI_ERR_NO_CODE && run->n == m->k && !m->tip && known) {
         flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
@@ -550,6 +541,7 @@ int cofi__run_due_tip(struct cofi_flow *flow)
 void cofi__run_count_all(struct cofi_flow *flow)
 {
     struct cofi_flow_coverage *coverage = flow->coverage;
+    cofi__span_count_all(flow);
     for (struct run *run = flow->youngest; run; run = run->older) {
         if (!run->count)
             continue;

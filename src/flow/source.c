@@ -15,6 +15,7 @@ static bool leave_stitch(struct source *s)
     s->end_offset += (uint64_t)(s->piece_end - (s->piece + s->seam_from));
     s->end = s->piece_end;
     s->stitched = false;
+    s->moves++;
     return true;
 }
 
@@ -31,6 +32,7 @@ static void next_piece(struct cofi_flow *flow)
     size_t room = sizeof s->stitch - left, take = n < room ? n : room;
     if (take)
         memcpy(s->stitch + left, piece, take);
+    s->moves++;
     s->p = s->stitch;
     s->end = s->stitch + left + take;
     s->end_offset += take;
@@ -50,6 +52,7 @@ static void take_tail(struct cofi_flow *flow)
         return;
     memmove(s->stitch, s->p, left);
     memcpy(s->stitch + left, flow->config.tail, n);
+    s->moves++;
     s->p = s->stitch;
     s->end = s->stitch + left + n;
     s->end_offset += n;

@@ -3,9 +3,12 @@
 #ifndef COFI_FLOW_WALKER_H
 #define COFI_FLOW_WALKER_H
 
+#include <string.h>
+
 #include <cofi/flow.h>
 #include <cofi/insn.h>
 
+#include "flow/span.h"
 #include "time/clock.h"
 
 /* ---- code, decoded once ---- */
@@ -95,6 +98,7 @@ struct source {
     size_t seam;                  /* where in `stitch` the current piece's bytes begin */
     size_t seam_from;             /* how many of them there are */
     bool stitched, eof;
+    uint32_t moves;               /* how often p went to other memory */
     uint8_t stitch[256];
 };
 enum { SOURCE_AHEAD = 32 }; /* bytes that are contiguous unless the stream ends */
@@ -118,9 +122,14 @@ enum { PEND_MAX = 8, SPACES_MAX = 64 };
 /* What is due to an address or a TIP that comes later. */
 struct pend {
     struct cofi_flow_event list[PEND_MAX];
-    uint8_t n;
-    bool fup;         /* the next FUP tells where */
-    bool mode, paging, vmcs, tsx;
+    union {
+        struct {
+            uint8_t n;
+            bool fup; /* the next FUP tells where */
+            bool mode, paging, vmcs, tsx;
+        };
+        uint64_t any; /* 0: nothing is due */
+    };
     uint8_t mode_bits; /* 16, 32, 64 */
     uint8_t iflag, nr, intx, abort;
     uint64_t cr3, vmcs_base;
@@ -139,8 +148,24 @@ struct cofi_flow {
     uint64_t bits;         /* pending outcomes, youngest at bit 0 */
     unsigned n;
     unsigned tail;         /* how many of them are of the last TNT packet */
+    union {
+        struct {
+            bool has_packet;
+            bool async;           /* a FUP was walked to: its TIP comes */
+            bool far;             /* RTIT: a FUP.FAR of a far instruction: its TIP comes */
+            bool just_overflowed; /* RTIT: [ERR E5] */
+            bool tip_due;         /* the block before ended with a branch whose TIP is not read yet */
+            bool unknown;         /* RTIT: no address since the first PSB */
+            bool pgd_held;        /* RTIT: FUP.PGD was shown not yet: a TIP may tell where to */
+            bool tentative;       /* enabled by a PSB+ or a FUP that may be wrong [ERR BDM70], [ERR APL12] */
+            bool overflow;        /* OVF: where it goes on comes */
+            bool lost;            /* in a gap */
+            bool in_psb;
+            bool code_due;
+        };
+        uint64_t in_the_air[2];   /* 0: none of these */
+    };
     bool enabled;
-    bool has_packet;
     bool dis_retc;         /* known: a RET never takes a bit */
     bool full;             /* outcomes follow that had no room */
     bool counting;         /* cofi_flow_cover */
@@ -148,6 +173,7 @@ struct cofi_flow {
     uint64_t ip;
     struct run *last_run;
     uint64_t packet_offset, packet_ip;
+    uint64_t used_offset, used_ticks; /* of the last packet that was more than outcomes or time */
     bool packet_has_ip, packet_full_ip;
     struct cofi_packet packet;
     struct cofi_packet_context context;
@@ -155,7 +181,7 @@ struct cofi_flow {
     bool last_ip_valid;    /* RTIT: an address against which one may be expanded */
     struct cofi__clock clock;
     struct ret_entry ret[RET_DEPTH];
-    unsigned ret_top, ret_n;
+    unsigned ret_top, ret_n; /* ret[ret_top % RET_DEPTH] is the youngest of ret_n */
 
     /* output */
     struct cofi_flow_batch *batch;
@@ -166,33 +192,24 @@ struct cofi_flow {
 
     /* position and state between packets */
     struct pend pend;
-    bool async;            /* a FUP was walked to: its TIP comes */
     uint64_t async_ip, async_offset;
-    bool far;              /* RTIT: a FUP.FAR of a far instruction: its TIP comes */
-    bool just_overflowed;  /* RTIT: [ERR E5] */
     uint64_t last_end;     /* RTIT: address behind the branch that ran last, 0: not a branch */
-    bool tip_due;          /* the block before ended with a branch whose TIP is not read yet */
     uint64_t idle;         /* runs since the last packet was used */
     struct block *idle_mark;
     bool in_tx;
     uint8_t cbr;
-    bool unknown;          /* RTIT: no address since the first PSB */
-    bool pgd_held;         /* RTIT: FUP.PGD was shown not yet: a TIP may tell where to */
     struct cofi_flow_event pgd_event;
-    bool tentative;        /* enabled by a PSB+ or a FUP that may be wrong [ERR BDM70], [ERR APL12] */
     uint64_t tentative_offset; /* of the packet that says so */
-    bool overflow;         /* OVF: where it goes on comes */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */
     bool synced;
-    bool lost;             /* in a gap */
     bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     uint64_t gap_offset, gap_ip, gap_ticks;
     int16_t gap_cause;
     const char *gap_text;
-    bool in_psb, psb_has_ip;
+    bool psb_has_ip;
     uint64_t psb_offset, psb_ip;
     bool ended, started;
     bool keep_cache;       /* blocks that were shown must stay: do not empty the cache */
@@ -210,10 +227,9 @@ struct cofi_flow {
     struct cofi_view *views[SPACES_MAX];
     const struct cofi_image *images[SPACES_MAX];
     unsigned spaces;
-    bool code_due;
     uint64_t code_ns, code_offset;
     int code_error;        /* why the last look-up failed */
-    struct arena blocks_arena, runs_arena;
+    struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;
     size_t table_size, table_n;
     struct block *pages[PAGE_BUCKETS];
@@ -224,6 +240,7 @@ struct cofi_flow {
     size_t runs_size, runs_n;
     struct run *youngest;
     uint32_t generation;
+    struct spans spans;
     struct run *build;     /* scratch for the run being made */
     struct block **path;   /* scratch for walks */
     size_t path_n, path_max;
@@ -249,15 +266,30 @@ struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint3
 void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);
 void cofi__cache_free(struct cofi_flow *flow);
 void cofi__cache_flush(struct cofi_flow *flow);
+size_t cofi__cache_bytes(const struct cofi_flow *flow);
 bool cofi__cache_full(const struct cofi_flow *flow);
 bool cofi__space_set(struct cofi_flow *flow);
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 
+/* Something for each value of a byte. */
+#define BYTES4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
+#define BYTES16(f, c) BYTES4(f, c), BYTES4(f, (c) + 4), BYTES4(f, (c) + 8), BYTES4(f, (c) + 12)
+#define BYTES64(f, c) BYTES16(f, c), BYTES16(f, (c) + 16), BYTES16(f, (c) + 32), BYTES16(f, (c) + 48)
+#define BYTES(f) BYTES64(f, 0u), BYTES64(f, 64u), BYTES64(f, 128u), BYTES64(f, 192u)
+
+/* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;
+ * 0: it is another packet */
+extern const uint8_t cofi__pt_sizes[256], cofi__rtit_sizes[256];
+/* Behind a CYC; null: longer than time allows, for the codec to judge. */
+const uint8_t *cofi__pt_long_cyc(const struct cofi_flow *flow, const uint8_t *p, uint64_t *cycles);
+
 /* run.c */
 int cofi__run_bits(struct cofi_flow *flow, bool want_tip);
 int cofi__run_due_tip(struct cofi_flow *flow);
 void cofi__run_count_all(struct cofi_flow *flow);
+/* Are its blocks still what memory holds? Asked only when some block died since the last time. */
+bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run);
 
 /* walk.c: between packets */
 enum goal_stop {
@@ -323,8 +355,7 @@ static inline enum pump_result pump(struct cofi_flow *flow)
 
 static inline void ret_push(struct cofi_flow *flow, struct block *site)
 {
-    flow->ret_top = (flow->ret_top + 1) % RET_DEPTH;
-    flow->ret[flow->ret_top].site = site;
+    flow->ret[++flow->ret_top % RET_DEPTH].site = site;
     if (flow->config.gen == COFI_RTIT)
         flow->ret_n = 1;
     else if (flow->ret_n < RET_DEPTH)
@@ -336,7 +367,7 @@ static inline void ret_pop(struct cofi_flow *flow)
 {
     if (flow->config.gen == COFI_RTIT || !flow->ret_n)
         return;
-    flow->ret_top = (flow->ret_top + RET_DEPTH - 1) % RET_DEPTH;
+    flow->ret_top--;
     flow->ret_n--;
 }
 
@@ -348,6 +379,26 @@ static inline void ret_drop_sites(struct cofi_flow *flow)
             flow->ret[i].ip = flow->ret[i].site->pub.end;
         flow->ret[i].site = NULL;
     }
+}
+
+static inline struct block *ret_site(const struct cofi_flow *flow, unsigned below)
+{
+    return below < flow->ret_n ? flow->ret[(flow->ret_top - below) % RET_DEPTH].site : NULL;
+}
+
+/* What a stretch of code did: the stack grew by up to peak, then lost `pops` and got `calls`. Entries that
+ * had no room are gone. */
+static inline void ret_apply(struct cofi_flow *flow, unsigned peak, unsigned pops, struct block *const *calls, unsigned n)
+{
+    if (flow->config.gen == COFI_PT && flow->ret_n + peak > RET_DEPTH)
+        flow->ret_n = RET_DEPTH - peak;
+    if (flow->config.gen == COFI_PT) {
+        pops = pops < flow->ret_n ? pops : flow->ret_n;
+        flow->ret_top -= pops;
+        flow->ret_n -= pops;
+    }
+    for (unsigned i = 0; i < n; i++)
+        ret_push(flow, calls[i]);
 }
 
 static inline void ret_clear(struct cofi_flow *flow) { flow->ret_n = 0; }
@@ -384,6 +435,28 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     if (!b->taken || b->taken->dead)
         b->taken = cofi__block_at(flow, b->pub.target);
     return b->taken;
+}
+
+/* Show a run's blocks; out has room for RUN_COPY more. Returns what comes behind. */
+static inline const struct cofi_flow_block **run_copy(const struct cofi_flow_block **out, const struct run *run)
+{
+    for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
+        memcpy(out + i, run->list + i, RUN_COPY * sizeof *out);
+    return out + run->blocks;
+}
+
+/* RTIT: address behind the branch that ran last, 0 if it was none. */
+static inline uint64_t run_end(const struct run *run)
+{
+    return run->ends_in_branch ? run->list[run->blocks - 1]->pub.end : 0;
+}
+
+/* An edge to the first block of what comes; its last one is where the next edge begins. */
+static inline void edge_to(struct cofi_flow *flow, uint32_t first_hash, uint32_t last_hash)
+{
+    if (flow->prev_hash)
+        cofi__edge(flow, edge_index(flow->prev_hash, first_hash), 1);
+    flow->prev_hash = last_hash;
 }
 
 /* The current position, and the block there. */

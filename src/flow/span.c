@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT
+ * Trace bytes met before -> the runs they led through, without reading their packets again. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* What a stretch of packets does depends on where execution is, the outcomes that are pending, LastIP, the
+ * return stack, and the packets. A span rests on outcomes and targets only: padding and timing are passed over
+ * where it is used, and the clock is told what they say there. Where a place is met for the second time, what
+ * follows is written down (the draft); the third time it is used. */
+
+enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
+
+static struct run **runs_of(struct span *s) { return (struct run **)s->list; }
+static struct block **calls_of(struct span *s) { return (struct block **)s->list + s->runs; }
+static struct block **guards_of(struct span *s) { return (struct block **)s->list + s->runs + s->calls; }
+static uint8_t *bytes_of(struct span *s) { return (uint8_t *)(s->list + s->runs + s->calls + s->guards); }
+
+/* Nothing but blocks, outcomes and targets is in the air. */
+static bool calm(const struct cofi_flow *flow)
+{
+    return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any | flow->idle | flow->spill_n) &&
+           flow->enabled && flow->cur && !flow->cur->dead && flow->n < 32 && !flow->context.block &&
+           !flow->context.cyc && !flow->spans.plain && !flow->config.want_time && !(flow->batch && flow->batch->times);
+}
+
+static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
+
+/* False: no span may begin here. */
+static bool key_here(const struct cofi_flow *flow, uint64_t *key)
+{
+    struct stretch w;
+    uint64_t bytes[2], x = ((uint64_t)(uintptr_t)flow->cur >> 4) + (pending(flow) << 32) + ((uint64_t)flow->n << 58);
+    stretch_begin(&w, flow->s.p, flow->s.end - SOURCE_AHEAD);
+    if (!cofi__stretch_key(flow, &w, bytes))
+        return false;
+    x = (x ^ x >> 23) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 32 ^ bytes[0]) * UINT64_C(0xc2b2ae3d27d4eb4f);
+    x = (x ^ x >> 32 ^ bytes[1]) * UINT64_C(0x9e3779b97f4a7c15);
+    *key = x ^ x >> 29;
+    return true;
+}
+
+/* The slots of a key: SPAN_WAYS, side by side. */
+static uint64_t *slots_of(struct cofi_flow *flow, uint64_t key)
+{
+    struct spans *spans = &flow->spans;
+    if (!spans->slots)
+        spans->slots = calloc(SPAN_SLOTS, sizeof *spans->slots);
+    return spans->slots ? &spans->slots[(key >> 8) % SPAN_SLOTS & ~(SPAN_WAYS - 1u)] : NULL;
+}
+
+static uint64_t slot_word(uint64_t key, uint64_t what) { return key >> PTR_BITS << PTR_BITS | what; }
+
+/* ---- using one ---- */
+
+/* At least 8. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, unsigned n)
+{
+    uint64_t differ = le64(a + n - 8) ^ le64(b + n - 8);
+    for (unsigned i = 0; i < n - 8; i += 8)
+        differ |= le64(a + i) ^ le64(b + i);
+    return !differ;
+}
+
+static bool guards_hold(const struct cofi_flow *flow, struct span *s)
+{
+    struct block **guard = guards_of(s);
+    for (unsigned i = 0; i < s->guards; i++)
+        if (ret_site(flow, i) != guard[i])
+            return false;
+    return true;
+}
+
+/* After code changed: is it made of blocks that are still what memory holds? */
+static bool is_whole(struct cofi_flow *flow, struct span *s)
+{
+    if (s->exit->dead)
+        return false;
+    for (unsigned i = 0; i < s->runs; i++)
+        if (!cofi__run_is_whole(flow, runs_of(s)[i]))
+            return false;
+    s->epoch = flow->epoch;
+    return true;
+}
+
+static inline bool fits(struct cofi_flow *flow, struct span *s, struct stretch *w)
+{
+    if (s->entry != flow->cur || s->n != flow->n || s->bits != pending(flow))
+        return false;
+    stretch_begin(w, flow->s.p, flow->s.end - SOURCE_AHEAD);
+    if (same_bytes(bytes_of(s), w->p, s->bytes)) {
+        w->tip = w->p + s->tip_at;
+        w->p += s->bytes;
+    } else if (!cofi__stretch_match(flow, w, bytes_of(s), s->bytes)) {
+        return false;
+    }
+    return (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
+           (s->epoch == flow->epoch || is_whole(flow, s));
+}
+
+static bool has_room(const struct cofi_flow *flow, const struct span *s)
+{
+    const struct cofi_flow_batch *batch = flow->batch;
+    return !batch || batch->blocks_n + s->blocks + RUN_COPY <= batch->blocks_max;
+}
+
+static void show(struct cofi_flow *flow, struct span *s)
+{
+    flow->stats.insns += s->insns;
+    flow->stats.blocks += s->blocks;
+    struct run **run = runs_of(s);
+    if (flow->counting) {
+        s->count++;
+        edge_to(flow, run[0]->first_hash, run[s->runs - 1]->last_hash);
+        return;
+    }
+    const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
+    for (unsigned i = 0; i < s->runs; i++)
+        out = run_copy(out, run[i]);
+    flow->batch->blocks_n += s->blocks;
+}
+
+static void use(struct cofi_flow *flow, struct span *s, const struct stretch *w)
+{
+    show(flow, s);
+    flow->spans.used++;
+    ret_apply(flow, s->peak, s->guards, calls_of(s), s->calls);
+    if (w->mtcs)
+        cofi__stretch_mtcs(flow, w);
+    flow->clock.cycles += w->cycles;
+    flow->stats.tnt_bits += s->tnt_bits;
+    flow->stats.tips += s->tips;
+    flow->stats.span_bytes += (uint64_t)(w->p - flow->s.p);
+    flow->s.p = w->p;
+    flow->bits = s->exit_bits;
+    flow->n = s->exit_n;
+    flow->tail = s->exit_tail;
+    if (s->tips) {
+        flow->last_ip = s->exit_last_ip;
+        flow->used_offset = flow->s.end_offset - (uint64_t)(flow->s.end - w->tip);
+    }
+    flow->cur = s->exit;
+    flow->last_run = runs_of(s)[s->runs - 1];
+    flow->last_end = run_end(flow->last_run);
+}
+
+/* ---- making one ---- */
+
+static void begin(struct cofi_flow *flow, uint64_t key)
+{
+    struct span_draft *d = &flow->spans.draft;
+    if (flow->spans_arena.bytes > flow->config.cache_bytes / 4)
+        cofi__span_forget(flow);
+    d->span = (struct span){.entry = flow->cur, .bits = pending(flow), .n = (uint8_t)flow->n,
+        .last_ip = flow->last_ip, .exit_last_ip = flow->last_ip, .epoch = flow->epoch};
+    d->on = flow->config.gen == COFI_PT || flow->last_ip_valid;
+    d->key = key;
+    d->from = flow->s.p;
+    d->moves = flow->s.moves;
+    d->tnt_bits = flow->stats.tnt_bits;
+    d->tips = flow->stats.tips;
+}
+
+/* A RET takes a CALL off the stack: the draft's own, or one from before, on which it then rests (null: there
+ * is none). RTIT: the last one stays. */
+static bool pop(struct cofi_flow *flow, struct span_draft *d, struct block *site)
+{
+    bool pt = flow->config.gen == COFI_PT;
+    if (d->span.calls) {
+        d->span.calls -= pt;
+        return true;
+    }
+    if (!pt && d->span.guards)
+        return true;
+    if (d->span.guards == SPAN_GUARDS)
+        return false;
+    d->guard[d->span.guards++] = site;
+    return true;
+}
+
+static bool push(struct cofi_flow *flow, struct span_draft *d, struct block *site)
+{
+    if (flow->config.gen == COFI_RTIT)
+        d->span.calls = 0;
+    if (d->span.calls == SPAN_CALLS)
+        return false;
+    d->call[d->span.calls++] = site;
+    return true;
+}
+
+/* What the run does to the return stack, as in ret_apply and behind it. */
+static bool draft_stack(struct cofi_flow *flow, struct span_draft *d, struct run *run)
+{
+    int depth = d->span.calls - d->span.guards;
+    if (depth + run->peak > d->span.peak)
+        d->span.peak = (uint8_t)(depth + run->peak);
+    for (unsigned i = 0; i < run->guards; i++)
+        if (!pop(flow, d, ret_site(flow, i)))
+            return false;
+    for (unsigned i = 0; i < run->calls; i++)
+        if (!push(flow, d, run->list[run->blocks + i]))
+            return false;
+    return !run->pops || pop(flow, d, ret_site(flow, run->guards));
+}
+
+void cofi__span_run(struct cofi_flow *flow, struct run *run)
+{
+    struct span_draft *d = &flow->spans.draft;
+    struct span *s = &d->span;
+    d->on = run != flow->build && run->blocks && s->runs < SPAN_RUNS && s->blocks + run->blocks <= SPAN_BLOCKS &&
+            draft_stack(flow, d, run);
+    if (!d->on)
+        return;
+    d->run[s->runs++] = run;
+    s->blocks += run->blocks;
+    s->insns += run->insns;
+}
+
+static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
+{
+    const struct span *made = &d->span;
+    size_t items = (size_t)made->runs + made->calls + made->guards;
+    struct span *s = cofi__arena_take(&flow->spans_arena, sizeof *s + items * sizeof s->list[0] + made->bytes + 8);
+    if (!s)
+        return NULL;
+    *s = *made;
+    memcpy(runs_of(s), d->run, made->runs * sizeof d->run[0]);
+    memcpy(calls_of(s), d->call, made->calls * sizeof d->call[0]);
+    memcpy(guards_of(s), d->guard, made->guards * sizeof d->guard[0]);
+    memcpy(bytes_of(s), d->bytes, made->bytes);
+    s->older = flow->spans.youngest;
+    return flow->spans.youngest = s;
+}
+
+/* Put a span where its place was noted, or in the place of another. */
+static void insert(struct cofi_flow *flow, uint64_t key, const struct span *s)
+{
+    uint64_t *slots = slots_of(flow, key);
+    unsigned at = flow->spans.turn++ % SPAN_WAYS;
+    for (unsigned i = 0; i < SPAN_WAYS; i++)
+        if (slots[i] == slot_word(key, SPAN_SEEN))
+            at = i;
+    slots[at] = slot_word(key, (uint64_t)(uintptr_t)s);
+}
+
+/* Enough was drafted, or what follows is a span or another packet. */
+static void end(struct cofi_flow *flow, const uint8_t *until)
+{
+    struct span_draft *d = &flow->spans.draft;
+    struct span *s = &d->span;
+    struct stretch w;
+    stretch_begin(&w, d->from, until);
+    unsigned tip_at = 0;
+    int bytes = cofi__stretch_copy(flow, &w, d->bytes, SPAN_BYTES, &tip_at);
+    d->on = false;
+    if (bytes < SPAN_LEAST || s->epoch != flow->epoch || !s->runs || s->peak > SPAN_PEAK)
+        return;
+    s->bytes = (uint8_t)bytes;
+    s->tip_at = (uint8_t)tip_at;
+    s->exit = flow->cur;
+    s->exit_bits = pending(flow);
+    s->exit_n = (uint8_t)flow->n;
+    s->exit_tail = (uint8_t)flow->tail;
+    s->tnt_bits = (uint16_t)(flow->stats.tnt_bits - d->tnt_bits);
+    s->tips = (uint8_t)(flow->stats.tips - d->tips);
+    struct span *kept = keep(flow, d);
+    if (!kept)
+        return;
+    flow->spans.made++;
+    insert(flow, d->key, kept);
+    if (flow->spans.last)
+        flow->spans.last->next = kept;
+    flow->spans.last = kept;
+}
+
+/* ---- where spans begin and end ---- */
+
+/* Places are chosen by what is there, so that a loop's spans meet. */
+static bool is_place(struct cofi_flow *flow)
+{
+    struct spans *spans = &flow->spans;
+    uint32_t chosen = (flow->cur->hash >> 4 ^ flow->n) & ((2u << spans->level) - 1);
+    if (chosen && ++spans->steps < (unsigned)SPAN_STEPS << spans->level)
+        return false;
+    spans->steps = 0;
+    return true;
+}
+
+static bool draft_is_enough(const struct cofi_flow *flow)
+{
+    const struct span_draft *d = &flow->spans.draft;
+    return flow->stats.tnt_bits - d->tnt_bits + flow->stats.tips - d->tips >= SPAN_UNITS ||
+           d->span.blocks >= SPAN_BLOCKS_ENOUGH || d->span.runs >= SPAN_RUNS_ENOUGH;
+}
+
+static void draft_on(struct cofi_flow *flow)
+{
+    struct span_draft *d = &flow->spans.draft;
+    if (d->moves != flow->s.moves || flow->s.p - d->from > SPAN_BYTES_RAW)
+        d->on = false;
+    else if (draft_is_enough(flow))
+        end(flow, flow->s.p);
+}
+
+void cofi__span_break(struct cofi_flow *flow)
+{
+    struct source *s = &flow->s;
+    bool packet = flow->has_packet;
+    flow->has_packet = false;
+    if (flow->spans.draft.on && flow->spans.draft.moves == s->moves && !flow->n && calm(flow))
+        end(flow, s->end - (s->end_offset - flow->packet_offset));
+    flow->has_packet = packet;
+    flow->spans.draft.on = false;
+    flow->spans.steps = SPAN_STEPS; /* one may begin behind the packet */
+}
+
+/* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of
+ * any in turn. */
+static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
+{
+    struct spans *spans = &flow->spans;
+    unsigned victim = spans->turn++ % SPAN_WAYS;
+    for (unsigned i = 0; i < SPAN_WAYS; i++) {
+        uint64_t what = slots[i] & (~UINT64_C(0) >> TAG_BITS);
+        if (slots[i] == slot_word(key, SPAN_SEEN)) {
+            spans->hope = SPAN_HOPE;
+            if (!spans->draft.on && spans->made < SPAN_CREDIT + spans->used / 2)
+                begin(flow, key);
+            return;
+        }
+        if (what <= SPAN_SEEN)
+            victim = i;
+    }
+    slots[victim] = slot_word(key, SPAN_SEEN);
+    if (spans->last && !spans->draft.on && spans->hope) {
+        spans->hope--;
+        begin(flow, key);
+    }
+}
+
+/* The span under the key that begins here. Null: none, and the place is noted. */
+static struct span *look_up(struct cofi_flow *flow, uint64_t key, struct stretch *w)
+{
+    uint64_t *slots = slots_of(flow, key);
+    for (unsigned i = 0; slots && i < SPAN_WAYS; i++) {
+        uint64_t what = slots[i] ^ slot_word(key, 0);
+        if (what > SPAN_SEEN && !(what >> PTR_BITS) && fits(flow, (struct span *)(uintptr_t)what, w))
+            return (struct span *)(uintptr_t)what;
+    }
+    if (slots)
+        note(flow, key, slots);
+    return NULL;
+}
+
+/* Where few places are found to begin spans, fewer are looked at. */
+static void pace(struct spans *spans, bool found)
+{
+    spans->misses += found ? -SPAN_WORTH : 1;
+    if (spans->misses > -SPAN_MISSES && spans->misses < SPAN_MISSES)
+        return;
+    spans->level += found ? -(spans->level > 0) : spans->level < SPAN_LEVELS;
+    spans->misses = 0;
+}
+
+static struct span *find(struct cofi_flow *flow, struct stretch *w)
+{
+    struct spans *spans = &flow->spans;
+    uint64_t key;
+    if (spans->last && spans->last->next && fits(flow, spans->last->next, w)) {
+        pace(spans, true);
+        return spans->last->next;
+    }
+    if (spans->draft.on)
+        draft_on(flow);
+    if (!key_here(flow, &key))
+        return NULL;
+    struct span *s = look_up(flow, key, w);
+    pace(spans, s);
+    if (s && spans->draft.on)
+        end(flow, flow->s.p);
+    if (s && spans->last)
+        spans->last->next = s;
+    return s;
+}
+
+bool cofi__span_go(struct cofi_flow *flow)
+{
+    const uint8_t *from = flow->s.p;
+    struct spans *spans = &flow->spans;
+    if (!flow->cur || !(spans->last || spans->draft.on || is_place(flow)) || !calm(flow))
+        return false;
+    while (flow->s.end - flow->s.p >= SPAN_AHEAD) {
+        struct stretch w;
+        struct span *s = find(flow, &w);
+        spans->last = s;
+        if (!s || !has_room(flow, s))
+            break;
+        spans->draft.on = false;
+        use(flow, s, &w);
+    }
+    return flow->s.p != from;
+}
+
+/* ---- all of them ---- */
+
+void cofi__span_restart(struct cofi_flow *flow)
+{
+    struct spans *spans = &flow->spans;
+    spans->last = NULL;
+    spans->draft.on = false;
+    spans->level = spans->misses = 0;
+}
+
+/* Coverage: what spans were counted for, as visits of their runs and edges between them. */
+void cofi__span_count_all(struct cofi_flow *flow)
+{
+    for (struct span *s = flow->spans.youngest; s; s = s->older) {
+        struct run **run = runs_of(s);
+        for (unsigned i = 0; s->count && i < s->runs; i++) {
+            run[i]->count += s->count;
+            if (i)
+                cofi__edge(flow, edge_index(run[i - 1]->last_hash, run[i]->first_hash), s->count);
+        }
+        s->count = 0;
+    }
+}
+
+void cofi__span_forget(struct cofi_flow *flow)
+{
+    if (flow->counting)
+        cofi__span_count_all(flow);
+    cofi__arena_free(&flow->spans_arena);
+    free(flow->spans.slots);
+    flow->spans.slots = NULL;
+    flow->spans.last = flow->spans.youngest = NULL;
+    flow->spans.made = flow->spans.used = 0;
+    flow->spans.draft.on = false;
+}

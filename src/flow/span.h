@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Spans: stretches of packets met before, with all that decoding them does. */
+#ifndef COFI_FLOW_SPAN_H
+#define COFI_FLOW_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block;
+struct run;
+struct cofi_flow;
+
+enum {
+    SPAN_UNITS = 64,      /* outcomes and targets that are enough; or so many runs or blocks */
+    SPAN_RUNS_ENOUGH = 20, SPAN_RUNS = 40,
+    SPAN_BLOCKS_ENOUGH = 128, SPAN_BLOCKS = 256,
+    SPAN_BYTES = 160,     /* at most, of outcomes and targets; with timing: */
+    SPAN_BYTES_RAW = 512,
+    SPAN_LEAST = 8, SPAN_KEY = 16, /* bytes that it has at least, and of which up to so many are looked up */
+    SPAN_AHEAD = 192,     /* bytes that are left in a piece where a span may begin */
+    SPAN_CALLS = 32, SPAN_GUARDS = 16,
+    SPAN_PEAK = 40,       /* with SPAN_GUARDS less than RET_DEPTH, so that what it takes off was there */
+    SPAN_SLOTS = 1 << 16, SPAN_WAYS = 8,
+    SPAN_CREDIT = 4096,   /* so many are made before their use must pay: one for two uses */
+    SPAN_HOPE = 4,
+    SPAN_MISSES = 32, SPAN_WORTH = 2, SPAN_LEVELS = 2,
+    SPAN_STEPS = 16,      /* after so many steps one may begin, whatever its key */
+};
+
+/* What a span rests on comes first, then what it does. Behind it lie its runs, the CALLs that it leaves on
+ * the return stack, those that it takes off, and the bytes of its outcomes and targets. */
+struct span {
+    struct block *entry;
+    uint64_t bits;        /* pending outcomes */
+    uint64_t last_ip;     /* with a TIP in it: the upper 48 bits count */
+    struct span *next;    /* the one that followed last time */
+    uint32_t epoch;
+    uint8_t n;            /* bits */
+    uint8_t bytes;
+    uint8_t runs, calls, guards;
+    uint8_t tips;
+    uint16_t blocks;
+
+    struct block *exit;
+    uint64_t exit_bits, exit_last_ip;
+    uint64_t count;       /* coverage: visits not yet added up */
+    uint32_t insns;
+    uint16_t tnt_bits;
+    uint8_t exit_n, exit_tail;
+    uint8_t tip_at;       /* bytes before the last TIP */
+    uint8_t peak;         /* how far the return stack grew */
+    struct span *older;
+    void *list[];
+};
+
+/* What has been done since a place that was met before, to be a span. */
+struct span_draft {
+    bool on;
+    struct span span;
+    uint64_t key;
+    const uint8_t *from;     /* trace bytes */
+    uint32_t moves;          /* of the source: the bytes are where they were */
+    uint64_t tnt_bits, tips; /* of the statistics, at its start */
+    struct run *run[SPAN_RUNS];
+    struct block *call[SPAN_CALLS], *guard[SPAN_GUARDS];
+    uint8_t bytes[SPAN_BYTES + 16];
+};
+
+struct spans {
+    bool plain;           /* none are used: what tests hold the others against */
+    uint64_t *slots;      /* a pointer (48 bits) below 16 bits of its key; 1 for a pointer: met once */
+    struct span *last;    /* the one that was used or made just now */
+    struct span *youngest;
+    uint64_t made, used;
+    unsigned turn;        /* which of the slots of a key is next to be lost */
+    unsigned hope;        /* so many more are drafted where the one before ended */
+    int level, misses;    /* one in 2^(level + 1) places is looked at; how many in vain, less what others are worth */
+    unsigned steps;       /* since the last place where one may begin */
+    struct span_draft draft;
+};
+
+/* Use the spans that follow from here, if any. True: bytes were used up. Else the place is noted, or what
+ * follows becomes a span. */
+bool cofi__span_go(struct cofi_flow *flow);
+/* A run is about to be done: part of the draft. */
+void cofi__span_run(struct cofi_flow *flow, struct run *run);
+/* A packet is about to be acted on that no span holds: what was drafted ends before it. */
+void cofi__span_break(struct cofi_flow *flow);
+void cofi__span_count_all(struct cofi_flow *flow);
+/* Decoding goes on elsewhere. */
+void cofi__span_restart(struct cofi_flow *flow);
+void cofi__span_forget(struct cofi_flow *flow);
+
+/* ---- stretch.c: packets that are passed over, and the time that they tell ---- */
+
+enum { STRETCH_MTCS = 24 };
+
+struct stretch {
+    const uint8_t *p, *stop;  /* where it is, and may still look ahead */
+    const uint8_t *tip;       /* the last target passed, null: none */
+    uint64_t cycles;          /* since the last MTC */
+    unsigned mtcs;
+    struct {
+        const uint8_t *p;
+        uint64_t cycles;      /* before it */
+    } mtc[STRETCH_MTCS];
+};
+
+/* From p on, as far as `stop`, behind which SOURCE_AHEAD bytes may be read. */
+static inline void stretch_begin(struct stretch *w, const uint8_t *p, const uint8_t *stop)
+{
+    w->p = p;
+    w->stop = stop;
+    w->tip = NULL;
+    w->cycles = w->mtcs = 0;
+}
+/* Pass over the n bytes of outcomes and targets at `want`, and what padding and timing lies before and between
+ * them. False: something else is there. */
+bool cofi__stretch_match(const struct cofi_flow *flow, struct stretch *w, const uint8_t *want, unsigned n);
+/* Copy the outcomes and targets up to w->stop; *tip_at: where the last target lies. Returns how many bytes; or
+ * -1 if there is another packet, or more than max bytes. */
+int cofi__stretch_copy(const struct cofi_flow *flow, struct stretch *w, uint8_t *out, unsigned max, unsigned *tip_at);
+/* The next SPAN_KEY of them; zeros where there are not so many. False: less than SPAN_LEAST. */
+bool cofi__stretch_key(const struct cofi_flow *flow, struct stretch *w, uint64_t bytes[2]);
+/* Tell the clock the MTCs that were passed over; the cycles since the last one are left. */
+void cofi__stretch_mtcs(struct cofi_flow *flow, const struct stretch *w);
+
+#endif

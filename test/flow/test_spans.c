@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT
+ * What was met before is decoded as if it were new: every block, event and count, on whole and on damaged
+ * streams. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <cofi/flow.h>
+
+#include "flow/walker.h"
+#include "prog.h"
+
+static struct prog prog;
+static struct prog_run run;
+static struct cofi_image *image;
+
+/* PT's IA32_RTIT_CTL, RTIT_CTL. */
+enum { CYC = 2, OS = 4, USER = 8, MTC = 1 << 9, TSC = 1 << 10, DISRETC = 1 << 11, BRANCH = 1 << 13 };
+enum { R_OS = 4, R_USER = 8, R_MTC = 1 << 9, R_STS = 1 << 10, R_RETC = 1 << 11 };
+
+static const struct variant {
+    enum cofi_gen gen;
+    uint64_t ctl;
+} variants[] = {
+    {COFI_PT, USER | BRANCH},
+    {COFI_PT, USER | BRANCH | DISRETC},
+    {COFI_PT, OS | USER | BRANCH | TSC | CYC | MTC | 3 << 14},
+    {COFI_PT, USER | BRANCH | TSC | MTC | 3 << 14},
+    {COFI_RTIT, R_USER | R_RETC},
+    {COFI_RTIT, R_OS | R_USER | R_MTC | R_STS | R_RETC},
+    {COFI_RTIT, R_USER},
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+/* All that a decode said, one word after the other. */
+struct log {
+    uint64_t *words;
+    size_t n, max;
+};
+
+static void word(struct log *log, uint64_t w)
+{
+    if (log->n == log->max) {
+        log->words = realloc(log->words, (log->max = log->max ? log->max * 2 : 1 << 16) * sizeof *log->words);
+        assert_non_null(log->words);
+    }
+    log->words[log->n++] = w;
+}
+
+static void event(struct log *log, const struct cofi_flow_event *e)
+{
+    const uint64_t words[] = {e->kind, e->offset, e->ip, e->target, e->value, e->time.ticks, e->a, e->b, e->c,
+        (uint64_t)e->cause, e->end, e->since, e->time.known};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        word(log, words[i]);
+}
+
+static void add(struct log *log, const struct cofi_flow_batch *batch)
+{
+    size_t e = 0;
+    for (size_t i = 0; i <= batch->blocks_n; i++) {
+        for (; e < batch->events_n && batch->events[e].at == i; e++)
+            event(log, &batch->events[e]);
+        if (i < batch->blocks_n) {
+            word(log, batch->blocks[i]->ip);
+            word(log, batch->blocks[i]->end);
+        }
+    }
+}
+
+static void stats(struct log *log, struct cofi_flow *flow, const struct cofi_flow_stats *before)
+{
+    struct cofi_flow_stats s;
+    cofi_flow_stats(flow, &s);
+    word(log, s.insns - before->insns);
+    word(log, s.blocks - before->blocks);
+    word(log, s.tnt_bits - before->tnt_bits);
+    word(log, s.tips - before->tips);
+    word(log, s.lost_bytes - before->lost_bytes);
+}
+
+static struct log decode(struct cofi_flow *flow, size_t blocks_max)
+{
+    static const struct cofi_flow_block *blocks[4096];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = blocks_max, .events = events, .events_max = 64};
+    struct cofi_flow_stats before;
+    struct log log = {0};
+    int status;
+    cofi_flow_stats(flow, &before);
+    while ((status = cofi_flow_next(flow, &batch)) > 0)
+        add(&log, &batch);
+    assert_int_equal(status, 0);
+    stats(&log, flow, &before);
+    return log;
+}
+
+static struct cofi_flow *open_flow(const uint8_t *bytes, size_t n)
+{
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    cofi_flow_config_init(&config, run.gen);
+    config.bytes = bytes;
+    config.n = n;
+    config.image = image;
+    config.ctl_known = true;
+    config.ctl = run.ctl | 1;
+    config.events = 7;
+    config.time.nominal_ratio = 24;
+    config.time.tsc_num = 42;
+    config.time.tsc_den = 2;
+    config.time.mtc_freq = 3;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    return flow;
+}
+
+static struct log plainly(const uint8_t *bytes, size_t n)
+{
+    struct cofi_flow *flow = open_flow(bytes, n);
+    flow->spans.plain = true;
+    struct log log = decode(flow, 4096);
+    cofi_flow_close(flow);
+    return log;
+}
+
+static void assert_same(const struct log *log, const struct log *plain)
+{
+    for (size_t i = 0; i < log->n && i < plain->n; i++)
+        if (log->words[i] != plain->words[i])
+            fail_msg("seed %lu: word %zu of %zu: %#lx, plainly %#lx", run.seed, i, plain->n, log->words[i], plain->words[i]);
+    assert_int_equal(log->n, plain->n);
+}
+
+static void set_up(const struct variant *v, uint64_t seed)
+{
+    static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
+    bool os = v->ctl & OS;
+    run = (struct prog_run){.gen = v->gen, .ctl = v->ctl, .insns = 40000, .interrupt = seed % 3 ? 40 : 0, .os = os,
+        .odd_return = seed % 2 ? 500 : 0, .clock = v->ctl & (TSC | CYC | MTC), .seed = seed};
+    prog_make(&prog, seed, 1 + (unsigned)(seed * 7 % 30));
+    prog_go(&prog, &run);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+}
+
+static void tear_down(void)
+{
+    cofi_image_close(image);
+    prog_free(&run);
+}
+
+/* Much of a stream is spans when it comes again: else the other tests show nothing. */
+static void much_is_known_when_it_comes_again(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < VARIANTS; i++) {
+        struct cofi_flow_stats s, before;
+        set_up(&variants[i], 3);
+        struct cofi_flow *flow = open_flow(run.trace, run.n);
+        for (int pass = 0; pass < 12; pass++) {
+            cofi_flow_stats(flow, &before);
+            assert_int_equal(cofi_flow_seek(flow, 0), 0);
+            free(decode(flow, 4096).words);
+        }
+        cofi_flow_stats(flow, &s);
+        if ((s.span_bytes - before.span_bytes) * 4 < run.n)
+            fail_msg("variant %u: %lu of %zu bytes", i, s.span_bytes - before.span_bytes, run.n);
+        cofi_flow_close(flow);
+        tear_down();
+    }
+}
+
+static void again_and_again_it_is_the_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 4 * VARIANTS; seed++) {
+        set_up(&variants[seed % VARIANTS], seed);
+        struct cofi_flow *flow = open_flow(run.trace, run.n);
+        struct log plain = plainly(run.trace, run.n);
+        for (int pass = 0; pass < 7; pass++) {
+            assert_int_equal(cofi_flow_bytes(flow, run.trace, run.n), 0);
+            struct log log = decode(flow, pass % 2 ? 512 : 4096);
+            assert_same(&log, &plain);
+            free(log.words);
+        }
+        free(plain.words);
+        cofi_flow_close(flow);
+        tear_down();
+    }
+}
+
+static uint64_t draw(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return *seed >> 33;
+}
+
+/* Bits flipped, pieces moved or left out: what is met is then partly known, and partly not what followed. */
+static size_t damage(uint8_t *bytes, size_t n, uint64_t *seed)
+{
+    for (unsigned k = 0; k < 1 + *seed % 5; k++) {
+        size_t from = draw(seed) % n, to = draw(seed) % n, size = draw(seed) % 300;
+        if (from + size > n || to + size > n)
+            size = 0;
+        if (k % 2)
+            memmove(bytes + to, bytes + from, size);
+        else
+            bytes[from] ^= (uint8_t)(1u << draw(seed) % 8);
+    }
+    return n - draw(seed) % 40;
+}
+
+static void so_it_is_when_the_stream_is_damaged(void **state)
+{
+    uint64_t random = 5;
+    (void)state;
+    for (uint64_t seed = 1; seed < 2 * VARIANTS; seed++) {
+        set_up(&variants[seed % VARIANTS], seed);
+        struct cofi_flow *flow = open_flow(run.trace, run.n);
+        uint8_t *bytes = malloc(run.n);
+        for (int pass = 0; pass < 40; pass++) {
+            memcpy(bytes, run.trace, run.n);
+            size_t n = pass < 4 ? run.n : damage(bytes, run.n, &random);
+            assert_int_equal(cofi_flow_bytes(flow, bytes, n), 0);
+            struct log log = decode(flow, 4096), plain = plainly(bytes, n);
+            assert_same(&log, &plain);
+            free(log.words);
+            free(plain.words);
+        }
+        free(bytes);
+        cofi_flow_close(flow);
+        tear_down();
+    }
+}
+
+struct counts {
+    uint8_t map[1 << 14];
+    uint64_t blocks, insns, edges;
+};
+
+static void count_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    ((struct counts *)opaque)->blocks += count * (block->ip & 0xffff);
+}
+
+static struct counts cover(struct cofi_flow *flow)
+{
+    static struct counts counts;
+    memset(&counts, 0, sizeof counts);
+    struct cofi_flow_coverage coverage = {.map = counts.map, .map_size = sizeof counts.map, .block = count_block,
+        .opaque = &counts};
+    assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
+    counts.insns = coverage.insns;
+    counts.edges = coverage.edges;
+    return counts;
+}
+
+static void it_is_counted_the_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 3 * VARIANTS; seed++) {
+        set_up(&variants[seed % VARIANTS], seed);
+        struct cofi_flow *flow = open_flow(run.trace, run.n), *plain = open_flow(run.trace, run.n);
+        static struct counts want, got;
+        plain->spans.plain = true;
+        want = cover(plain);
+        assert_true(want.insns > 0 && want.edges > 0);
+        for (int pass = 0; pass < 6; pass++) {
+            got = cover(flow);
+            assert_memory_equal(&got, &want, sizeof want);
+            assert_int_equal(cofi_flow_bytes(flow, run.trace, run.n), 0);
+        }
+        cofi_flow_close(flow);
+        cofi_flow_close(plain);
+        tear_down();
+    }
+}
+
+/* The same stream several times in a row, in pieces; a piece is gone when the next one comes. */
+struct feed {
+    size_t at, piece;
+    uint8_t *copy;
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct feed *feed = opaque;
+    size_t left = 4 * run.n - feed->at;
+    *n = left < feed->piece ? left : feed->piece;
+    free(feed->copy);
+    feed->copy = malloc(*n + 1);
+    for (size_t i = 0; i < *n; i++)
+        feed->copy[i] = run.trace[(feed->at + i) % run.n];
+    feed->at += *n;
+    return feed->copy;
+}
+
+static void and_in_pieces(void **state)
+{
+    static const size_t pieces[] = {1, 100, 250, 1000, 4096, 1 << 20};
+    (void)state;
+    for (unsigned i = 0; i < 12; i++) {
+        struct cofi_flow *flow[2];
+        struct log log[2];
+        set_up(&variants[i % VARIANTS], i + 20);
+        for (int plain = 0; plain < 2; plain++) {
+            struct feed feed = {.piece = pieces[i % 6]};
+            struct cofi_flow_config config;
+            cofi_flow_config_init(&config, run.gen);
+            config.image = image;
+            config.pull = pull;
+            config.opaque = &feed;
+            assert_int_equal(cofi_flow_open(&flow[plain], &config), 0);
+            flow[plain]->spans.plain = plain;
+            log[plain] = decode(flow[plain], 1024);
+            cofi_flow_close(flow[plain]);
+            free(feed.copy);
+        }
+        assert_same(&log[0], &log[1]);
+        free(log[0].words);
+        free(log[1].words);
+        tear_down();
+    }
+}
+
+/* Two loops, A and B, through the same code, with the same bytes: where a TIP of two bytes leads rests on the
+ * address that was sent before [SDM IP Compression]. */
+static void a_target_rests_on_the_one_before(void **state)
+{
+    static const uint8_t jump_a[] = {0xe9, 0xfb, 0xef, 0x0f, 0x00}, jump_b[] = {0xe9, 0xfb, 0xef, 0x0f, 0xf0};
+    static const uint8_t loop[] = {0x75, 0xfe, 0xff, 0xe0}; /* jne itself; jmp rax */
+    static const uint8_t psb[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23};
+    static const uint8_t to_a[] = {0x71, 0x00, 0x10, 0x40, 0, 0, 0}, to_b[] = {1, 0x71, 0x00, 0x10, 0x40, 0x10, 0, 0};
+    static const uint8_t lap[] = {0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfc, 0x2d, 0x00, 0x10};
+    enum { LAPS = 200 };
+    uint8_t bytes[4 * LAPS * sizeof lap];
+    size_t n = sizeof psb;
+    (void)state;
+    memcpy(bytes, psb, sizeof psb);
+    for (unsigned i = 0; i < 2 * LAPS; i++) {
+        const uint8_t *to = i == 0 ? to_a : i == LAPS ? to_b : NULL;
+        size_t size = i == 0 ? sizeof to_a : i == LAPS ? sizeof to_b : 0;
+        memcpy(bytes + n, to ? to : lap, size);
+        n += size;
+        memcpy(bytes + n, lap, sizeof lap);
+        n += sizeof lap;
+    }
+    run = (struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, jump_a, sizeof jump_a, "a"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x10401000, jump_b, sizeof jump_b, "b"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x500000, loop, sizeof loop, "loop"), 0);
+    struct cofi_flow *flow = open_flow(bytes, n);
+    struct log log = decode(flow, 4096), plain = plainly(bytes, n);
+    struct cofi_flow_stats s;
+    cofi_flow_stats(flow, &s);
+    assert_true(s.span_bytes > n / 4);
+    size_t in_b = 0;
+    for (size_t i = 0; i < log.n; i++)
+        in_b += log.words[i] == 0x10401000;
+    assert_true(in_b >= LAPS);
+    assert_same(&log, &plain);
+    free(log.words);
+    free(plain.words);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(much_is_known_when_it_comes_again),
+        cmocka_unit_test(again_and_again_it_is_the_same),
+        cmocka_unit_test(so_it_is_when_the_stream_is_damaged),
+        cmocka_unit_test(it_is_counted_the_same),
+        cmocka_unit_test(and_in_pieces),
+        cmocka_unit_test(a_target_rests_on_the_one_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
