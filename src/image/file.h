@@ -28,8 +28,10 @@ struct cofi__load {
 struct cofi__source {
     enum cofi__source_kind kind;
     char *path; /* or label; never null */
+    char *file; /* FILE: what is read in place of path (perf's cache), or null */
     const uint8_t *bytes; /* BYTES */
     bool borrowed;        /* bytes belong to someone who outlives the store */
+    bool is_function;     /* BYTES: path is its name */
     uint64_t size;        /* bytes, or of the file once opened */
     uint8_t build_id[20]; /* wanted */
     uint8_t build_id_size;

@@ -41,6 +41,7 @@ void cofi_image_close(struct cofi_image *image)
     free(image->stores);
     free(image->changes);
     free(image->turns);
+    cofi__image_names_free(image);
     free(image);
 }
 
@@ -155,5 +156,14 @@ int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_
                              size_t len, const char *label)
 {
     struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label, true);
+    return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
+}
+
+int cofi__image_named_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes, size_t len,
+                            const char *name)
+{
+    struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, name, false);
+    if (source)
+        source->is_function = true;
     return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
 }

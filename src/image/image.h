@@ -19,6 +19,18 @@ struct cofi__turn {
     const struct cofi_image *image;
 };
 
+/* A name for [addr, addr + size) where no file tells one. */
+struct cofi__name {
+    uint64_t addr, size;
+    size_t order;
+    char *text;
+};
+
+struct cofi__names {
+    struct cofi__name *rows; /* by address, then by when they were given */
+    size_t n, room;
+};
+
 struct cofi_image {
     struct cofi__change *changes; /* by time, stable */
     size_t n, room;
@@ -27,7 +39,18 @@ struct cofi_image {
     const struct cofi_image *kernel; /* what the upper half of the addresses shows, or null */
     struct cofi__turn *turns;        /* by time; an image with turns has no changes of its own */
     size_t n_turns, turns_room;
+    struct cofi__names names;
 };
+
+/* names.c: give names, then say that these are all; ask for one; let go of them. */
+int cofi__image_name(struct cofi_image *image, uint64_t addr, uint64_t size, const char *name);
+void cofi__image_names_done(struct cofi_image *image);
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t addr);
+void cofi__image_names_free(struct cofi_image *image);
+
+/* cofi_image_map_bytes for one function whose name is the label. */
+int cofi__image_named_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes, size_t len,
+                            const char *name);
 
 /* An image whose sources are in a store shared with others (a count is taken). */
 int cofi__image_open_in(struct cofi_image **image, struct cofi__store *store);

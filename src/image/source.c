@@ -50,6 +50,7 @@ static void free_sources(struct cofi__source *source)
             free((void *)source->bytes);
         pthread_mutex_destroy(&source->lock);
         free(source->path);
+        free(source->file);
         free(source);
         source = next;
     }
@@ -148,6 +149,9 @@ static uint64_t mtime_of(const struct stat *st)
     return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
 }
 
+/* What is read. */
+static const char *file_of(const struct cofi__source *source) { return source->file ? source->file : source->path; }
+
 /* Set the reason and give the status that says "no code". */
 static int no_code(struct cofi__source *source, const char *reason)
 {
@@ -165,6 +169,10 @@ static bool names_no_file(const char *path)
 
 static int open_fd(struct cofi__source *source, int *fd)
 {
+    if (source->file) {
+        *fd = open(source->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return *fd < 0 ? COFI_ERR_NO_CODE : 0;
+    }
     if (source->path[0] == '[' && strstr(source->path, "]: ")) { /* a reason in place of a file */
         snprintf(source->why, COFI__WHY_BYTES, "%.390s", source->path);
         return COFI_ERR_NO_CODE;
@@ -203,6 +211,47 @@ static int inspect(struct cofi__source *source, int fd)
     return cofi__elf_inspect(source, fd);
 }
 
+static int open_path(struct cofi__source *source)
+{
+    int fd = -1, status = open_fd(source, &fd);
+    if (!status)
+        status = inspect(source, fd);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+/* What perf kept of the file when it recorded it, or null. */
+static char *cached_file(const struct cofi__source *source)
+{
+    char hex[41] = "", *path = NULL;
+    const char *home = getenv("HOME");
+    for (size_t i = 0; i < source->build_id_size; i++)
+        sprintf(hex + 2 * i, "%02x", source->build_id[i]);
+    if (!home || strlen(hex) < 4 || asprintf(&path, "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) < 0)
+        return NULL;
+    return path;
+}
+
+/* The file is gone, or another one: take the one of the same build id from perf's cache, if it is there. */
+static int open_cached(struct cofi__source *source, int status)
+{
+    char why[COFI__WHY_BYTES];
+    free(source->windows);
+    free(source->loads);
+    source->windows = NULL;
+    source->loads = NULL;
+    source->n_windows = source->n_loads = 0;
+    memcpy(why, source->why, sizeof why);
+    source->file = cached_file(source);
+    if (source->file && open_path(source) == 0)
+        return 0;
+    free(source->file);
+    source->file = NULL;
+    memcpy(source->why, why, sizeof why);
+    return status;
+}
+
 int cofi__source_open(struct cofi__source *source)
 {
     int state = atomic_load_explicit(&source->state, memory_order_acquire);
@@ -211,12 +260,9 @@ int cofi__source_open(struct cofi__source *source)
     pthread_mutex_lock(&source->lock);
     state = atomic_load(&source->state);
     if (!state) {
-        int fd = -1;
-        state = open_fd(source, &fd);
-        if (!state)
-            state = inspect(source, fd);
-        if (fd >= 0)
-            close(fd);
+        state = open_path(source);
+        if (state < 0)
+            state = open_cached(source, state);
         if (!state)
             state = 1;
         atomic_store_explicit(&source->state, state, memory_order_release);
@@ -252,7 +298,7 @@ static uint8_t *load_window(struct cofi__source *source, size_t index)
     struct stat st;
     size_t n = window_bytes(source, index);
     uint8_t *window = NULL;
-    int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(file_of(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         no_code(source, strerror(errno));
         return NULL;

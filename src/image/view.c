@@ -206,6 +206,20 @@ const char *cofi_view_why(const struct cofi_view *view)
     return view->why;
 }
 
+/* What a JIT called it. */
+static void jit_name(const struct cofi_view *view, const struct cofi__source *source, uint64_t addr,
+                     struct cofi_symbol *symbol)
+{
+    const struct cofi__name *name = view->user->image ? cofi__image_name_at(view->user->image, addr) : NULL;
+    if (source->is_function) {
+        symbol->name = source->path; /* the offset is that in its bytes */
+        symbol->module = "[jit]";
+    } else if (name) {
+        symbol->name = name->text;
+        symbol->offset = addr - name->addr;
+    }
+}
+
 void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, struct cofi_symbol *symbol)
 {
     *symbol = (struct cofi_symbol){0};
@@ -217,4 +231,6 @@ void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, str
     if (cofi__source_open(segment->source) < 0)
         return;
     cofi__symbols_find(segment->source, addr - base_of(segment, addr), want_line, symbol);
+    if (!symbol->name)
+        jit_name(view, segment->source, addr, symbol);
 }

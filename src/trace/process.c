@@ -102,6 +102,8 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
     struct cofi_image *image = find_or_add(recording, sb->pid);
     if (!image)
         return COFI_ERR_NOMEM;
+    if (cofi__is_jitdump(sb->name)) /* the mapping is a mark: its bytes are not code */
+        return cofi__map_jitdump(recording, image, sb->name);
     if (!strcmp(sb->name, "[vdso]"))
         return cofi__map_vdso(recording, image, sb);
     return cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len, sb->name, sb->pgoff, sb->build_id,
@@ -247,6 +249,10 @@ int cofi__build_processes(struct cofi_recording *recording)
     if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
         return COFI_ERR_NOMEM;
     int status = apply_all(recording);
+    struct cofi__process *processes = recording->processes.items;
+    for (size_t i = 0; i < recording->processes.n && status >= 0; i++)
+        if (processes[i].pid > 0)
+            status = cofi__name_jit_code(processes[i].image, processes[i].pid);
     forget_tables(recording);
     COFI_TRY(status);
     build_names(recording);

@@ -176,4 +176,10 @@ void cofi__processors_free(struct cofi_recording *recording);
 void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
 
+/* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
+ * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
+bool cofi__is_jitdump(const char *path);
+int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path);
+int cofi__name_jit_code(struct cofi_image *image, int32_t pid);
+
 #endif

@@ -11,6 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <elf.h>
+#include <link.h>
+
 #include <cofi/image.h>
 
 /* Ranges told by cofi_view_advance, as text. */
@@ -200,6 +203,61 @@ static void a_missing_or_changed_file_says_why(void **state)
     cofi_image_close(image);
 }
 
+/* The build id of this program. */
+static int own_build_id(struct dl_phdr_info *info, size_t size, void *opaque)
+{
+    uint8_t *id = opaque;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        const uint8_t *at = (const uint8_t *)info->dlpi_addr + p->p_vaddr, *end = at + p->p_memsz;
+        while (p->p_type == PT_NOTE && at + 12 < end) {
+            const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
+            if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz == 20) {
+                memcpy(id, at + 16, 20);
+                return 1;
+            }
+            at += 12 + ((note->n_namesz + 3) & ~3u) + ((note->n_descsz + 3) & ~3u);
+        }
+    }
+    return 1; /* the first one is the program */
+}
+
+static void a_file_that_is_gone_is_found_in_perfs_cache(void **state)
+{
+    (void)state;
+    uint8_t id[20] = {0}, none[20] = {0};
+    char hex[41], command[400], home[64];
+    dl_iterate_phdr(own_build_id, id);
+    if (!memcmp(id, none, 20))
+        skip();
+    for (int i = 0; i < 20; i++)
+        sprintf(hex + 2 * i, "%02x", id[i]);
+    snprintf(home, sizeof home, "/tmp/cofi-home-%d", (int)getpid());
+    snprintf(command, sizeof command, "mkdir -p %s/.debug/.build-id/%.2s/%s && cp /proc/%d/exe %s/.debug/.build-id/%.2s/%s/elf", home,
+             hex, hex + 2, (int)getpid(), home, hex, hex + 2);
+    assert_int_equal(system(command), 0);
+    setenv("HOME", home, 1);
+    struct cofi_image *image;
+    struct cofi_view *view;
+    struct cofi_code code;
+    struct cofi_symbol symbol;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_file(image, 0, 0x10000, 0x1000, "/not/there/any/more", 0, id, 20), 0);
+    assert_int_equal(cofi_image_map_file(image, 0, 0x20000, 0x1000, "/bin/sh", 0, id, 20), 0);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    for (uint64_t addr = 0x10000; addr <= 0x20000; addr += 0x10000) {
+        assert_int_equal(cofi_view_find(view, addr, &code), 0);
+        assert_memory_equal(code.bytes, "\177ELF", 4);
+        cofi_view_symbol(view, addr, false, &symbol);
+    }
+    assert_string_equal(code.path, "/bin/sh"); /* as it was called */
+    cofi_view_close(view);
+    cofi_image_close(image);
+    snprintf(command, sizeof command, "rm -rf %s", home);
+    assert_int_equal(system(command), 0);
+}
+
 static void page_dumps_show_each_page_at_its_address(void **state)
 {
     (void)state;
@@ -254,6 +312,7 @@ int main(void)
         cmocka_unit_test(a_fork_holds_what_its_parent_held_then),
         cmocka_unit_test(an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts),
         cmocka_unit_test(a_missing_or_changed_file_says_why),
+        cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
     };

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Names that somebody gave to addresses of code that no file holds. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "image/image.h"
+
+int cofi__image_name(struct cofi_image *image, uint64_t addr, uint64_t size, const char *name)
+{
+    struct cofi__names *names = &image->names;
+    if (names->n == names->room) {
+        size_t room = names->room ? names->room * 2 : 64;
+        void *rows = realloc(names->rows, room * sizeof *names->rows);
+        if (!rows)
+            return COFI_ERR_NOMEM;
+        names->rows = rows;
+        names->room = room;
+    }
+    char *copy = strdup(name);
+    if (!copy)
+        return COFI_ERR_NOMEM;
+    names->rows[names->n] = (struct cofi__name){addr, size, names->n, copy};
+    names->n++;
+    return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct cofi__name *x = a, *y = b;
+    if (x->addr != y->addr)
+        return x->addr < y->addr ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+void cofi__image_names_done(struct cofi_image *image)
+{
+    if (image->names.n)
+        qsort(image->names.rows, image->names.n, sizeof *image->names.rows, by_address);
+}
+
+/* Of names for one address, the last one given; of ranges that overlap, the one that starts nearest. */
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t addr)
+{
+    const struct cofi__names *names = &image->names;
+    size_t low = 0, high = names->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (names->rows[middle].addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (size_t i = low; i > 0 && low - i < 16; i--)
+        if (addr - names->rows[i - 1].addr < names->rows[i - 1].size)
+            return &names->rows[i - 1];
+    return NULL;
+}
+
+void cofi__image_names_free(struct cofi_image *image)
+{
+    for (size_t i = 0; i < image->names.n; i++)
+        free(image->names.rows[i].text);
+    free(image->names.rows);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * What a JIT tells perf of its code: a jitdump (names, bytes, since when) or /tmp/perf-PID.map (names only) -> the image. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+enum { FILE_MAX = 1 << 30 };
+
+/* The whole file if it is a regular one of this user or root, as perf asks; null else. */
+static uint8_t *read_file(const char *path, size_t *n)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    uint8_t *bytes = NULL;
+    if (fd < 0)
+        return NULL;
+    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || !st.st_uid) && st.st_size < FILE_MAX)
+        bytes = malloc((size_t)st.st_size + 1);
+    *n = 0;
+    for (ssize_t some = 1; bytes && some > 0 && *n < (size_t)st.st_size; *n += some > 0 ? (size_t)some : 0)
+        some = read(fd, bytes + *n, (size_t)st.st_size - *n);
+    close(fd);
+    if (bytes)
+        bytes[*n] = 0;
+    return bytes;
+}
+
+/* ---- jitdump [linux: jitdump-specification] ---- */
+
+#define JIT_MAGIC 0x4a695444u
+enum { JIT_LOAD = 0, JIT_MOVE = 1 };
+enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
+enum { JIT_PREFIX = 16, JIT_LOAD_FIXED = 56, JIT_MOVE_FIXED = 64 };
+
+struct dump {
+    struct cofi_recording *recording;
+    struct cofi_image *image;
+    const uint8_t *bytes;
+    size_t n;
+    bool tsc;
+};
+
+static uint64_t time_of(const struct dump *dump, const uint8_t *record)
+{
+    const struct cofi_time_conv *conv = &dump->recording->info.time.conv;
+    uint64_t time = le64(record + 8);
+    return dump->tsc && conv->mult ? cofi_time_ns(conv, time) : time;
+}
+
+/* pid, tid, vma, address, size, index; the name; the code. */
+static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64_t addr, uint64_t time)
+{
+    uint64_t size = le64(record + 40);
+    size_t name = strnlen((const char *)record + JIT_LOAD_FIXED, n - JIT_LOAD_FIXED);
+    size_t code = JIT_LOAD_FIXED + name + 1;
+    if (code > n || size > n - code)
+        return 0;
+    return cofi__image_named_bytes(dump->image, time, addr, record + code, (size_t)size,
+                                   (const char *)record + JIT_LOAD_FIXED);
+}
+
+/* The LOAD of an index before `end`; null: none. */
+static const uint8_t *find_load(const struct dump *dump, size_t at, const uint8_t *end, uint64_t index, size_t *n)
+{
+    const uint8_t *found = NULL;
+    for (size_t size; dump->bytes + at < end; at += size) {
+        const uint8_t *record = dump->bytes + at;
+        size = le32(record + 4);
+        if (le32(record) == JIT_LOAD && size > JIT_LOAD_FIXED && le64(record + 48) == index) {
+            found = record;
+            *n = size;
+        }
+    }
+    return found;
+}
+
+/* pid, tid, vma, old address, new address, size, index. */
+static int move(const struct dump *dump, size_t first, const uint8_t *record)
+{
+    size_t n;
+    const uint8_t *from = find_load(dump, first, record, le64(record + 56), &n);
+    return from ? load(dump, from, n, le64(record + 40), time_of(dump, record)) : 0;
+}
+
+static int read_dump(const struct dump *dump, const char *path)
+{
+    size_t first = le32(dump->bytes + JIT_HEADER_SIZE), at = first, size;
+    int status = 0;
+    for (; status >= 0 && at < dump->n; at += size) {
+        const uint8_t *record = dump->bytes + at;
+        size = dump->n - at >= JIT_PREFIX ? le32(record + 4) : 0;
+        if (size < JIT_PREFIX || size > dump->n - at) {
+            cofi__warn(dump->recording, "%.160s: ends inside a record at %#zx", path, at);
+            return 0;
+        }
+        if (le32(record) == JIT_LOAD && size > JIT_LOAD_FIXED)
+            status = load(dump, record, size, le64(record + 32), time_of(dump, record));
+        else if (le32(record) == JIT_MOVE && size >= JIT_MOVE_FIXED)
+            status = move(dump, first, record);
+    }
+    return status == COFI_ERR_NOMEM ? status : 0;
+}
+
+bool cofi__is_jitdump(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    int pid, end = 0;
+    return slash && sscanf(slash, "/jit-%d.dump%n", &pid, &end) == 1 && end && !slash[end];
+}
+
+int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path)
+{
+    struct dump dump = {.recording = recording, .image = image};
+    uint8_t *bytes = read_file(path, &dump.n);
+    int status = 0;
+    if (bytes && dump.n >= JIT_HEADER && le32(bytes) == JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
+        dump.bytes = bytes;
+        dump.tsc = le64(bytes + JIT_HEADER_FLAGS) & JIT_ARCH_TIMESTAMP;
+        status = read_dump(&dump, path);
+    } else {
+        cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's code is missing", path);
+    }
+    free(bytes);
+    return status;
+}
+
+/* ---- /tmp/perf-PID.map: a line "START SIZE NAME" each, hexadecimal ---- */
+
+int cofi__name_jit_code(struct cofi_image *image, int32_t pid)
+{
+    char path[64];
+    size_t n;
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", pid);
+    char *text = (char *)read_file(path, &n), *next;
+    int status = 0;
+    for (char *line = text; line && *line && status >= 0; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        char *end;
+        uint64_t addr = strtoull(line, &end, 16), size = *end == ' ' ? strtoull(end + 1, &end, 16) : 0;
+        if (size && *end == ' ' && end[1])
+            status = cofi__image_name(image, addr, size, end + 1);
+    }
+    free(text);
+    cofi__image_names_done(image);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Code that a JIT made: from its jitdump, and names from /tmp/perf-PID.map. */
+#include "sample.h"
+
+#include "base/bytes.h"
+
+struct dump {
+    uint8_t p[4096];
+    size_t n;
+};
+
+static void add_le(struct dump *dump, uint64_t value, size_t n)
+{
+    put_le(dump->p + dump->n, value, n);
+    dump->n += n;
+}
+
+static void begin_dump(struct dump *dump, uint64_t flags)
+{
+    dump->n = 0;
+    add_le(dump, 0x4a695444, 4);
+    add_le(dump, 1, 4);
+    add_le(dump, 40, 4);
+    add_le(dump, 62, 4);
+    add_le(dump, 0, 4);
+    add_le(dump, 100, 4);
+    add_le(dump, 0, 8);
+    add_le(dump, flags, 8);
+}
+
+static void add_load(struct dump *dump, uint64_t time, uint64_t addr, uint64_t index, const char *name)
+{
+    add_le(dump, 0, 4);
+    add_le(dump, 56 + strlen(name) + 1 + sizeof sample_code, 4);
+    add_le(dump, time, 8);
+    add_le(dump, 100 | UINT64_C(100) << 32, 8);
+    add_le(dump, addr, 8);
+    add_le(dump, addr, 8);
+    add_le(dump, sizeof sample_code, 8);
+    add_le(dump, index, 8);
+    memcpy(dump->p + dump->n, name, strlen(name) + 1);
+    dump->n += strlen(name) + 1;
+    memcpy(dump->p + dump->n, sample_code, sizeof sample_code);
+    dump->n += sizeof sample_code;
+}
+
+static void add_move(struct dump *dump, uint64_t time, uint64_t to, uint64_t index)
+{
+    add_le(dump, 1, 4);
+    add_le(dump, 64, 4);
+    add_le(dump, time, 8);
+    add_le(dump, 100 | UINT64_C(100) << 32, 8);
+    add_le(dump, to, 8);
+    add_le(dump, 0, 8);
+    add_le(dump, to, 8);
+    add_le(dump, sizeof sample_code, 8);
+    add_le(dump, index, 8);
+}
+
+/* A recording of a process that maps a file at 7f0000000000 and code at 401000, if with_code. */
+static const char *write_recording(int32_t pid, const char *mapped, bool with_code)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("jit.data");
+    info.time.conv = (struct cofi_time_conv){.zero = 0x100, .mult = 1024, .shift = 10};
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = pid, .tid = pid, .time_ns = 1, .name = "jit"});
+    if (mapped)
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = pid, .tid = pid, .time_ns = 2, .name = mapped,
+                                           .addr = 0x7f0000000000, .len = 0x1000, .prot = 5, .flags = 2});
+    if (with_code)
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = pid, .tid = pid, .time_ns = 3, .addr = 0x401000,
+                                           .bytes = sample_code, .len = sizeof sample_code});
+    assert_int_equal(cofi_writer_trace(writer, pid, pid, sample_trace, sizeof sample_trace, 0x1fff), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    return path;
+}
+
+static struct cofi_recording *recording;
+static struct cofi_view *view;
+
+static void open_at(const char *path, int32_t pid, uint64_t time)
+{
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, pid)), 0);
+    cofi_view_advance(view, time, NULL, NULL);
+}
+
+static void close_all(void)
+{
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
+static void assert_is(uint64_t addr, const char *name, uint64_t offset)
+{
+    struct cofi_symbol symbol;
+    struct cofi_code code;
+    assert_int_equal(cofi_view_find(view, addr, &code), 0);
+    assert_int_equal(code.bytes[addr - code.start], sample_code[addr & 0xfff]);
+    cofi_view_symbol(view, addr, false, &symbol);
+    assert_string_equal(symbol.name, name);
+    assert_int_equal(symbol.offset, offset);
+}
+
+static void a_jitdump_has_names_and_bytes_from_a_time_on(void **state)
+{
+    (void)state;
+    struct dump dump;
+    struct cofi_code code;
+    begin_dump(&dump, 1); /* its times are TSC: perf's are 100h later here */
+    add_load(&dump, 0x2000, 0x401000, 7, "fib");
+    add_load(&dump, 0x3000, 0x402000, 8, "fac");
+    add_move(&dump, 0x4000, 0x403000, 7);
+    const char *path = scratch_path("jit-100.dump");
+    write_whole(path, dump.p, dump.n);
+    const char *data = write_recording(100, path, false);
+    open_at(data, 100, 0x20ff);
+    assert_int_equal(cofi_view_find(view, 0x401000, &code), COFI_ERR_NO_CODE);
+    cofi_view_advance(view, 0x2100, NULL, NULL);
+    assert_is(0x401000, "fib", 0);
+    assert_is(0x401018, "fib", 0x18);
+    assert_int_equal(cofi_view_find(view, 0x402000, &code), COFI_ERR_NO_CODE);
+    cofi_view_advance(view, 0x4100, NULL, NULL);
+    assert_is(0x402005, "fac", 5);
+    assert_is(0x403005, "fib", 5);
+    close_all();
+}
+
+static void a_jitdump_cut_anywhere_gives_what_precedes(void **state)
+{
+    (void)state;
+    struct dump dump;
+    begin_dump(&dump, 0);
+    add_load(&dump, 0x2000, 0x401000, 7, "fib");
+    size_t first = dump.n;
+    add_move(&dump, 0x4000, 0x403000, 7);
+    const char *path = scratch_path("jit-100.dump");
+    const char *data = write_recording(100, path, false);
+    for (size_t n = 0; n <= dump.n; n++) {
+        write_whole(path, dump.p, n);
+        open_at(data, 100, 0x5000);
+        assert_int_equal(cofi_recording_warning(recording, 0) != NULL, n != 40 && n != first && n != dump.n);
+        if (n >= first)
+            assert_is(0x401000, "fib", 0);
+        close_all();
+    }
+    unlink(path);
+    open_at(data, 100, 0x5000);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "jit-100.dump"));
+    close_all();
+}
+
+static void perf_map_files_name_code_that_no_file_names(void **state)
+{
+    (void)state;
+    enum { PID = 4194000 }; /* above what systems use */
+    char map[64];
+    static const char text[] = "401000 10 first\nno line\n401010 10 second one\n401010 8 second, again\n401018 zz bad\n";
+    snprintf(map, sizeof map, "/tmp/perf-%d.map", PID);
+    unlink(map);
+    write_whole(map, text, sizeof text - 1);
+    open_at(write_recording(PID, NULL, true), PID, 0x5000);
+    unlink(map);
+    assert_is(0x401005, "first", 5);
+    assert_is(0x401012, "second, again", 2);
+    assert_is(0x401019, "second one", 9);
+    close_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
+        cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
+        cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
