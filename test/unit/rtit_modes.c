@@ -75,7 +75,44 @@ static const struct scripted smm_and_vmx[] = {
     {"or with the next instruction", "", 0, "event intr ip=10 vector=32 deferred : cpl=0;insn ip=9000 next=9002", "far 10; tip 9000", 0},
 };
 
+/* [RTIT 2.4.2, RTIT Table 10, RTIT 3.3.8] */
+static const struct scripted cr3_filter[] = {
+    {"bits 35:5 decide: PCD and PWT do not", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "mov-cr3 ip=4 next=7 : cr3=2018", "",
+     "context_en=1"},
+    {"bit 5 does (PAE)", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "mov-cr3 ip=4 next=7 : cr3=2020", "pgd 7", 0},
+    {"bit 35 does", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "mov-cr3 ip=4 next=7 : cr3=800002000", "pgd 7", 0},
+    {"bit 36 does not", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "mov-cr3 ip=4 next=7 : cr3=1000002000", "", "context_en=1"},
+    {"without CR3En all are traced", "cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "jmp* target=9", "tip 9", 0},
+    {"paging off does not change the filter", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000", "mov-cr0 ip=4 next=7 : pg=0;jmp* target=9",
+     "tip 9", "context_en=1"},
+    {"CR3 matches, but the CPL is not traced", "cr3_en=1 cr3_match=100 user=0", "mov-cr3 ip=1 next=4 : cr3=9000", "mov-cr3 ip=4 next=7 : cr3=2000",
+     "", "context_en=0"},
+    {"a write of RTIT_CR3_MATCH: PGD, PGE [RTIT 4.2.7]", "cr3_en=1 cr3_match=100", "mov-cr3 ip=1 next=4 : cr3=2000",
+     "wrmsr ip=4 next=6 msr=777 value=3000;wrmsr ip=6 next=8 msr=777 value=2000", "pgd 6; pge 8", 0},
+    {"a task switch changes CR3 without PIP [RTIT 4.2.10]", "", 0, "far far-jmp ip=1 next=8 target=9 : cr3=7000", "far 8; tip 9", 0},
+    {"INIT changes CR3 and paging without PIP [RTIT 4.2.10]", "", 0, "event init-bsp ip=10 target=fff0 : cpl=0 cr3=0 pg=0", "far 10; tip fff0", 0},
+};
+
+/* [RTIT 3.3.13, RTIT 4.2.2] */
+static const struct scripted tnt_buff[] = {
+    {"six outcomes written by software are a full TNT, sent soon", "", "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5", "tnt TTTTTT", "tnt_buff=1"},
+    {"outcomes written by software go first", "", "wrmsr ip=1 next=3 msr=77d value=5", "jcc ip=3 next=5 target=9 taken;jmp* target=9", "tnt NTT; tip 9",
+     "tnt_buff=1"},
+    {"they shift in from the right", "", 0, "jcc taken;jcc;jcc taken", "", "tnt_buff=d"},
+    {"reset by software: the outcomes are gone [RTIT B 4.2.1]", "", "jcc taken;jcc;wrmsr ip=1 next=3 msr=77d value=1", "jmp* target=9", "tip 9", 0},
+    {"STS, PSB and TraceSTOP do not force them out (docs/decisions/0207)", "sts_en=1 tracestop_event_id=0 lip0=10 lip2=20", "clock tsc=1;jcc taken",
+     "freq value=8 size=8 tsc=1;wrmsr ip=1 next=3 msr=77c value=800;jmp target=10", "sts 8 8 1; psb; stop", "tnt_buff=3"},
+};
+
 static const struct scripted lip_compression[] = {
+    {"1: the first LIP cannot be compressed [RTIT 4.2.3.1]", "", CTL(d), "wrmsr ip=1 next=123456780000 msr=768 value=200d",
+     "psb; pge 123456780000", "pkt_cnt=10"},
+    {"2: the next is compressed against it", "", "jmp* target=123456780000", "jmp* target=123456781111", "tip 123456781111",
+     "cmprs_lip_high=1234 cmprs_lip_low=5678 pkt_cnt=16"},
+    {"4: three of one instruction: PCC against what was last, FAR against it, TIP against that", "cycle_acc=1",
+     "jmp* target=123456780000;wrmsr ip=1 next=3 msr=77c value=0;wrmsr ip=3 next=5 msr=76b value=200000",
+     "far far-jmp ip=123456790000 next=123456790005 target=9999", "pcc 123456790005 c2097152; far 123456790005 c0; tip 9999 c0",
+     "pkt_cnt=10 cmprs_lip_high=0 cmprs_lip_low=0"},
     {"FUP and TIP compress against each other [RTIT 4.2.3.1]", "", "jmp* ip=1 next=3 target=123456780000",
      "far far-jmp ip=123456780000 next=123456780005 target=123499990000", "far 123456780005; tip 123499990000", "pkt_cnt=1b"},
     {"a PSB clears LAST_LIP and LAST_CALL_NLIP [RTIT 4.2.1]", "cmprs_ret=1", "call ip=1 next=6 target=123400000000",
@@ -86,6 +123,18 @@ static const struct scripted lip_compression[] = {
     {"Pkt_Mask 3: the carry out of bit 13", "pkt_mask=3", "wrmsr ip=1 next=3 msr=77c value=33ffd", "jmp* target=9", "tip 9; psb",
      "pkt_cnt=9"},
 };
+
+/* [RTIT 3.1] */
+static void there_is_no_enumeration(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    uint32_t regs[4];
+    rig_open(&rig, NULL);
+    for (uint32_t leaf = 0; leaf < 0x20; leaf++)
+        assert_int_equal(cofi_unit_cpuid(rig.unit, leaf, 0, regs), COFI_ERR_RANGE);
+    rig_close(&rig);
+}
 
 static void init_leaves_tracing_on(void **state)
 {
@@ -141,6 +190,7 @@ static void a_buffer_that_holds_no_packet_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_is_no_enumeration),
         cmocka_unit_test(init_leaves_tracing_on),
         cmocka_unit_test(the_unit_wants_instructions_when_it_has_a_range),
         cmocka_unit_test(nothing_allocates_after_open),
@@ -148,6 +198,8 @@ int main(void)
     };
     ADD_ROWS(enabling);
     ADD_ROWS(smm_and_vmx);
+    ADD_ROWS(cr3_filter);
+    ADD_ROWS(tnt_buff);
     ADD_ROWS(lip_compression);
     ADD_TESTS(tests);
     return run_suite();

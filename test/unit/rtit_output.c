@@ -107,6 +107,45 @@ static void lines_are_never_crossed(void **state)
     rig_close(&rig);
 }
 
+/* Reset leaves the output directed to a port of 128 bytes at FDC00000, written in a circle [RTIT 2.3.1]. */
+static struct { uint8_t bytes[1024]; size_t n; bool outside, backwards; uint64_t next; } port;
+static int write_port(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
+{
+    (void)opaque;
+    port.outside |= address < 0xfdc00000 || address + n > 0xfdc00080;
+    port.backwards |= address != port.next;
+    port.next = address + n == 0xfdc00080 ? 0xfdc00000 : address + n;
+    assert_true(port.n + n <= sizeof port.bytes);
+    memcpy(port.bytes + port.n, bytes, n);
+    port.n += n;
+    return 0;
+}
+
+static void a_debug_port_sees_every_byte_in_order(void **state)
+{
+    (void)state;
+    struct cofi_unit_config config = {.memory = {.write = write_port}};
+    struct plain_state plain = {0};
+    struct plain_packet packet;
+    size_t tips = 0;
+    memset(&port, 0, sizeof port);
+    port.next = 0xfdc00000;
+    rig_open(&rig, &config);
+    rig_fields(&rig, "dest=1");
+    rig_enable(&rig);
+    for (int i = 0; i < 100; i++)
+        branch(&rig, COFI_EV_JMP_IND, 1, 3, i % 2 ? 0x111100000000 : 0x222200000000);
+    cofi_unit_drain(rig.unit);
+    assert_false(port.outside);
+    assert_false(port.backwards);
+    for (size_t at = 0; at < port.n; at += packet.size) {
+        assert_true(plain_read(&plain, port.bytes + at, port.n - at, &packet) > 0);
+        tips += packet.kind == PLAIN_TIP;
+    }
+    assert_int_equal(tips, 100);
+    rig_close(&rig);
+}
+
 static void tracestop_with_dest_clear_goes_to_c0(void **state)
 {
     (void)state;
@@ -265,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_region_is_circular),
         cmocka_unit_test(an_unaligned_offset_begins_with_a_partial_line_and_a_drain_ends_with_one),
         cmocka_unit_test(lines_are_never_crossed),
+        cmocka_unit_test(a_debug_port_sees_every_byte_in_order),
         cmocka_unit_test(tracestop_with_dest_clear_goes_to_c0),
         cmocka_unit_test(tracestop_with_dest_set_is_a_byte_like_others),
         cmocka_unit_test(clearing_traceactive_leaves_all_bytes_in_memory),

@@ -4,6 +4,8 @@
 
 /* 16 bytes, which all leave every 100 cycles. */
 static const struct cofi_unit_config small = {.buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100};
+/* The same with cycle counts: 2 packets of 8 bytes. */
+static const struct cofi_unit_config cycsmall = {.buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100};
 /* Leaves byte by byte. */
 static const struct cofi_unit_config slow = {.buffer_bytes = 16, .drain_bytes = 1, .drain_cycles = 10};
 
@@ -32,6 +34,10 @@ static const struct scripted overflow[] = {
     {"c) the cycle counter goes on, without PCC", "cycle_acc=1", 0,
      FILL "jmp* ip=1 next=3 target=333300000000;wrmsr ip=5 next=7 msr=76b value=200000;clock tsc=1 cycles=7;insn ip=9 next=a",
      "tip 111100000000 c0; tip 222200000000 c0", "cntp=200007 buffer_overflow=1", &small},
+    {"c) after it FUP.BuffOvf takes the count, and no PCC is needed", "cycle_acc=1", 0,
+     FILL "jmp* ip=1 next=3 target=333300000000;wrmsr ip=5 next=7 msr=76b value=200000;clock tsc=1 cycles=200;insn ip=9 next=a;insn ip=a next=b",
+     "tip 111100000000 c0; tip 222200000000 c0; ovf 9 c2097352", "cntp=0", &cycsmall},
+    {"c) without cycle counts in it the counter goes on", "", 0, OVER EMPTY "insn ip=9 next=a", FILLED "; ovf 9", "cntp=64", &small},
     {"range comparisons go on: FilterEn changes, its PGE and PGD are lost", RANGE, IN,
      RANGE_OVER "jmp ip=1200 next=1202 target=5000;jmp ip=5000 next=5002 target=1200;jmp ip=1200 next=1202 target=6000",
      RANGE_FILLED, "filter_en=0 buffer_overflow=1", &slow},
@@ -68,7 +74,10 @@ static const struct scripted overflow[] = {
      "tip 111100000000 c0; tip 222200000000 c0; tnt NNNNNT c100; ovf 9 c0", 0, &small},
     {"TraceStop during the overflow waits for FUP.BuffOvf", "tracestop_event_id=0 lip0=1000 lip2=2000", 0,
      OVER "jmp ip=3 next=5 target=1000;insn ip=1000 next=1002;" EMPTY "insn ip=5000 next=5002;jmp* ip=5 next=7 target=9",
-     FILLED "; ovf 5000; stop", "trace_active=0", &small},
+     FILLED "; ovf 5000; stop", "trace_active=0 buffer_overflow=0", &small},
+    {"and the cycle counter runs on while it waits", "tracestop_event_id=0 lip0=1000 lip2=2000 cycle_acc=1", 0,
+     FILL "jmp* ip=1 next=3 target=333300000000;jmp ip=3 next=5 target=1000;clock tsc=1 cycles=150;insn ip=5000 next=5002",
+     "tip 111100000000 c0; tip 222200000000 c0; ovf 5000 c150; stop", "trace_active=0", &cycsmall},
     {"FUP.BuffOvf can reach Pkt_Cnt's limit", "", 0, OVER "wrmsr ip=3 next=5 msr=77c value=7fd;" EMPTY "insn ip=5 next=7",
      FILLED "; ovf 5; psb", "pkt_cnt=9", &small},
     {"TriggerEn falls and rises: the PSB comes before FUP.BuffOvf", "", 0,

@@ -506,6 +506,9 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
     cpu.context = rig->context;
     cpu.context.cr3 = 0x5000;
     cpu.ip = anywhere();
+    /* Enabled inside of the range, FilterEn stays 0 for a while: after an overflow no packet would tell. */
+    if (overflows && cpu.ranged)
+        cpu.ip = one_in(2) ? cpu.base : cpu.limit;
     cofi_unit_context(rig->unit, &cpu.context, cpu.ip);
     cpu.n = cpu.depth = 0;
     plain_sees.n = plain_sees.shown = library_sees.n = library_sees.shown = 0;
