@@ -127,7 +127,7 @@ void rt_dispatch(struct thread *t)
     else if (!leave_by(t, kind))
         from = NULL;
     t->miss_id = 2;
-    while (t->safepoint || t->has_signal) {
+    while (t->safepoint || t->has_signal || (t->held && signals_release(t))) {
         safepoint(t);
         from = NULL;
         indirect = false;

@@ -66,6 +66,8 @@ struct thread {
     bool force_step;      /* the instruction at pc runs in place */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
+    uint64_t held;        /* signals of faults that were sent while the guest blocks them; it never sees that the kernel does not */
+    struct ksiginfo held_info[12];
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
     uint64_t step_next;
     uint64_t fault_pc;
@@ -313,6 +315,9 @@ void rt_child(struct thread *t);
 /* signals.c */
 void signals_init(struct thread *t);
 void signals_deliver(struct thread *t);
+bool signals_release(struct thread *t);
+long do_sigpending(struct thread *t);
+long do_sigtimedwait(struct thread *t);
 long do_sigaction(struct thread *t);
 long do_sigprocmask(struct thread *t);
 long do_sigaltstack(struct thread *t);

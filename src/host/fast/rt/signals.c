@@ -304,6 +304,65 @@ static void no_frame(struct thread *t, int signo)
     t->fault_pc = t->pc;
 }
 
+/* A signal that the guest blocks has come: it is pending. */
+static void keep_pending(struct thread *t, int signo)
+{
+    if (!is_sync(signo)) {
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&t->info, 0, 0);
+    } else if (!(t->held >> (signo - 1) & 1)) {
+        t->held |= 1ul << (signo - 1);
+        t->held_info[signo] = t->info;
+    }
+}
+
+/* Take the first of the signals in `set` that are held; 0: none. */
+static int take_held(struct thread *t, uint64_t set, struct ksiginfo *info)
+{
+    uint64_t due = t->held & set;
+    if (!due)
+        return 0;
+    int signo = __builtin_ctzl(due) + 1;
+    t->held &= ~(1ul << (signo - 1));
+    *info = t->held_info[signo];
+    return signo;
+}
+
+/* Whether a held signal is to be delivered now. */
+bool signals_release(struct thread *t)
+{
+    if (t->has_signal || !(t->held & ~t->mask))
+        return false;
+    signals_block_all(); /* until it is delivered */
+    if (t->has_signal)
+        return true;
+    t->has_signal = take_held(t, ~t->mask, &t->info);
+    t->sync_signal = false;
+    t->err = t->trapno = 0;
+    return true;
+}
+
+long do_sigpending(struct thread *t)
+{
+    uint64_t set;
+    void *at = (void *)t->regs[RDI];
+    if (rt_guest_syscall(t))
+        return SYS_PENDING;
+    if (t->regs[RAX] || !t->held || rt_probe(&set, at, 8))
+        return (long)t->regs[RAX];
+    set |= t->held;
+    return rt_probe(at, &set, 8) ? -14 : 0;
+}
+
+long do_sigtimedwait(struct thread *t)
+{
+    uint64_t set;
+    struct ksiginfo info;
+    int signo = t->held && !rt_probe(&set, (void *)t->regs[RDI], 8) ? take_held(t, set, &info) : 0;
+    if (signo)
+        return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &info, sizeof info) ? -14 : signo;
+    return rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
+}
+
 /* Deliver t->info as of the guest's state in t. */
 void signals_deliver(struct thread *t)
 {
@@ -311,7 +370,7 @@ void signals_deliver(struct thread *t)
     struct ksigaction a;
     bool sync = t->sync_signal;
     if (!sync && t->mask >> (signo - 1) & 1 && mask_now(t) >> (signo - 1) & 1) {
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&t->info, 0, 0);
+        keep_pending(t, signo);
         delivered(t);
         return;
     }

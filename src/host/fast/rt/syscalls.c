@@ -155,6 +155,8 @@ static long call(struct thread *t)
     case SYS_rt_sigaction:
     case SYS_rt_sigprocmask:
     case SYS_sigaltstack: return do_signal_call(t);
+    case SYS_rt_sigpending: return do_sigpending(t);
+    case SYS_rt_sigtimedwait: return do_sigtimedwait(t);
     case SYS_prctl:
     case SYS_seccomp: return do_seccomp_call(t);
     case SYS_mmap:

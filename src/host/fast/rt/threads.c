@@ -81,6 +81,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
         c->altstack = (struct kstack){.flags = SS_DISABLE};
     c->has_signal = false;
+    c->held = 0;
     c->inside = 0;
     c->sysno = ~0ul;
     if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
