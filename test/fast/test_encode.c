@@ -16,6 +16,7 @@
 #define LE4(v) (uint8_t)(v), (uint8_t)((v) >> 8), (uint8_t)((v) >> 16), (uint8_t)((v) >> 24)
 #define TIP(outcomes, target) COFI__FAST_TIP | (outcomes), LE4(target), 0, 0
 #define CONTROL(kind, tsc, address) COFI__FAST_CONTROL, COFI__FAST_##kind, LE4(tsc), 0, 0, 0, 0, LE4(address), 0, 0, 0, 0
+#define NOWHERE 255, 255, 255, 255, 255, 255, 255, 255
 #define LOG(r) (r), sizeof(r)
 
 enum { PSB_PLUS_BYTES = 16 + 8 + 2 + 5 + 2 };
@@ -128,6 +129,56 @@ static void a_zero_byte_and_a_cut_record_end_the_log(void **state)
     cofi__fast_encoder_fini(&e);
 }
 
+static void the_time_of_code_stands_before_the_last_taken_branch(void **state)
+{
+    (void)state;
+    /* Outstanding: N T N N; the last taken one and what follows it come after the time. */
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), 0x14, CONTROL(CODE, 9, 0x5000), TIP(2, 0x401020)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 .",
+                                 "tsc 9", "tnt.8 !...", "tip 1: ????????????1020", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
+static void the_time_of_code_cuts_a_tnt_that_is_written(void **state)
+{
+    (void)state;
+    /* T T N N N N are a packet, N is outstanding. */
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), 0x70, 2, CONTROL(CODE, 9, 0x5000), CONTROL(CODE, 10, 0x5000)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 !",
+                                 "tsc 9", "tsc a", "tnt.8 !....", "tnt.8 .", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
+static void the_time_of_code_stands_before_a_tip(void **state)
+{
+    (void)state;
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), TIP(3, 0x401020), 2, CONTROL(CODE, 9, 0x5000)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 !",
+                                 "tsc 9", "tip 1: ????????????1020", "tnt.8 .", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
+static void the_time_of_code_where_tracing_begins_is_that_of_the_beginning(void **state)
+{
+    (void)state;
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), CONTROL(PGD, 2, 0), CONTROL(PGE, 3, 0x401002),
+                          CONTROL(CODE, 9, 0x5000)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000",
+                                 "tip.pgd 0: ????????????????", "tsc 9", "mode.exec cs.l", "tip.pge 1: ????????????1002", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
+static void leaving_a_filter_ends_at_the_target_or_nowhere(void **state)
+{
+    (void)state;
+    const uint8_t r[] = {CONTROL(PGE, 1, 0x401000), 2, CONTROL(LEAVE, 2, 0x401100), CONTROL(PGE, 3, 0x401000),
+                          COFI__FAST_CONTROL, COFI__FAST_LEAVE, LE4(4), 0, 0, 0, 0, NOWHERE, CONTROL(STOP, 5, 0x402000)};
+    const char *const lines[] = {"psb", "tsc 1", "psbend", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 .",
+                                 "tip.pgd 1: ????????????1100", "tsc 3", "mode.exec cs.l", "tip.pge 1: ????????????1000",
+                                 "tip.pgd 0: ????????????????", "stop", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +189,11 @@ int main(void)
         cmocka_unit_test(outcomes_keep_their_order_across_records),
         cmocka_unit_test(targets_are_sign_extended_and_compressed),
         cmocka_unit_test(a_zero_byte_and_a_cut_record_end_the_log),
+        cmocka_unit_test(the_time_of_code_stands_before_the_last_taken_branch),
+        cmocka_unit_test(the_time_of_code_cuts_a_tnt_that_is_written),
+        cmocka_unit_test(the_time_of_code_stands_before_a_tip),
+        cmocka_unit_test(the_time_of_code_where_tracing_begins_is_that_of_the_beginning),
+        cmocka_unit_test(leaving_a_filter_ends_at_the_target_or_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,7 @@ static int judge_stream(struct judge *judge, size_t i)
     pt_config_init(&config);
     config.begin = bytes;
     config.end = bytes + stream->bytes;
+    config.flags.variant.insn.enable_tick_events = 1; /* times at branches, not only at events */
     config.mtc_freq = info->time.mtc_freq;
     config.nom_freq = info->time.nominal_ratio;
     config.cpuid_0x15_ebx = info->time.tsc_num;

@@ -137,7 +137,7 @@ static void write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *se
     c->result->bytes += e->used;
     if (c->writer && e->used && !seat->alien)
         keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, e->first_tsc));
-    e->used = 0;
+    cofi__fast_encode_emptied(e);
 }
 
 static void take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)

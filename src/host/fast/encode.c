@@ -81,6 +81,7 @@ static void put_tsc(struct cofi__fast_encoder *e, uint64_t tsc)
 {
     if (!e->first_tsc)
         e->first_tsc = tsc;
+    e->tsc_at = e->used;
     e->out[e->used] = 0x19;
     put_le(e->out + e->used + 1, tsc, 7);
     e->used += 8;
@@ -114,6 +115,10 @@ static void put_pge(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip)
 
 static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t tsc, uint64_t ip)
 {
+    if (what == COFI__FAST_CODE) {
+        cofi__fast_encode_time(e, tsc);
+        return;
+    }
     e->used = (size_t)(flush_tnt(e->out + e->used, &e->outstanding) - e->out);
     switch (what) {
     case COFI__FAST_TSC:
@@ -153,6 +158,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         break;
     default: break; /* outcomes only, or damage */
     }
+    e->controlled = e->used;
 }
 
 /* The record at p, of COFI__FAST_CONTROL_BYTES. */
@@ -226,6 +232,12 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
             return p - log;
         p += size;
     }
+}
+
+void cofi__fast_encode_emptied(struct cofi__fast_encoder *e)
+{
+    e->used = e->controlled = 0;
+    e->tsc_at = SIZE_MAX;
 }
 
 int cofi__fast_encode_end(struct cofi__fast_encoder *e)

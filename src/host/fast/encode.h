@@ -16,6 +16,8 @@ struct cofi__fast_encoder {
     bool enabled;          /* between PGE and PGD */
     uint64_t branches;     /* outcomes and targets seen */
     uint64_t first_tsc;
+    size_t controlled;     /* what out[0..) holds up to the end of the last control record in it */
+    size_t tsc_at;         /* where the last TSC packet in it begins; SIZE_MAX: there is none */
     uint8_t *out;          /* what has been encoded; the caller empties it */
     size_t used, size;
 };
@@ -23,6 +25,11 @@ struct cofi__fast_encoder {
 /* Encode the records in log[0..n), up to a byte of 0 or an incomplete record. What comes before the first PSB or
  * PGE is skipped. Returns how many bytes were taken, or COFI_ERR_NOMEM. */
 long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n);
+/* Tell the time before the branch that was encoded last, or where tracing began if nothing came since
+ * [encode_time.c]. There is room for 16 bytes. */
+void cofi__fast_encode_time(struct cofi__fast_encoder *e, uint64_t tsc);
+/* The caller has emptied out. */
+void cofi__fast_encode_emptied(struct cofi__fast_encoder *e);
 /* Write outcomes that do not fill a packet. */
 int cofi__fast_encode_end(struct cofi__fast_encoder *e);
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e);

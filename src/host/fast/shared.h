@@ -27,6 +27,7 @@ enum {
     COFI__FAST_EVENT,   /* an event before the instruction at address: FUP, TIP.PGD */
     COFI__FAST_OVF,     /* records were lost; tracing goes on at address */
     COFI__FAST_LEAVE,   /* a branch out of the filter: address is its target, COFI__FAST_NOWHERE for a conditional */
+    COFI__FAST_CODE,    /* the branch before leads to code that is valid from this time on */
     COFI__FAST_STOP,    /* a TraceStop region was entered: nothing follows */
     COFI__FAST_WHATS
 };

@@ -135,17 +135,9 @@ bool arena_full(uint64_t pc)
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index;
 }
 
-static bool anyone_inside(uint64_t epoch)
+static bool is_inside(const struct thread *t, uint64_t epoch)
 {
-    for (uint32_t i = 0; i < rt.control->slots_used; i++) {
-        const struct thread *t = (const struct thread *)cofi__fast_slot_address(rt.control, i);
-        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
-        if (state != COFI__FAST_SLOT_FREE && state != COFI__FAST_SLOT_ENDED &&
-            __atomic_load_n(&t->space, __ATOMIC_ACQUIRE) == rt.space &&
-            __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) == epoch)
-            return true;
-    }
-    return false;
+    return __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) == epoch;
 }
 
 static void give_back(void *from, const void *to)
@@ -172,7 +164,7 @@ static void empty(struct generation *g)
 void arena_next_generation(void)
 {
     struct generation *next = &generations[now == generations];
-    while (next->epoch && anyone_inside(next->epoch)) {
+    while (next->epoch && threads_any(is_inside, next->epoch)) {
         uint64_t pause[2] = {0, 100000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }

@@ -41,13 +41,13 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
         memcpy(copy, (const void *)b->low, b->high - b->low);
         b->copy = copy;
     }
+    b->since = r->since;
     if (r->dirty || r->writable || r->shared) {
         if (t->mode == MODE_TRACED)
             note_code(t, b);
         cache_watch(b);
         maps_protect(r, b->low, b->high);
-        if (t->mode == MODE_TRACED)
-            log_put(t, COFI__FAST_TSC, pc);
+        b->since = rdtsc();
     }
     return b;
 }
@@ -59,9 +59,12 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
     struct block *b = get_block(t, t->pc, indirect);
     if (entered != rt.epoch)
         from = NULL;
-    if (b && !b->copy && from && !from->to)
+    if (b)
+        trace_code(t, b);
+    bool link = b && !b->copy && trace_all_know(b->since);
+    if (link && from && !from->to)
         cache_link(from, b);
-    if (b && !b->copy && indirect)
+    if (link && indirect)
         cache_ibl(b);
     if (b)
         __atomic_store_n(&t->inside, rt.epoch, __ATOMIC_RELEASE);

@@ -102,6 +102,8 @@ void log_put(struct thread *t, unsigned what, uint64_t address)
     at[1] = (uint8_t)what;
     memcpy(at + 2, &tsc, 8);
     memcpy(at + 10, &address, 8);
+    if (what == COFI__FAST_TSC || what == COFI__FAST_PSB || what == COFI__FAST_PGE || what == COFI__FAST_CODE)
+        t->told = tsc;
     put_byte(at, COFI__FAST_CONTROL);
 }
 

@@ -30,12 +30,13 @@ static bool is_ours(uint64_t start)
            arena_at(start);
 }
 
-static bool known(const struct region *r)
+/* The same region when the mappings were read before, or null. */
+static const struct region *known(const struct region *r)
 {
     for (unsigned i = 0; i < old_count; i++)
         if (old_regions[i].start == r->start && old_regions[i].end == r->end && old_regions[i].file == r->file)
-            return true;
-    return false;
+            return &old_regions[i];
+    return NULL;
 }
 
 static bool was_dirty(const struct region *r)
@@ -92,8 +93,10 @@ static void take_line(struct thread *t, const char *line, const char *end)
     r.dirty = was_dirty(&r) || !named || r.shared;
     if (r.file)
         filter_maps_file(&r, pgoff, p, (size_t)(end - p));
-    if (named && !known(&r))
+    const struct region *before = known(&r);
+    if (named && !before)
         announce(t, &r, pgoff, p, (size_t)(end - p));
+    r.since = before ? before->since : rdtsc();
     rt.regions[rt.region_count++] = r;
 }
 

@@ -87,6 +87,7 @@ struct thread {
     uint8_t mode;         /* enum mode */
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
     uint8_t crossing_outcomes; /* outcomes before it */
+    uint64_t told;        /* the last TSC in the trace */
     uint64_t space;       /* rt.space: threads of one address space */
     uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
 };
@@ -173,6 +174,7 @@ struct block {
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
     uint8_t mode;         /* enum mode */
+    uint64_t since;       /* TSC: the recording has its code from then on */
     const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
 };
 
@@ -180,6 +182,7 @@ struct block {
 struct region {
     uint64_t start, end;
     bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
+    uint64_t since;       /* TSC: when it was first seen */
 };
 
 /* Process-wide state; private memory, so a fork has its copy. */
@@ -194,6 +197,7 @@ struct runtime {
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     uint64_t space;       /* names this address space */
+    uint64_t told;        /* every thread that is traced has told this TSC or a later one */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
 };
 extern struct runtime rt;
@@ -293,6 +297,11 @@ void trace_pause(struct thread *t, unsigned what, uint64_t address);
 void trace_resume(struct thread *t);
 void trace_branch(struct thread *t, enum how how, unsigned outcomes);
 void trace_missed(struct thread *t);
+void trace_code(struct thread *t, const struct block *b);
+bool trace_all_know(uint64_t tsc);
+
+/* threads.c */
+bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);
 
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);

@@ -33,6 +33,19 @@ static struct thread *slot_take(void)
     return NULL;
 }
 
+/* Whether any thread of this address space is … */
+bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value)
+{
+    for (uint32_t i = 0; i < rt.control->slots_used; i++) {
+        const struct thread *t = (const struct thread *)cofi__fast_slot_address(rt.control, i);
+        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        if (state != COFI__FAST_SLOT_FREE && state != COFI__FAST_SLOT_ENDED &&
+            __atomic_load_n(&t->space, __ATOMIC_ACQUIRE) == rt.space && is(t, value))
+            return true;
+    }
+    return false;
+}
+
 /* Of children that shared the memory for a while (vfork), to be used again. */
 static struct sighand *unused_sighands;
 

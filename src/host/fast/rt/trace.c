@@ -92,3 +92,28 @@ void trace_missed(struct thread *t)
         outcomes = log_take_back(t);
     trace_branch(t, HOW_INDIRECT, outcomes);
 }
+
+/* The thread comes to a block: its trace must tell a time at which the recording has the block's code. */
+void trace_code(struct thread *t, const struct block *b)
+{
+    if (t->mode == MODE_TRACED && t->told < b->since)
+        log_put(t, COFI__FAST_CODE, t->pc);
+}
+
+/* A thread that may be in traced code and has told an earlier time only. */
+static bool lags(const struct thread *t, uint64_t tsc)
+{
+    return t->mode == MODE_TRACED && !t->paused && __atomic_load_n(&t->told, __ATOMIC_ACQUIRE) < tsc;
+}
+
+/* Whether no thread can come to code that is there since tsc without having told that time: then it may come by a link. Until
+ * then the way is through the runtime. The lock is held. */
+bool trace_all_know(uint64_t tsc)
+{
+    if (tsc <= rt.told)
+        return true;
+    if (threads_any(lags, tsc))
+        return false;
+    rt.told = tsc;
+    return true;
+}
