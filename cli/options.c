@@ -83,6 +83,7 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'C': bad = parse_cpu(options, argument); break;
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
     case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
+    case 'M': bad = registers_parse(&options->registers, argument); break;
     case 'N': bad = parse_threads(options, argument); break;
     case 'j': options->json = true; break;
     case 'I':

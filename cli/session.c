@@ -16,6 +16,7 @@ struct session {
     struct cofi_recording *recording;
     struct cofi_recording_info info;
     struct file raw;
+    uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
     size_t *selected, selected_n;
 };
@@ -60,6 +61,7 @@ static int open_raw(struct session *session, struct cofi_error *error)
     if (file_open(&session->raw, options->command, options->raw) != EXIT_DONE)
         return COFI_ERR_IO;
     session->info = (struct cofi_recording_info){.size = sizeof session->info, .gen = options->gen};
+    session->unrolled = registers_unroll(&options->registers, options->gen, session->raw.bytes, session->raw.n);
     int status = cofi_image_open(&session->image);
     for (size_t i = 0; status >= 0 && i < options->image_n; i++)
         status = add_image(session, options->images[i], error);
@@ -159,6 +161,7 @@ void session_close(struct session *session)
     cofi_recording_close(session->recording);
     cofi_image_close(session->image);
     file_close(&session->raw);
+    free(session->unrolled);
     free(session->selected);
     free(session);
 }
@@ -238,7 +241,7 @@ const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offse
     if (session->recording)
         return cofi_recording_bytes(session->recording, stream->index, offset, n);
     *n = offset < session->raw.n ? session->raw.n - (size_t)offset : 0;
-    return session->raw.bytes + (session->raw.n - *n);
+    return (session->unrolled ? session->unrolled : session->raw.bytes) + (session->raw.n - *n);
 }
 
 bool session_cyc(const struct session_stream *stream)
@@ -247,8 +250,11 @@ bool session_cyc(const struct session_stream *stream)
     size_t n;
     if (session->info.gen != COFI_RTIT)
         return false;
+    uint64_t ctl;
     if (session->recording)
         return session->info.time.cyc;
+    if (registers_get(&session->options.registers, 0x768, &ctl))
+        return ctl >> 1 & 1;
     const uint8_t *bytes = session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
@@ -279,7 +285,7 @@ static void set_bytes(struct session_stream *stream, struct cofi_flow_config *co
 {
     struct session *session = stream->session;
     if (!session->recording) {
-        config->bytes = session->raw.bytes;
+        config->bytes = session->unrolled ? session->unrolled : session->raw.bytes;
         config->n = session->raw.n;
         return;
     }
@@ -306,6 +312,23 @@ static int seek(struct session_stream *stream, struct cofi_flow *flow)
     return 0;
 }
 
+/* What only a recording tells. */
+static void describe_recorded(const struct session_stream *stream, struct cofi_flow_config *config)
+{
+    const struct session *session = stream->session;
+    const struct cofi_recording_info *info = &session->info;
+    const struct cofi_recording_stream *recorded = cofi_recording_stream(session->recording, stream->index);
+    config->ctl_known = true;
+    config->ctl = info->config;
+    config->ranges_known = info->ranges_known;
+    config->events = info->events;
+    memcpy(config->range_base, info->range_base, sizeof info->range_base);
+    memcpy(config->range_limit, info->range_limit, sizeof info->range_limit);
+    config->ends_in_overflow = recorded->ends_in_overflow;
+    config->reference_tsc = recorded->reference_tsc;
+    config->image = cofi_recording_stream_image(session->recording, stream->index);
+}
+
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow)
 {
     struct session *session = stream->session;
@@ -315,20 +338,13 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
     config.family = session->options.family ? session->options.family : info->family;
     config.model = session->options.family ? session->options.model : info->model;
     config.stepping = session->options.family ? session->options.stepping : info->stepping;
-    config.ctl_known = session->recording != NULL;
-    config.ctl = info->config;
     config.time = info->time;
     config.want_time = want_time;
     config.image = session->image;
-    config.ranges_known = info->ranges_known;
-    config.events = info->events;
-    memcpy(config.range_base, info->range_base, sizeof info->range_base);
-    memcpy(config.range_limit, info->range_limit, sizeof info->range_limit);
-    if (session->recording) {
-        config.ends_in_overflow = cofi_recording_stream(session->recording, stream->index)->ends_in_overflow;
-        config.image = cofi_recording_stream_image(session->recording, stream->index);
-        config.reference_tsc = cofi_recording_stream(session->recording, stream->index)->reference_tsc;
-    }
+    if (session->recording)
+        describe_recorded(stream, &config);
+    else
+        registers_apply(&session->options.registers, &config);
     set_bytes(stream, &config);
     int status = cofi_flow_open(flow, &config);
     if (status < 0) {

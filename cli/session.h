@@ -8,6 +8,8 @@
 
 #include <cofi/cofi.h>
 
+#include "registers.h"
+
 enum { SESSION_MAX_IMAGES = 64 };
 
 struct session_options {
@@ -23,6 +25,7 @@ struct session_options {
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
     bool json;
     unsigned threads;              /* how many streams at once */
+    struct registers registers;    /* of raw */
 };
 
 /* A row of every command's option table, and their short letters. */
@@ -30,7 +33,8 @@ struct session_options {
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
     {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
     {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
-    {"to", required_argument, 0, 'T'}, {"threads", required_argument, 0, 'N'}, {"json", no_argument, 0, 'j'}, {"help", no_argument, 0, 'h'}
+    {"to", required_argument, 0, 'T'}, {"threads", required_argument, 0, 'N'}, {"json", no_argument, 0, 'j'}, \
+    {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'}
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
     "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
@@ -40,6 +44,7 @@ struct session_options {
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
     "      --image=FILE[@ADDR] code for it: an ELF file, raw code at ADDR, or X.addr (page dump)\n" \
     "      --cpu=F/M[/S]       family/model/stepping it was traced on\n"                            \
+    "      --msr=N=HEX,...     the trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"              \
     "  -h, --help              this text\n"
 
 /* A command, for the parsing of its arguments. */
