@@ -35,7 +35,12 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
         return NULL;
     if (arena_full(pc))
         cache_flush();
+    maps_protect(r, pc, pc + 15);
     b = translate(r, pc, t->mode, indirect && !r->shared);
+    while (maps_protect(r, b->low, b->high)) { /* written meanwhile, perhaps */
+        cache_invalidate(b->low, b->high);
+        b = translate(r, pc, t->mode, indirect && !r->shared);
+    }
     if (r->shared) {
         uint8_t *copy = rt_alloc(b->high - b->low);
         memcpy(copy, (const void *)b->low, b->high - b->low);
@@ -46,7 +51,6 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
         if (t->mode == MODE_TRACED)
             note_code(t, b);
         cache_watch(b);
-        maps_protect(r, b->low, b->high);
         b->since = rdtsc();
     }
     return b;

@@ -118,6 +118,20 @@ static bool write_to_watched(int signo, const struct ksiginfo *info, const struc
     return watched;
 }
 
+/* A write fault at a page that is not watched: another thread may have released it since. It is tried again; the
+ * guest's own fault is one that comes again though nothing was released. */
+static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, const struct kucontext *uc)
+{
+    if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
+        return false;
+    uint64_t releases = __atomic_load_n(&rt.releases, __ATOMIC_ACQUIRE);
+    bool known = t->doubt_rip == uc->mc.rip && t->doubt_addr == info->addr && t->doubt_releases == releases;
+    t->doubt_rip = known ? 0 : uc->mc.rip;
+    t->doubt_addr = info->addr;
+    t->doubt_releases = releases;
+    return !known;
+}
+
 /* One instruction has run in place (or has not: a fault, a signal before it). */
 static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
@@ -134,7 +148,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
         step_done(t, from);
         return;
     }
-    if (write_to_watched(signo, info, uc)) { /* it wrote to two pages, and this is the second */
+    if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc)) { /* it wrote to two pages, and this is the second */
         t->force_step = true;
         return;
     }
@@ -153,12 +167,15 @@ static bool is_ours(uint64_t rip)
 static void fault(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
     if (uc->mc.rip >= (uint64_t)rt_probe_begin && uc->mc.rip < (uint64_t)rt_probe_end) {
-        if (signo == SIGSEGV && info->code == SEGV_ACCERR && uc->mc.err & 2 && maps_write_fault(info->addr))
+        if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc))
             return;
         uc->mc.rip = (uint64_t)rt_probe_fault;
         return;
     }
     bool guard = signo == SIGSEGV && log_is_guard(t, info->addr);
+    bool watched = !guard && write_to_watched(signo, info, uc);
+    if (!guard && !watched && try_again(t, signo, info, uc))
+        return;
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
@@ -166,7 +183,7 @@ static void fault(struct thread *t, int signo, const struct ksiginfo *info, stru
         redirect(t, uc);
         return;
     }
-    if (write_to_watched(signo, info, uc)) {
+    if (watched) {
         t->force_step = true; /* so that it does get past the write */
         redirect(t, uc);
         return;

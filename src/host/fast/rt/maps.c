@@ -199,16 +199,21 @@ static bool unwatch(uint64_t page)
     return false;
 }
 
-/* Code was translated from [start, end): notice writes to it. */
-void maps_protect(const struct region *r, uint64_t start, uint64_t end)
+/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */
+bool maps_protect(const struct region *r, uint64_t start, uint64_t end)
 {
+    bool fresh = false;
     if (!r->writable)
-        return;
+        return false;
+    start = start > r->start ? start : r->start;
+    end = end < r->end ? end : r->end;
     for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE)
         if (!is_watched(page)) {
             watch(page);
             sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0);
+            fresh = true;
         }
+    return fresh;
 }
 
 /* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. */
@@ -217,6 +222,7 @@ bool maps_write_fault(uint64_t addr)
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
     if (!unwatch(page))
         return false;
+    rt.releases++;
     cache_invalidate_watched(page, page + PAGE);
     sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
     return true;

@@ -71,6 +71,7 @@ struct thread {
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
     uint64_t step_next;
     uint64_t fault_pc;
+    uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */
     uint64_t xfeatures;   /* of the kernel's frames */
     uint32_t xstate_size;
     struct ksiginfo info;
@@ -194,6 +195,7 @@ struct runtime {
     bool maps_stale;
     uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
     uint64_t protected_pages;
+    uint64_t releases;    /* pages made writable again, ever */
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     uint64_t space;       /* names this address space */
@@ -262,7 +264,7 @@ void bell(void);
 const struct region *maps_find(struct thread *t, uint64_t pc);
 size_t maps_readable(uint64_t pc);
 void maps_changed(uint64_t start, uint64_t end, bool writable);
-void maps_protect(const struct region *r, uint64_t start, uint64_t end);
+bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
 void maps_release_all(void);
 

@@ -12,10 +12,11 @@ enum { NR_clone3 = 435 };
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
 {
+    uint64_t releases = __atomic_load_n(&rt.releases, __ATOMIC_ACQUIRE);
     if (rt_guest_syscall(t))
         return SYS_PENDING;
     long r = (long)t->regs[RAX];
-    if (r == -14 && rt.protected_pages) { /* EFAULT: perhaps by our own write protection */
+    if (r == -14 && (rt.protected_pages || rt.releases != releases)) { /* EFAULT: perhaps by our own write protection */
         rt_lock();
         maps_release_all();
         rt_unlock();
