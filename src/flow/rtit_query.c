@@ -193,7 +193,6 @@ static int act_tracestop(struct cofi_flow *flow)
     flow->stopped |= flow->enabled;
     flow->stop_was_last = true;
     flow->enabled = false;
-    flow->clock.skip_mtc = flow->clock.cyc_off_by_one;
     return cofi__emit_event(flow, &event);
 }
 
@@ -204,6 +203,8 @@ static int act_psb(struct cofi_flow *flow)
         flow->unknown = true;
     flow->synced = true;
     flow->psb_offset = flow->packet_offset;
+    /* Each enabling makes a PSB, and no packet tells that one from others: the next MTC is not believed [ERR E7]. */
+    flow->clock.skip_mtc |= (flow->errata & ERR_RTIT) != 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->packet_offset);
     return cofi__emit_event(flow, &event);
 }

@@ -135,6 +135,39 @@ static void after_an_overflow_only_a_whole_address_is_believed(void **state)
         "[psb] [enabled >401000] [overflow >401000] 401000 [gap a8 b0 c0 MISMATCH] [enabled >401002] 401002 [async-disabled 401003]");
 }
 
+static uint64_t last_ticks(uint32_t family, uint32_t model, const char *trace)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event events[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 16};
+    struct cofi_flow_stats stats;
+    struct cofi_flow *flow;
+    rig_open(&rig, COFI_RTIT, 0x401000, "90 90");
+    rig.config.image = rig.image;
+    rig.config.family = family;
+    rig.config.model = model;
+    rig_trace(&rig, trace);
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    while (cofi_flow_next(flow, &batch) > 0)
+        continue;
+    cofi_flow_stats(flow, &stats);
+    cofi_flow_close(flow);
+    rig.config.bytes = NULL;
+    rig_close(&rig);
+    return stats.last_ticks;
+}
+
+/* STS of tick 1000, MTCs (range 0) of 1080 and 1100, then one at the wrong time behind a PSB [ERR E7]. */
+static void the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7(void **state)
+{
+    (void)state;
+    static const char trace[] = "R d000 0010000000 c421 c422 c1 R c480 8500104000 c424";
+    assert_int_equal(last_ticks(6, 0x37, trace), 0x1200);
+    assert_int_equal(last_ticks(0, 0, trace), 0x9200); /* 80 was believed, and then 24 is the next period's */
+}
+
 static void a_branch_right_after_an_overflow_is_a_branch(void **state)
 {
     (void)state;
@@ -203,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_with_e5),
         cmocka_unit_test(a_tracestop_before_the_overflow_packet_had_no_effect),
         cmocka_unit_test(after_an_overflow_only_a_whole_address_is_believed),
+        cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),
         cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
         cmocka_unit_test(the_region_is_left_in_four_ways),
         cmocka_unit_test(outcomes_left_by_a_tracestop_belong_before_it),

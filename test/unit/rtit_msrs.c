@@ -187,6 +187,7 @@ static void fields_have_the_manuals_names(void **state)
         {"base_phys_addr", 0x770, 6, 0x3fffffff}, {"mask_value", 0x771, 6, 0xffff}, {"offset", 0x772, 0, 0x3fffff},
         {"cr3_match", 0x777, 5, 0x7fffffff}, {"pkt_cnt", 0x77c, 0, 0x3fff}, {"pkt_mask", 0x77c, 16, 3},
         {"tnt_buff", 0x77d, 0, 0x7f}, {"lip0", 0x760, 0, 0xffffffffffff}, {"lip3", 0x763, 0, 0xffffffffffff},
+        {"lip1", 0x761, 0, 0xffffffffffff}, {"lip2", 0x762, 0, 0xffffffffffff},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         uint64_t value;

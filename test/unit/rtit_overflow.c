@@ -155,11 +155,32 @@ static void after_a_drain_last_lip_shows_the_clearing(void **state)
     rig_close(&rig);
 }
 
+/* The narrow door: what comes after an overflow has its address from the last tip(). */
+static void the_narrow_door_overflows_and_goes_on(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, &small);
+    rig_start(&rig, 0);
+    rig_events(&rig, "clock tsc=1 cycles=0");
+    assert_int_equal(cofi_unit_tip(rig.unit, 0x111100000000), 0);
+    assert_int_equal(cofi_unit_tip(rig.unit, 0x222200000000), 0);
+    assert_int_equal(cofi_unit_tip(rig.unit, 0x333300000000), 0); /* no room */
+    assert_int_equal(cofi_unit_tnt(rig.unit, 5, 3), 0);           /* lost: the buffer is not empty */
+    assert_int_equal(cofi_unit_tip(rig.unit, 0x1000), 0);         /* lost, but tells where it goes on */
+    rig_events(&rig, "clock tsc=1 cycles=100");
+    assert_int_equal(cofi_unit_tnt(rig.unit, 1, 2), 0);
+    assert_int_equal(cofi_unit_tip(rig.unit, 0x2000), 0);
+    assert_packets(&rig, FILLED "; ovf 1000; tnt NT; tip 2000");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_lip_is_cleared_at_most_four_packets_after_a_psb),
         cmocka_unit_test(last_lip_is_cleared_when_the_causing_packet_has_drained),
+        cmocka_unit_test(the_narrow_door_overflows_and_goes_on),
         cmocka_unit_test(after_a_drain_last_lip_shows_the_clearing),
     };
     ADD_ROWS(overflow);
