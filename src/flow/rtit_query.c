@@ -237,7 +237,7 @@ static bool spurious_tip(struct cofi_flow *flow)
     struct place place;
     if (flow->packet_ip != position(flow))
         return false;
-    if (flow->errata & ERR_RTIT)
+    if (flow->errata & ERR_RTIT || !flow->enabled) /* while tracing is off there is no other */
         return true;
     if (cofi__walk_find(flow, &none, &place) != STOP_BRANCH)
         return true;
@@ -251,8 +251,9 @@ int cofi__rtit_act(struct cofi_flow *flow)
     flow->has_packet = false;
     if (flow->just_overflowed && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS) {
         flow->just_overflowed = false;
-        if (kind == COFI_RTIT_TIP && flow->enabled) {
-            flow->has_packet = !spurious_tip(flow);
+        bool spurious = kind == COFI_RTIT_TIP && !flow->lost && spurious_tip(flow);
+        if (spurious || (kind == COFI_RTIT_TIP && flow->enabled)) {
+            flow->has_packet = !spurious; /* else it is a branch's, like any */
             return 0;
         }
     }

@@ -115,6 +115,14 @@ static void a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_w
     }
 }
 
+/* It went on outside of the traced region, by that branch. */
+static void such_a_tip_is_ignored_where_tracing_is_off_too(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_in(0x401000, 0x401002, 0x401000, "90 90 90", "R 8500104000 9503104000 b503104000 8500104000 880210"),
+        "[psb] [enabled >401000] [overflow] [enabled >401000] 401000 401001 [disabled 401002]");
+}
+
 /* [ERR E4] */
 static void a_tracestop_before_the_overflow_packet_had_no_effect(void **state)
 {
@@ -234,6 +242,7 @@ int main(void)
         cmocka_unit_test(an_extra_pgd_is_ignored),
         cmocka_unit_test(a_tip_that_repeats_the_overflow_address_is_ignored),
         cmocka_unit_test(a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_with_e5),
+        cmocka_unit_test(such_a_tip_is_ignored_where_tracing_is_off_too),
         cmocka_unit_test(a_tracestop_before_the_overflow_packet_had_no_effect),
         cmocka_unit_test(after_an_overflow_only_a_whole_address_is_believed),
         cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),

@@ -138,7 +138,7 @@ static bool tip(struct walker *w, const struct plain_packet *p)
     if (w->was_pgd) /* out of the region by a far transfer [RTIT 2.2.6] */
         return true;
     if (w->was_ovf && p->lip == w->ip) { /* [ERR E5] */
-        w->flow->like_e5 = true;
+        w->flow->like_e5++;
         if (w->flow->e5)
             return true;
     }

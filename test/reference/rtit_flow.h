@@ -21,7 +21,7 @@ struct plain_flow {
     uint64_t base, limit;
     bool cycle_acc;
     bool e5;                   /* the unit shows [ERR E5]: apply its workaround */
-    bool like_e5;              /* out: a branch's TIP that [ERR E5]'s workaround would drop */
+    unsigned like_e5;          /* out: TIPs that [ERR E5]'s workaround drops */
     uint64_t *ran;             /* addresses, UINT64_MAX for an overflow */
     size_t n, room;
     const char *error;         /* null: none */
