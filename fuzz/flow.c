@@ -60,6 +60,26 @@ static uint64_t decode(const struct cofi_flow_config *config)
     return insns;
 }
 
+/* What comes again is decoded as it was the first time. */
+static void again(const struct cofi_flow_config *config, uint64_t insns)
+{
+    static const struct cofi_flow_block *blocks[1024];
+    static struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+    struct cofi_flow *flow;
+    if (cofi_flow_open(&flow, config) < 0)
+        return;
+    for (int pass = 0; pass < 4; pass++) {
+        uint64_t n = 0;
+        MUST(cofi_flow_bytes(flow, config->bytes, config->n) == 0);
+        while (cofi_flow_next(flow, &batch) > 0)
+            for (size_t i = 0; i < batch.blocks_n; i++)
+                n += batch.blocks[i]->n;
+        MUST(n == insns);
+    }
+    cofi_flow_close(flow);
+}
+
 static int count(void *opaque, const struct cofi_flow_batch *batch)
 {
     for (size_t i = 0; i < batch->blocks_n; i++)
@@ -86,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         MUST(cofi_flow_cover(flow, &coverage) < 0 || coverage.insns == insns);
         cofi_flow_close(flow);
     }
+    again(&config, insns);
     MUST(!(data[0] & 128) || cofi_flow_parallel(&config, 2, 1, count, &many, NULL) < 0 || many == insns);
     struct feed feed = {config.bytes, config.n, 0, 1 + data[5] % 40u};
     config.opaque = &feed;

@@ -203,11 +203,11 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
 /* Called with each batch, in the stream's order, on the calling thread. The batch and its blocks are valid
  * until it returns. Not 0: stop, and return that. */
 typedef int (*cofi_flow_visit)(void *opaque, const struct cofi_flow_batch *batch);
-/* Decode the whole stream with so many threads, split at PSBs about every piece_bytes (0: 16 KiB). Batches,
- * put together, are those of cofi_flow_next: what a piece took for granted at its PSB is compared with what
+/* Decode the whole stream with so many threads, split at PSBs about every piece_bytes (0: 16 to
+ * 64 KiB). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is compared with what
  * the piece before came to, and where that differs (after damage, say) it is decoded again; *redone (may be
  * null) tells how many were. config->space, if set, is called from all threads. RTIT, whose PSB tells
- * nothing, and pull are decoded by one thread. Memory: about 16 * threads bytes for each block of a piece.
+ * nothing, and pull are decoded by one thread. Memory: a few bytes for each block of 4 * threads pieces.
  * Errors: COFI_ERR_NOMEM, COFI_ERR_SYSTEM (no thread). */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);

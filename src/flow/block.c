@@ -16,14 +16,16 @@ void *cofi__arena_take(struct arena *arena, size_t n)
 {
     n = (n + 7) & ~(size_t)7;
     if ((size_t)(arena->end - arena->at) < n) {
-        size_t size = n + sizeof(struct chunk) > CHUNK_BYTES ? (n + sizeof(struct chunk) + 63) & ~(size_t)63 : CHUNK_BYTES;
+        size_t size = n + sizeof(struct chunk) + ARENA_BEHIND;
+        size = size > CHUNK_BYTES ? (size + 63) & ~(size_t)63 : CHUNK_BYTES;
         struct chunk *chunk = aligned_alloc(64, size);
         if (!chunk)
             return NULL;
         chunk->next = arena->chunks;
         arena->chunks = chunk;
         arena->at = (uint8_t *)(chunk + 1);
-        arena->end = (uint8_t *)chunk + size;
+        arena->end = (uint8_t *)chunk + size - ARENA_BEHIND;
+        memset(arena->end, 0, ARENA_BEHIND);
         arena->bytes += size;
     }
     void *p = arena->at;
@@ -194,7 +196,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
     b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
     b.pub.far = insn.far;
     b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
-    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, (b.pub.n + INSN_COPY - 1) * sizeof *kept);
+    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, b.pub.n * sizeof *kept);
     if (!kept) {
         flow->status = flow->code_error = COFI_ERR_NOMEM;
         return NULL;

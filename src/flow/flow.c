@@ -47,6 +47,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
     flow->used_offset = c->offset + skip;
     flow->used_ticks = 0;
+    cofi__span_restart(flow);
     flow->stop_psb = UINT64_MAX;
     flow->paused = flow->speculative = false;
 }
@@ -370,7 +371,6 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;
-    cofi__span_restart(flow);
     flow->last_end = 0;
     flow->cr3 = flow->vmcs = flow->last_ip = 0;
     flow->non_root = flow->code_missed = flow->last_ip_valid = false;

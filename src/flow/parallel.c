@@ -14,7 +14,7 @@
  * the piece is decoded again behind the one before. So the result is the serial one, always. */
 
 struct output {
-    const struct cofi_flow_block **blocks;
+    const struct cofi_flow_block **blocks; /* and runs (see pack): a tenth of the memory to go through */
     uint64_t *times;
     struct cofi_flow_event *events;
     size_t blocks_n, blocks_max, events_n, events_max;
@@ -212,10 +212,30 @@ static void *work(void *opaque)
 
 /* ---- the pieces, in order ---- */
 
+enum { SHOW_BLOCKS = 4096, SHOW_EVENTS = 256 };
+
+/* The caller, and a batch for it. */
 struct show {
     cofi_flow_visit visit;
     void *opaque;
+    struct cofi_flow_batch batch; /* empty */
 };
+
+static bool show_open(struct show *s, bool times)
+{
+    s->batch = (struct cofi_flow_batch){.blocks_max = SHOW_BLOCKS, .events_max = SHOW_EVENTS};
+    s->batch.blocks = malloc(SHOW_BLOCKS * sizeof *s->batch.blocks);
+    s->batch.times = times ? malloc(SHOW_BLOCKS * sizeof *s->batch.times) : NULL;
+    s->batch.events = malloc(SHOW_EVENTS * sizeof *s->batch.events);
+    return s->batch.blocks && s->batch.events && (!times || s->batch.times);
+}
+
+static void show_close(struct show *s)
+{
+    free(s->batch.blocks);
+    free(s->batch.times);
+    free(s->batch.events);
+}
 
 /* An event that says where tracing was disabled before: the piece could not know. */
 static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
@@ -227,11 +247,46 @@ static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
         to->disabled_ip = disabled_ip;
 }
 
-static int show(const struct show *s, struct output *out)
+static int flush(const struct show *s, struct cofi_flow_batch *batch)
 {
-    struct cofi_flow_batch batch = {.blocks = out->blocks, .blocks_n = out->blocks_n, .blocks_max = out->blocks_max,
-        .times = out->times, .events = out->events, .events_n = out->events_n, .events_max = out->events_max};
-    return out->blocks_n || out->events_n ? s->visit(s->opaque, &batch) : 0;
+    int status = batch->blocks_n || batch->events_n ? s->visit(s->opaque, batch) : 0;
+    batch->blocks_n = batch->events_n = 0;
+    return status;
+}
+
+static void unpack_item(struct cofi_flow_batch *batch, const struct output *out, size_t i)
+{
+    const struct run *run = unpack(out->blocks[i]);
+    unsigned blocks = run ? run->blocks : 1;
+    if (run)
+        run_copy(batch->blocks + batch->blocks_n, run);
+    else
+        batch->blocks[batch->blocks_n] = out->blocks[i];
+    for (unsigned k = 0; batch->times && k < blocks; k++)
+        batch->times[batch->blocks_n + k] = out->times[i];
+    batch->blocks_n += blocks;
+}
+
+static void add_event(struct cofi_flow_batch *batch, const struct cofi_flow_event *event)
+{
+    batch->events[batch->events_n] = *event;
+    batch->events[batch->events_n++].at = batch->blocks_n;
+}
+
+static int show(const struct show *s, const struct output *out)
+{
+    struct cofi_flow_batch batch = s->batch;
+    size_t i = 0, e = 0;
+    int status = 0;
+    while (!status && (i < out->blocks_n || e < out->events_n)) {
+        if (e < out->events_n && out->events[e].at == i)
+            add_event(&batch, &out->events[e++]);
+        else
+            unpack_item(&batch, out, i++);
+        if (batch.events_n == batch.events_max || batch.blocks_n + RUN_BLOCKS + RUN_COPY > batch.blocks_max)
+            status = flush(s, &batch);
+    }
+    return status ? status : flush(s, &batch);
 }
 
 static void wait_for(struct pool *pool, struct piece *piece)
@@ -269,7 +324,7 @@ static int stand_in_start(struct stand_in *in, struct pool *pool, struct piece *
     if (!in->flow)
         status = cofi_flow_open(&in->flow, pool->config);
     if (status >= 0)
-        in->flow->keep_cache = true;
+        in->flow->keep_cache = in->flow->packed = true;
     if (status >= 0 && right != pool->pieces) {
         status = cofi__flow_go_on_at(in->flow, right->begin);
         in->flow->disabled_ip = UNKNOWN_IP;
@@ -361,7 +416,7 @@ static int start_workers(struct pool *pool)
         w->pool = pool;
         w->index = i;
         COFI_TRY(cofi_flow_open(&w->flow, &config));
-        w->flow->keep_cache = true;
+        w->flow->keep_cache = w->flow->packed = true;
         if (pthread_create(&w->thread, NULL, work, w))
             return i ? 0 : COFI_ERR_SYSTEM;
         w->started = true;
@@ -372,17 +427,58 @@ static int start_workers(struct pool *pool)
 static int serially(const struct cofi_flow_config *config, const struct show *s)
 {
     struct cofi_flow *flow;
-    struct output out = {0};
+    struct cofi_flow_batch batch = s->batch;
     COFI_TRY(cofi_flow_open(&flow, config));
-    int status = output_room(&out, config->want_time) ? 0 : COFI_ERR_NOMEM, more = 1;
+    int status = 0, more = 1;
     while (!status && more > 0) {
-        struct cofi_flow_batch batch = {.blocks = out.blocks, .blocks_max = out.blocks_max, .times = out.times,
-            .events = out.events, .events_max = out.events_max};
         more = cofi_flow_next(flow, &batch);
-        status = more < 0 ? more : batch.blocks_n || batch.events_n ? s->visit(s->opaque, &batch) : 0;
+        status = more < 0 ? more : flush(s, &batch);
     }
-    output_free(&out);
     cofi_flow_close(flow);
+    return status;
+}
+
+/* Large enough that beginning one does not count, small enough that all threads have some. */
+static size_t usual_piece(const struct pool *pool)
+{
+    size_t fair = pool->config->n / (8 * (size_t)pool->threads);
+    return fair < 1 << 14 ? 1 << 14 : fair > 1 << 16 ? 1 << 16 : fair;
+}
+
+static void pool_close(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->change);
+    pthread_mutex_unlock(&pool->lock);
+    for (unsigned i = 0; pool->workers && i < pool->threads; i++) {
+        if (pool->workers[i].started)
+            pthread_join(pool->workers[i].thread, NULL);
+        cofi_flow_close(pool->workers[i].flow);
+    }
+    for (size_t i = 0; i < pool->n; i++)
+        output_free(&pool->pieces[i].out);
+    for (unsigned i = 0; i < pool->spare_n; i++)
+        output_free(&pool->spare[i]);
+    free(pool->spare);
+    pthread_cond_destroy(&pool->change);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool->workers);
+    free(pool->pieces);
+}
+
+static int by_threads(struct pool *pool, size_t piece_bytes, const struct show *s, uint64_t *redone)
+{
+    pool->workers = calloc(pool->threads, sizeof *pool->workers);
+    pool->spare = calloc(4 * (size_t)pool->threads, sizeof *pool->spare);
+    int status = pool->workers && pool->spare ? cut(pool, piece_bytes ? piece_bytes : usual_piece(pool)) : COFI_ERR_NOMEM;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->change, NULL);
+    if (status >= 0)
+        status = start_workers(pool);
+    if (status >= 0)
+        status = join(pool, s, redone);
+    pool_close(pool);
     return status;
 }
 
@@ -390,39 +486,12 @@ int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, 
                        cofi_flow_visit visit, void *opaque, uint64_t *redone)
 {
     struct pool pool = {.config = config, .threads = threads};
-    struct show s = {visit, opaque};
+    struct show s = {.visit = visit, .opaque = opaque};
+    bool one = threads < 2 || config->pull || config->gen != COFI_PT;
     uint64_t again = 0;
-    if (redone)
-        *redone = 0;
-    if (threads < 2 || config->pull || config->gen != COFI_PT)
-        return serially(config, &s);
-    pool.workers = calloc(threads, sizeof *pool.workers);
-    pool.spare = calloc(4 * (size_t)threads, sizeof *pool.spare);
-    int status = pool.workers && pool.spare ? cut(&pool, piece_bytes ? piece_bytes : 1 << 14) : COFI_ERR_NOMEM;
-    pthread_mutex_init(&pool.lock, NULL);
-    pthread_cond_init(&pool.change, NULL);
-    if (status >= 0)
-        status = start_workers(&pool);
-    if (status >= 0)
-        status = join(&pool, &s, &again);
-    pthread_mutex_lock(&pool.lock);
-    pool.stop = true;
-    pthread_cond_broadcast(&pool.change);
-    pthread_mutex_unlock(&pool.lock);
-    for (unsigned i = 0; pool.workers && i < threads; i++) {
-        if (pool.workers[i].started)
-            pthread_join(pool.workers[i].thread, NULL);
-        cofi_flow_close(pool.workers[i].flow);
-    }
-    for (size_t i = 0; i < pool.n; i++)
-        output_free(&pool.pieces[i].out);
-    for (unsigned i = 0; i < pool.spare_n; i++)
-        output_free(&pool.spare[i]);
-    free(pool.spare);
-    pthread_cond_destroy(&pool.change);
-    pthread_mutex_destroy(&pool.lock);
-    free(pool.workers);
-    free(pool.pieces);
+    int status = !show_open(&s, config->want_time) ? COFI_ERR_NOMEM
+        : one ? serially(config, &s) : by_threads(&pool, piece_bytes, &s, &again);
+    show_close(&s);
     if (redone)
         *redone = again;
     return status;

@@ -260,7 +260,7 @@ static struct run *keep(struct cofi_flow *flow, uint64_t key)
 {
     const struct run *made = flow->build;
     size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
-    struct run *run = cofi__arena_take(&flow->runs_arena, (size + RUN_COPY * sizeof made->list[0] + 63) & ~(size_t)63);
+    struct run *run = cofi__arena_take(&flow->runs_arena, (size + 63) & ~(size_t)63);
     if (!run)
         return NULL;
     memcpy(run, made, size);
@@ -379,10 +379,15 @@ static void emit(struct cofi_flow *flow, struct run *run)
         edge_to(flow, run->first_hash, run->last_hash);
         return;
     }
+    bool packed = flow->packed && run != flow->build;
+    unsigned items = packed ? 1 : run->blocks;
     if (batch->times)
-        fill_times(flow, run->blocks);
-    run_copy(batch->blocks + batch->blocks_n, run);
-    flow->batch->blocks_n += run->blocks;
+        fill_times(flow, items);
+    if (packed)
+        batch->blocks[batch->blocks_n] = pack(run);
+    else
+        run_copy(batch->blocks + batch->blocks_n, run);
+    flow->batch->blocks_n += items;
 }
 
 static int return_to(struct cofi_flow *flow)

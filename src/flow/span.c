@@ -119,9 +119,13 @@ static void show(struct cofi_flow *flow, struct span *s)
         return;
     }
     const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
-    for (unsigned i = 0; i < s->runs; i++)
-        out = run_copy(out, run[i]);
-    flow->batch->blocks_n += s->blocks;
+    for (unsigned i = 0; i < s->runs; i++) {
+        if (flow->packed)
+            *out++ = pack(run[i]);
+        else
+            out = run_copy(out, run[i]);
+    }
+    flow->batch->blocks_n = (size_t)(out - flow->batch->blocks);
 }
 
 static void use(struct cofi_flow *flow, struct span *s, const struct stretch *w)
@@ -293,8 +297,8 @@ static bool is_place(struct cofi_flow *flow)
 static bool draft_is_enough(const struct cofi_flow *flow)
 {
     const struct span_draft *d = &flow->spans.draft;
-    return flow->stats.tnt_bits - d->tnt_bits + flow->stats.tips - d->tips >= SPAN_UNITS ||
-           d->span.blocks >= SPAN_BLOCKS_ENOUGH || d->span.runs >= SPAN_RUNS_ENOUGH;
+    uint64_t units = flow->stats.tnt_bits - d->tnt_bits + flow->stats.tips - d->tips;
+    return (units >= SPAN_UNITS && d->span.runs >= SPAN_RUNS_LEAST) || d->span.blocks >= SPAN_BLOCKS_ENOUGH || d->span.runs >= SPAN_RUNS_ENOUGH;
 }
 
 static void draft_on(struct cofi_flow *flow)
@@ -356,17 +360,24 @@ static struct span *look_up(struct cofi_flow *flow, uint64_t key, struct stretch
     return NULL;
 }
 
-/* Where few places are found to begin spans, fewer are looked at. */
+/* Looking in vain costs more than what is found saves: where a third of the places is in vain, fewer are looked
+ * at. At first, and after good times, it may be so for long. */
 static void pace(struct spans *spans, bool found)
 {
-    spans->misses += found ? -SPAN_WORTH : 1;
-    if (spans->misses > -SPAN_MISSES && spans->misses < SPAN_MISSES)
-        return;
-    spans->level += found ? -(spans->level > 0) : spans->level < SPAN_LEVELS;
-    spans->misses = 0;
+    spans->score += found ? 1 : -2;
+    if (found && spans->level && spans->score > SPAN_SCORE) {
+        spans->level--;
+        spans->score = 0;
+    }
+    if (spans->score > SPAN_GRACE)
+        spans->score = SPAN_GRACE;
+    if (spans->score < -SPAN_SCORE) {
+        spans->level += spans->level < SPAN_LEVELS;
+        spans->score = 0;
+    }
 }
 
-static struct span *find(struct cofi_flow *flow, struct stretch *w)
+static struct span *find(struct cofi_flow *flow, struct stretch *w, bool place)
 {
     struct spans *spans = &flow->spans;
     uint64_t key;
@@ -376,7 +387,7 @@ static struct span *find(struct cofi_flow *flow, struct stretch *w)
     }
     if (spans->draft.on)
         draft_on(flow);
-    if (!key_here(flow, &key))
+    if (!(place || spans->last) || !key_here(flow, &key))
         return NULL;
     struct span *s = look_up(flow, key, w);
     pace(spans, s);
@@ -391,11 +402,15 @@ bool cofi__span_go(struct cofi_flow *flow)
 {
     const uint8_t *from = flow->s.p;
     struct spans *spans = &flow->spans;
-    if (!flow->cur || !(spans->last || spans->draft.on || is_place(flow)) || !calm(flow))
+    if (!flow->cur)
+        return false;
+    bool place = spans->last || is_place(flow);
+    if (!(place || spans->draft.on) || !calm(flow))
         return false;
     while (flow->s.end - flow->s.p >= SPAN_AHEAD) {
         struct stretch w;
-        struct span *s = find(flow, &w);
+        struct span *s = find(flow, &w, place);
+        place = true;
         spans->last = s;
         if (!s || !has_room(flow, s))
             break;
@@ -412,7 +427,8 @@ void cofi__span_restart(struct cofi_flow *flow)
     struct spans *spans = &flow->spans;
     spans->last = NULL;
     spans->draft.on = false;
-    spans->level = spans->misses = 0;
+    spans->level = 0;
+    spans->score = SPAN_GRACE;
 }
 
 /* Coverage: what spans were counted for, as visits of their runs and edges between them. */

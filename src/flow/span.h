@@ -12,9 +12,9 @@ struct run;
 struct cofi_flow;
 
 enum {
-    SPAN_UNITS = 64,      /* outcomes and targets that are enough; or so many runs or blocks */
-    SPAN_RUNS_ENOUGH = 20, SPAN_RUNS = 40,
-    SPAN_BLOCKS_ENOUGH = 128, SPAN_BLOCKS = 256,
+    SPAN_UNITS = 64, SPAN_RUNS_LEAST = 8, /* outcomes and targets, and runs, that make it worth its memory */
+    SPAN_RUNS_ENOUGH = 20, SPAN_RUNS = 40, /* or so many runs, or so many blocks */
+    SPAN_BLOCKS_ENOUGH = 200, SPAN_BLOCKS = 400,
     SPAN_BYTES = 160,     /* at most, of outcomes and targets; with timing: */
     SPAN_BYTES_RAW = 512,
     SPAN_LEAST = 8, SPAN_KEY = 16, /* bytes that it has at least, and of which up to so many are looked up */
@@ -24,7 +24,7 @@ enum {
     SPAN_SLOTS = 1 << 16, SPAN_WAYS = 8,
     SPAN_CREDIT = 4096,   /* so many are made before their use must pay: one for two uses */
     SPAN_HOPE = 4,
-    SPAN_MISSES = 32, SPAN_WORTH = 2, SPAN_LEVELS = 2,
+    SPAN_SCORE = 64, SPAN_GRACE = 1000, SPAN_LEVELS = 6,
     SPAN_STEPS = 16,      /* after so many steps one may begin, whatever its key */
 };
 
@@ -75,7 +75,7 @@ struct spans {
     uint64_t made, used;
     unsigned turn;        /* which of the slots of a key is next to be lost */
     unsigned hope;        /* so many more are drafted where the one before ended */
-    int level, misses;    /* one in 2^(level + 1) places is looked at; how many in vain, less what others are worth */
+    int level, score;     /* one in 2^(level + 1) places is looked at; whether it was worth it */
     unsigned steps;       /* since the last place where one may begin */
     struct span_draft draft;
 };

@@ -7,32 +7,40 @@
 #include "base/error.h"
 #include "flow/query.h"
 
-/* Copies go by INSN_COPY, so short blocks cost no loop: what is too much is written over, and a block's
- * list has room behind it. */
+/* Whole blocks while there is room. Copies go by INSN_COPY, so that few blocks cost a loop: what is too much is
+ * written over, and behind a block's list there is memory to read. Returns how many; *at: the block behind. */
+static size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at, size_t until,
+                           struct cofi_flow_insn *out, size_t max)
+{
+    const struct cofi_flow_block *const *block = batch->blocks + *at, *const *end = batch->blocks + until;
+    struct cofi_flow_insn *to = out, *stop = out + (max > BLOCK_INSNS + INSN_COPY ? max - BLOCK_INSNS - INSN_COPY : 0);
+    for (; block < end && to < stop; block++) {
+        const struct cofi_flow_insn *in = (*block)->insns;
+        uint32_t n = (*block)->n;
+        memcpy(to, in, INSN_COPY * sizeof *to);
+        for (uint32_t i = INSN_COPY; i < n; i += INSN_COPY)
+            memcpy(to + i, in + i, INSN_COPY * sizeof *to);
+        to += n;
+    }
+    *at = (size_t)(block - batch->blocks);
+    return (size_t)(to - out);
+}
+
 size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
                        size_t until, struct cofi_flow_insn *out, size_t max)
 {
     size_t n = 0, at = cursor->block, from = cursor->insn;
-    for (; at < until; at++, from = 0) {
+    while (at < until && n < max) {
         const struct cofi_flow_block *b = batch->blocks[at];
-        const struct cofi_flow_insn *in = b->insns + from;
-        size_t left = b->n - from;
-        if (left + INSN_COPY > max - n) {
-            size_t take = left < max - n ? left : max - n;
-            memcpy(out + n, in, take * sizeof *out);
-            n += take;
-            if (take < left || n == max) {
-                *cursor = take < left ? (struct cofi_flow_cursor){at, from + take}
-                                      : (struct cofi_flow_cursor){at + 1, 0};
-                return n;
-            }
-            continue;
-        }
-        for (size_t i = 0; i < left; i += INSN_COPY)
-            memcpy(out + n + i, in + i, INSN_COPY * sizeof *out);
-        n += left;
+        size_t left = b->n - from, take = left < max - n ? left : max - n;
+        memcpy(out + n, b->insns + from, take * sizeof *out);
+        n += take;
+        from = take < left ? from + take : 0;
+        at += take == left;
+        if (!from)
+            n += whole_blocks(batch, &at, until, out + n, max - n);
     }
-    *cursor = (struct cofi_flow_cursor){at, 0};
+    *cursor = (struct cofi_flow_cursor){at, from};
     return n;
 }
 

@@ -25,10 +25,11 @@ struct block {
     bool dead;                  /* its bytes changed */
 };
 
-enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 4 };
+enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 8 };
 
 struct chunk;
-/* Memory that is freed all at once. */
+/* Memory that is freed all at once. Behind each item ARENA_BEHIND bytes may be read, whatever is there. */
+enum { ARENA_BEHIND = 128 };
 struct arena {
     struct chunk *chunks;
     uint8_t *at, *end;
@@ -186,6 +187,7 @@ struct cofi_flow {
     /* output */
     struct cofi_flow_batch *batch;
     struct cofi_flow_coverage *coverage;
+    bool packed;           /* the batch gets runs where it can, to be unpacked (parallel.c) */
     uint32_t prev_hash;    /* of the block before, 0: none (coverage) */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;
@@ -437,7 +439,17 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     return b->taken;
 }
 
-/* Show a run's blocks; out has room for RUN_COPY more. Returns what comes behind. */
+/* A run in the place of a block. */
+static inline const struct cofi_flow_block *pack(const struct run *run)
+{
+    return (const struct cofi_flow_block *)((uintptr_t)run | 1);
+}
+static inline const struct run *unpack(const struct cofi_flow_block *item)
+{
+    return (uintptr_t)item & 1 ? (const struct run *)((uintptr_t)item - 1) : NULL;
+}
+
+/* Show a run's blocks; out has room for RUN_COPY more; behind the list there is memory to read. Returns what comes behind. */
 static inline const struct cofi_flow_block **run_copy(const struct cofi_flow_block **out, const struct run *run)
 {
     for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
