@@ -110,11 +110,13 @@ static void count_packets(struct session_stream *stream, struct stream_stat *sta
     const uint8_t *bytes;
     size_t n;
     for (uint64_t at = 0; (bytes = session_bytes(stream, at, &n)) && n; at += n) {
+        session_unneeded(stream, at);
         cofi_stream_feed(&reader, bytes, n);
         count_items(&reader, stat);
     }
     cofi_stream_finish(&reader);
     count_items(&reader, stat);
+    stream->kept = 0;
 }
 
 static int count_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)

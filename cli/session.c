@@ -244,6 +244,13 @@ const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offse
     return (session->unrolled ? session->unrolled : session->raw.bytes) + (session->raw.n - *n);
 }
 
+void session_unneeded(struct session_stream *stream, uint64_t offset)
+{
+    if (stream->session->recording && offset > stream->kept)
+        cofi_recording_unneeded(stream->session->recording, stream->index, stream->kept, offset - stream->kept);
+    stream->kept = offset;
+}
+
 bool session_cyc(const struct session_stream *stream)
 {
     const struct session *session = stream->session;
@@ -263,6 +270,7 @@ static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct session_stream *stream = opaque;
     const uint8_t *bytes = session_bytes(stream, stream->position, n);
+    session_unneeded(stream, stream->position);
     stream->position += *n;
     return bytes;
 }

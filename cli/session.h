@@ -73,6 +73,7 @@ struct session_stream {
     const char *comm; /* never null */
     bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
     uint64_t position; /* of the next piece to hand out */
+    uint64_t kept;     /* what lies before has been given back */
 };
 /* Streams that --tid selects. */
 size_t session_streams(const struct session *session);
@@ -83,6 +84,8 @@ enum cofi_gen session_gen(const struct session *session);
 bool session_cyc(const struct session_stream *stream);
 /* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. */
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
+/* The stream's bytes before an offset are not looked at any more: so memory does not grow with the trace. */
+void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
 /* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. */
 struct session_visitor {

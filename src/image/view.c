@@ -210,7 +210,8 @@ const char *cofi_view_why(const struct cofi_view *view)
 static void jit_name(const struct cofi_view *view, const struct cofi__source *source, uint64_t addr,
                      struct cofi_symbol *symbol)
 {
-    const struct cofi__name *name = view->user->image ? cofi__image_name_at(view->user->image, addr) : NULL;
+    const struct cofi_image *image = addr >> 63 ? view->kernel.image : view->user->image;
+    const struct cofi__name *name = image ? cofi__image_name_at(image, addr) : NULL;
     if (source->is_function) {
         symbol->name = source->path; /* the offset is that in its bytes */
         symbol->module = "[jit]";

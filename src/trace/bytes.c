@@ -32,6 +32,17 @@ const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size
     return recording->in.bytes + piece->file_offset + in_piece;
 }
 
+void cofi_recording_unneeded(const struct cofi_recording *recording, size_t stream, uint64_t offset, uint64_t n)
+{
+    size_t some = 1;
+    for (uint64_t end = offset + n; recording->in.mapped && offset < end && some; offset += some) {
+        const uint8_t *bytes = cofi_recording_bytes(recording, stream, offset, &some);
+        uint64_t at = some ? (uint64_t)(bytes - recording->in.bytes) : 0;
+        some = some < end - offset ? some : (size_t)(end - offset);
+        cofi__input_unneeded(&recording->in, at, at + some);
+    }
+}
+
 uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset)
 {
     const struct cofi__piece *piece = find_piece(recording, stream, offset);

@@ -295,3 +295,10 @@ void cofi__input_close(struct cofi__input *input)
     free(input->directory);
     free(input->parts);
 }
+
+void cofi__input_unneeded(const struct cofi__input *input, uint64_t start, uint64_t end)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = pages(start), last = end & ~(page - 1);
+    if (input->mapped && first < last)
+        madvise((void *)(uintptr_t)(input->bytes + first), last - first, MADV_DONTNEED);
+}

@@ -25,6 +25,7 @@ enum perf_record {
     PERF_LOST_SAMPLES = 13,
     PERF_SWITCH = 14,
     PERF_SWITCH_CPU_WIDE = 15,
+    PERF_KSYMBOL = 17,
     PERF_TEXT_POKE = 20,
     PERF_USER = 64, /* from here on records of the tool, without a sample id */
     PERF_HEADER_ATTR = 64,

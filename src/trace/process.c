@@ -243,12 +243,25 @@ static int apply_all(struct cofi_recording *recording)
     return 0;
 }
 
+/* What the kernel calls code that it made itself. */
+static int name_kernel_code(struct cofi_recording *recording)
+{
+    const struct cofi__ksymbol *rows = recording->ksymbols.items;
+    for (size_t i = 0; i < recording->ksymbols.n; i++)
+        if (rows[i].name)
+            COFI_TRY(cofi__image_name(recording->kernel, rows[i].addr, rows[i].size, rows[i].name));
+    cofi__image_names_done(recording->kernel);
+    return 0;
+}
+
 int cofi__build_processes(struct cofi_recording *recording)
 {
     recording->store = cofi__store_open();
     if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
         return COFI_ERR_NOMEM;
     int status = apply_all(recording);
+    if (status >= 0)
+        status = name_kernel_code(recording);
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n && status >= 0; i++)
         if (processes[i].pid > 0)

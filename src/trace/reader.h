@@ -24,6 +24,8 @@ struct cofi__part {
 
 int cofi__input_open(struct cofi__input *input, const char *path, struct cofi_error *error);
 void cofi__input_close(struct cofi__input *input);
+/* Give back the memory that shows [start, end), if the file is mapped; looking there reads it again. */
+void cofi__input_unneeded(const struct cofi__input *input, uint64_t start, uint64_t end);
 
 /* Strings and bytes that live as long as the recording. */
 struct cofi__keep {
@@ -80,6 +82,11 @@ struct cofi__comm {
     const char *name;
 };
 
+struct cofi__ksymbol {
+    uint64_t addr, size;
+    const char *name;
+};
+
 struct cofi__process {
     int32_t pid;
     struct cofi_image *image;
@@ -116,6 +123,7 @@ struct cofi_recording {
     struct cofi__vector comms;     /* struct cofi__comm, by tid and time */
     struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
+    struct cofi__vector ksymbols;  /* struct cofi__ksymbol */
     struct cofi__vector processors; /* struct cofi__processor */
     struct cofi__store *store;
     struct cofi_image *kernel;
@@ -152,6 +160,9 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
 /* sideband.c: a kernel record -> sideband; false if it is none that is kept. */
 bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at,
                          bool copied, struct cofi_sideband *sideband);
+
+/* sideband.c: a name for code that the kernel made (BPF programs, trampolines). */
+void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record, size_t n);
 
 /* auxtrace.c */
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n);

@@ -66,6 +66,7 @@ static struct cofi_recording *make(void)
     recording->streams = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__in_stream);
     recording->build_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__build_id_row);
     recording->comms = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__comm);
+    recording->ksymbols = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__ksymbol);
     recording->processors = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__processor);
     recording->processes = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__process);
     return recording;
@@ -155,6 +156,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     free(recording->streams.items);
     free(recording->build_ids.items);
     free(recording->comms.items);
+    free(recording->ksymbols.items);
     free(recording->processes.items);
     cofi__inflate_close(recording->inflate);
     cofi__keep_free(&recording->keep);

@@ -7,6 +7,9 @@
 #include "trace/perf_data.h"
 #include "trace/reader.h"
 
+/* How much of the file is in memory while its records are read. */
+enum { READ_AT_ONCE = 16 << 20 };
+
 /* No tool writes records of a larger type number (perf 6.16 ends at 85). */
 enum { PERF_TYPE_LIMIT = 128 };
 
@@ -58,6 +61,10 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
     uint32_t type = le32(record);
     if (type == PERF_SAMPLE) {
         cofi__read_sample(recording, record, n, copied);
+        return;
+    }
+    if (type == PERF_KSYMBOL) {
+        cofi__read_ksymbol(recording, record, n);
         return;
     }
     if (type < PERF_USER) {
@@ -117,8 +124,12 @@ static uint64_t read_trace(struct cofi_recording *recording, uint64_t at, uint64
 void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64_t end, bool unclosed)
 {
     const uint8_t *bytes = recording->in.bytes;
-    uint64_t at = start;
+    uint64_t at = start, kept = start;
     while (at < end && !recording->nomem) {
+        if (at - kept > READ_AT_ONCE) {
+            cofi__input_unneeded(&recording->in, kept, at);
+            kept = at;
+        }
         if (!plausible(bytes + at, end - at)) {
             uint64_t next = resync(bytes, at, end);
             bool tail = end - at < PERF_RECORD_HEADER_BYTES || le16(bytes + at + 6) > end - at;
@@ -141,4 +152,5 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
         }
         at += size;
     }
+    cofi__input_unneeded(&recording->in, kept, end);
 }

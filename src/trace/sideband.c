@@ -209,3 +209,14 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
         body = n; /* the trailer does not fit: a record without one */
     return read_body(recording, record, body, copied, sideband);
 }
+
+/* addr u64, len u32, type u16, flags u16 (1: gone), name. */
+void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record, size_t n)
+{
+    enum { FIXED = 24, GONE = 1 };
+    if (n <= FIXED || le16(record + 22) & GONE)
+        return;
+    struct cofi__ksymbol *row = cofi__vector_push(&recording->ksymbols);
+    if (row)
+        *row = (struct cofi__ksymbol){le64(record + 8), le32(record + 16), take_string(recording, record, FIXED, n)};
+}

@@ -312,6 +312,77 @@ static void trace_in_samples(void **state)
     free(whole.bytes);
 }
 
+static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
+{
+    add_le(out, PERF_AUXTRACE, 4);
+    add_le(out, 0, 2);
+    add_le(out, AUXTRACE_BYTES, 2);
+    add_le(out, n, 8);
+    add_le(out, 0, 8);
+    add_le(out, 1, 8);
+    add_le(out, 0, 4);
+    add_le(out, 100, 4);
+    add_le(out, UINT32_MAX, 4);
+    add_le(out, 0, 4);
+    add(out, trace, n);
+}
+
+/* Pages of files that are in this process's memory, in bytes. */
+static size_t file_bytes(void)
+{
+    unsigned long size, resident, shared;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu %lu", &size, &resident, &shared), 3);
+    fclose(file);
+    return shared * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* 256 MiB of trace, all holes of the file. */
+static void a_large_recording_does_not_stay_in_memory(void **state)
+{
+    (void)state;
+    enum { PIECES = 1024, PIECE = 256 << 10, ROOM = 40 << 20 };
+    struct whole whole = read_sample();
+    static struct bytes out;
+    const char *path = scratch_path("large.data");
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    size_t info = record_bytes(&whole, whole.start);
+    add(&out, whole.bytes + whole.start, info);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(out.p, 1, out.n, file), out.n);
+    for (uint64_t i = 0; i < PIECES; i++) {
+        out.n = 0;
+        put_snapshot(&out, whole.bytes, 0);
+        put_le(out.p + 8, PIECE, 8);
+        put_le(out.p + 16, i * PIECE, 8);
+        assert_int_equal(fwrite(out.p, 1, out.n, file), out.n);
+        assert_int_equal(fseek(file, PIECE - (i + 1 == PIECES), SEEK_CUR), 0);
+    }
+    fputc(0, file);
+    fclose(file);
+    size_t before = file_bytes(), n;
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_null(cofi_recording_warning(recording, 0));
+    assert_int_equal(cofi_recording_stream(recording, 0)->bytes, (uint64_t)PIECES * PIECE);
+    assert_true(file_bytes() < before + ROOM);
+    for (uint64_t at = 0, sum = 0; at < (uint64_t)PIECES * PIECE; at += n) {
+        const uint8_t *bytes = cofi_recording_bytes(recording, 0, at, &n);
+        for (size_t i = 0; i < n; i += 512)
+            sum += bytes[i];
+        assert_int_equal(sum, 0);
+        cofi_recording_unneeded(recording, 0, at, n);
+        assert_int_equal(bytes[n / 2], 0); /* still to be looked at */
+    }
+    assert_true(file_bytes() < before + ROOM);
+    cofi_recording_close(recording);
+    free(whole.bytes);
+    unlink(path);
+}
+
 /* Events of 64 bytes (perf of 2010) and of 136 (newer than any). */
 static void events_of_any_size(void **state)
 {
@@ -345,21 +416,6 @@ static void events_of_any_size(void **state)
         assert_is_sample(path);
     }
     free(whole.bytes);
-}
-
-static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
-{
-    add_le(out, PERF_AUXTRACE, 4);
-    add_le(out, 0, 2);
-    add_le(out, AUXTRACE_BYTES, 2);
-    add_le(out, n, 8);
-    add_le(out, 0, 8);
-    add_le(out, 1, 8);
-    add_le(out, 0, 4);
-    add_le(out, 100, 4);
-    add_le(out, UINT32_MAX, 4);
-    add_le(out, 0, 4);
-    add(out, trace, n);
 }
 
 /* Two snapshots of one circular buffer: the second begins with what the first ends with. */
@@ -523,6 +579,7 @@ int main(void)
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(a_directory_as_perf_record_threads_makes_it),
         cmocka_unit_test(trace_in_samples),
+        cmocka_unit_test(a_large_recording_does_not_stay_in_memory),
         cmocka_unit_test(events_of_any_size),
         cmocka_unit_test(a_stream_of_a_processor_shows_the_process_that_runs),
         cmocka_unit_test(a_compressed_recording_is_read_as_it_is_and_unpacks_to_a_plain_one),

@@ -2,6 +2,9 @@
  * Where the kernel's code is found: kcore, a vmlinux moved by KASLR, the cached vDSO; and what is refused. */
 #include "sample.h"
 
+#include "base/bytes.h"
+#include "trace/perf_data.h"
+
 #include <elf.h>
 
 #include "base/bytes.h"
@@ -96,6 +99,39 @@ static void a_kcore_beside_the_data_shows_the_kernel_and_its_modules(void **stat
     assert_int_equal(byte_at(scratch_path("k.data"), 50, TEXT + 0x12, why), 'k');
 }
 
+/* Code that the kernel pokes where no file is, and what it calls it (a BPF program). */
+static void code_that_the_kernel_made_has_its_name(void **state)
+{
+    (void)state;
+    static const uint8_t ksymbol[72] = {PERF_KSYMBOL, 0, 0, 0, 0, 0, 72, 0, [16] = 0x20, [20] = 1,
+                                        [24] = 'b', 'p', 'f', '_', 'p', 'r', 'o', 'g', [64] = ID_SIDEBAND};
+    const char *path = scratch_path("bpf.data");
+    struct cofi_recording *recording;
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    size_t n;
+    write_kernel_sample(path, TEXT);
+    uint8_t *bytes = read_whole(path, &n), *more;
+    n = le64(bytes + 40) + le64(bytes + 48); /* as a recorder leaves it that was killed */
+    put_le(bytes + 48, 0, 8);
+    memset(bytes + 72, 0, 32);
+    more = realloc(bytes, n + sizeof ksymbol);
+    assert_non_null(more);
+    memcpy(more + n, ksymbol, sizeof ksymbol);
+    put_le(more + n + 8, TEXT + 0x10, 8);
+    write_whole(path, more, n + sizeof ksymbol);
+    free(more);
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 7)), 0);
+    cofi_view_advance(view, 50, NULL, NULL);
+    cofi_view_symbol(view, TEXT + 0x11, false, &symbol);
+    assert_non_null(symbol.name);
+    assert_string_equal(symbol.name, "bpf_prog");
+    assert_int_equal(symbol.offset, 1);
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
 static void without_a_kernel_the_reason_says_what_to_record(void **state)
 {
     (void)state;
@@ -131,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kcore_beside_the_data_shows_the_kernel_and_its_modules),
+        cmocka_unit_test(code_that_the_kernel_made_has_its_name),
         cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
     };
