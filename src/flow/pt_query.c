@@ -389,15 +389,13 @@ static int act_psbend(struct cofi_flow *flow)
 /* In PSB+ only status packets are allowed [PTREF 5.11]. */
 static int in_psb(struct cofi_flow *flow)
 {
-    switch (flow->packet.kind) {
-    case COFI_PT_FUP:
+    if (flow->packet.kind == COFI_PT_FUP) {
         flow->psb_has_ip = flow->packet_has_ip;
         flow->psb_ip = flow->packet_ip;
         return 1;
-    case COFI_PT_PSB: case COFI_PT_PSBEND: case COFI_PT_OVF: case COFI_PT_PIP: case COFI_PT_VMCS:
-    case COFI_PT_MODE_EXEC: case COFI_PT_MODE_TSX: case COFI_PT_TSC: case COFI_PT_CBR:
-        return 0;
     }
+    if (flow->packet.kind == COFI_PT_PSB || cofi_packet_traits(flow->packet.kind) & COFI_TRAIT_PSB_PLUS)
+        return 0;
     flow->in_psb = false;
     COFI_TRY(cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "a packet that PSB+ must not hold [PTREF 5.11]"));
     return 1;

@@ -219,6 +219,86 @@ static void rtit_damage_ends(void **state)
     tear_down();
 }
 
+/* ---- missing code ---- */
+
+/* What was decoded, 0 for each gap. */
+struct list {
+    uint64_t *ips;
+    size_t n;
+};
+
+static struct list decode_to_list(const struct cofi_image *code)
+{
+    static const struct cofi_flow_block *blocks[1024];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
+    struct list list = {calloc(2 * run.truth_n + 1000, sizeof(uint64_t)), 0};
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    cofi_flow_config_init(&config, run.gen);
+    config.bytes = run.trace;
+    config.n = run.n;
+    config.image = code;
+    config.ctl = run.ctl;
+    config.ctl_known = true;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    while (cofi_flow_next(flow, &batch) > 0) {
+        struct cofi_flow_cursor cursor = {0};
+        for (size_t e = 0; e <= batch.events_n; e++) {
+            size_t until = e < batch.events_n ? batch.events[e].at : batch.blocks_n;
+            struct cofi_flow_insn insn;
+            while (cofi_flow_insns(&batch, &cursor, until, &insn, 1)) {
+                assert_true(list.n < 2 * run.truth_n);
+                list.ips[list.n++] = insn.ip;
+            }
+            if (e < batch.events_n && batch.events[e].kind == COFI_FLOW_GAP)
+                list.ips[list.n++] = 0;
+        }
+    }
+    cofi_flow_close(flow);
+    return list;
+}
+
+/* The stretches between gaps lie in the truth, one behind the other. Returns how many instructions that are. */
+static size_t match(const struct list *list)
+{
+    size_t at = 0, right = 0;
+    for (size_t i = 0, n; i < list->n; i += n + 1) {
+        for (n = 0; i + n < list->n && list->ips[i + n]; n++)
+            continue;
+        while (n && at + n <= run.truth_n && memcmp(run.truth + at, list->ips + i, n * sizeof *list->ips))
+            at++;
+        if (at + n > run.truth_n)
+            fail_msg("%zu instructions from %lx on are not in the truth", n, (unsigned long)list->ips[i]);
+        at += n;
+        right += n;
+    }
+    return right;
+}
+
+/* One in seven of the code's pieces of 256 bytes is not there. What is decoded is what ran, in order, and most of it is. */
+static void missing_code_invents_no_instruction(void **state)
+{
+    (void)state;
+    static const uint64_t ctls[] = {OS | USER | BRANCH | CYC | MTC | TSC, OS | USER | BRANCH | RETC};
+    for (size_t k = 0; k < 6; k++) {
+        struct cofi_image *holes;
+        set_up(COFI_PT, ctls[k % 2]);
+        assert_int_equal(cofi_image_open(&holes), 0);
+        for (size_t at = 0; at < prog.size; at += 256)
+            if (pick(7))
+                assert_int_equal(cofi_image_map_bytes(holes, 0, PROG_BASE + at, prog.code + at,
+                                                      prog.size - at < 256 ? prog.size - at : 256, "prog"), 0);
+        struct list list = decode_to_list(holes);
+        size_t right = match(&list);
+        if (right < run.truth_n / 4)
+            fail_msg("%zu of %zu instructions", right, run.truth_n);
+        free(list.ips);
+        cofi_image_close(holes);
+        tear_down();
+    }
+}
+
 /* One function, rewritten 100,000 times and run after each. What was decoded of its old bytes must not be looked at
  * again and again: that took minutes, and the test runner's patience ends before. */
 static void code_that_is_rewritten_often_costs_no_more_each_time(void **state)
@@ -266,6 +346,7 @@ int main(void)
         cmocka_unit_test(rtit_flipped_bits_end),
         cmocka_unit_test(rtit_cut_anywhere_is_a_prefix_of_the_truth),
         cmocka_unit_test(rtit_damage_ends),
+        cmocka_unit_test(missing_code_invents_no_instruction),
         cmocka_unit_test(code_that_is_rewritten_often_costs_no_more_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
