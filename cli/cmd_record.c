@@ -36,6 +36,9 @@ struct job {
     struct cofi_filters filters;
     const char *filter_texts[COFI_FILTERS_MAX];
     size_t filter_texts_n;
+    const char *triggers[COFI_FILTERS_MAX];
+    size_t triggers_n;
+    bool progress;
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
     const char *preset;  /* its fields; null: none */
@@ -70,6 +73,13 @@ static const char usage[] =
     "  --topa=SIZE,...[,wrap]\n"
     "                       PT, step: through a table of regions of these sizes (4K to 128M, powers of two),\n"
     "                       each read when it is full; wrap: a circle that keeps the newest bytes\n"
+    "  --trigger=FUNCTION[ @ FILE]\n"
+    "                       with --snapshot: also write what there is whenever the function is reached\n"
+    "  --max-size=SIZE      end the recording at SIZE of trace; the program goes on\n"
+    "  --on-full=stop|wait|drop\n"
+    "                       when there is no room for the recording: end it (default), hold the program until there is, or\n"
+    "                       lose trace, which the recording tells; with drop the program never waits for the recording\n"
+    "  --progress           tell how far the recording is, also where standard error is no terminal\n"
     "  --clock=virtual|real\n"
     "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            let the program go after N instructions\n"
@@ -104,6 +114,15 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 /* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. */
 static void on_failed_write(int signal) { (void)signal; }
 
+static volatile int snapshots;
+
+/* perf's signal for a snapshot. */
+static void on_snapshot(int signal)
+{
+    (void)signal;
+    snapshots++;
+}
+
 static void catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -111,6 +130,7 @@ static void catch_signals(void)
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
+    signal(SIGUSR2, on_snapshot);
     signal(SIGPIPE, on_failed_write);
     signal(SIGXFSZ, on_failed_write);
 }
@@ -144,6 +164,17 @@ static bool parse_size(const char *text, uint64_t *value)
     return *value != 0;
 }
 
+static bool parse_on_full(const char *text, enum cofi_fast_full *on_full)
+{
+    static const char *const names[] = {[COFI_FAST_END] = "stop", [COFI_FAST_WAIT] = "wait", [COFI_FAST_DROP] = "drop"};
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(text, names[i])) {
+            *on_full = (enum cofi_fast_full)i;
+            return true;
+        }
+    return false;
+}
+
 /* "UNIT:FILE[:FIELDS]"; cut up in place. */
 static bool parse_also(struct job *job, char *text)
 {
@@ -161,7 +192,8 @@ static bool parse_also(struct job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
+              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TRIGGER, OPT_ON_FULL, OPT_MAX_SIZE,
+              OPT_PROGRESS, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -177,6 +209,10 @@ static const struct option long_options[] = {
     {"snapshot", required_argument, NULL, OPT_SNAPSHOT},
     {"filter", required_argument, NULL, OPT_FILTER},
     {"topa", required_argument, NULL, OPT_TOPA},
+    {"trigger", required_argument, NULL, OPT_TRIGGER},
+    {"on-full", required_argument, NULL, OPT_ON_FULL},
+    {"max-size", required_argument, NULL, OPT_MAX_SIZE},
+    {"progress", no_argument, NULL, OPT_PROGRESS},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
@@ -233,6 +269,14 @@ static bool take_option(struct job *job, int option, char *value)
             return false;
         job->filter_texts[job->filter_texts_n++] = value;
         return true;
+    case OPT_TRIGGER:
+        if (job->triggers_n == COFI_FILTERS_MAX)
+            return false;
+        job->triggers[job->triggers_n++] = value;
+        return true;
+    case OPT_ON_FULL: return parse_on_full(value, &job->fast.on_full);
+    case OPT_MAX_SIZE: return parse_size(value, &job->fast.max_bytes);
+    case OPT_PROGRESS: job->progress = true; return true;
     case OPT_CLOCK:
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
@@ -406,7 +450,42 @@ static bool take_filters(struct job *job)
             complain("record: %s", error.text);
             return false;
         }
+    for (size_t i = 0; i < job->triggers_n; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
+        if (cofi_filters_parse(&job->filters, text, job->step.argv[0], &error) < 0) {
+            complain("record: %s", error.text);
+            return false;
+        }
+    }
     return true;
+}
+
+/* One line that is written over; nothing of it stays. */
+static void show_progress(void *opaque, const struct cofi_fast_progress *p)
+{
+    double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
+    (void)opaque;
+    fprintf(stderr, "\r\033[Kcofi record: %.1f MB, %.1f MB/s, %u thread%s%s\r", mb, seconds > 0 ? mb / seconds : 0, p->threads,
+            p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "");
+}
+
+static void tell_end(const struct job *job, const struct cofi_fast_result *result)
+{
+    if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
+        complain("record: the recording ends at its --max-size; the program went on unrecorded");
+    if (result->ended == COFI_FAST_NO_ROOM)
+        complain("record: no room left for %s; it is complete up to there, the program went on unrecorded",
+                 job->outputs[0].path);
+    if (result->lost_bytes && result->ended == COFI_FAST_NOT_ENDED)
+        complain("record: trace was lost for want of room; the recording says where (overflows)");
+}
+
+/* What only translation can do, in words; null: nothing was asked for that. */
+static const char *fast_only(const struct job *job)
+{
+    return job->triggers_n ? "--trigger" : job->fast.max_bytes ? "--max-size" :
+           job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
 }
 
 /* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
@@ -418,6 +497,9 @@ static int record_fast(struct job *job)
     job->fast.argv = job->step.argv;
     job->fast.path = job->outputs[0].path;
     job->fast.command = job->command;
+    if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
+        job->fast.progress = show_progress;
+    job->fast.snapshots = &snapshots;
     job->fast.filters = job->filters.n ? &job->filters : NULL;
     job->fast.no_follow = job->step.no_follow;
     job->fast.stop = &stop;
@@ -434,10 +516,13 @@ static int record_fast(struct job *job)
             return !result.exec_errno ? EXIT_OURS : result.exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
         return EXIT_OURS;
     }
+    tell_end(job, &result);
     if (!job->quiet)
         fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
                 (unsigned long long)result.branches, result.tasks, result.tasks == 1 ? "" : "s",
                 (unsigned long long)result.bytes, job->outputs[0].path);
+    if (result.ended == COFI_FAST_NO_ROOM)
+        return EXIT_OURS;
     if (result.foreign)
         complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result.foreign,
                  result.foreign == 1 ? "" : "s");
@@ -453,6 +538,15 @@ int cmd_record(int argc, char **argv)
     const char *step_only = needs_step(&job);
     if (step_only && (job.host == HOST_FAST || job.fast.snapshot_bytes)) {
         complain("record: %s needs --host=step", step_only);
+        return EXIT_OURS;
+    }
+    if (fast_only(&job) && (step_only || job.host == HOST_STEP)) {
+        complain("record: %s needs the fast host%s%s", fast_only(&job), step_only ? ", which cannot do " : "",
+                 step_only ? step_only : "");
+        return EXIT_OURS;
+    }
+    if (job.triggers_n && !job.fast.snapshot_bytes) {
+        complain("record: --trigger needs --snapshot=SIZE");
         return EXIT_OURS;
     }
     if (!take_filters(&job))

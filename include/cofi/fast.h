@@ -16,6 +16,28 @@
 extern "C" {
 #endif
 
+/* What happens where the program is faster than the recording, or the recording has no room left. */
+enum cofi_fast_full {
+    COFI_FAST_END,  /* the program waits for the recording; without room the recording ends and the program goes on */
+    COFI_FAST_WAIT, /* the program waits, for room also */
+    COFI_FAST_DROP  /* the program never waits: what is lost becomes OVF */
+};
+
+/* Why a recording ended before the program. */
+enum cofi_fast_end {
+    COFI_FAST_NOT_ENDED,
+    COFI_FAST_MAX_SIZE, /* max_bytes */
+    COFI_FAST_NO_ROOM   /* the file system, or the limit of a file's size */
+};
+
+/* How far a recording is. */
+struct cofi_fast_progress {
+    uint64_t bytes;    /* of trace */
+    uint64_t ns;       /* since it began */
+    uint32_t threads;  /* alive */
+    bool waiting;      /* for room */
+};
+
 struct cofi_fast_options {
     size_t size;             /* sizeof(struct cofi_fast_options) */
     char *const *argv;       /* the command, searched in PATH */
@@ -27,6 +49,13 @@ struct cofi_fast_options {
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
     uint64_t cache_bytes;    /* limit of a half of the code cache (tests), 256 KiB or more; 0: 64 MiB near each module */
+    enum cofi_fast_full on_full;
+    uint64_t max_bytes;      /* the recording ends when it has so many of trace; 0: as many as there is room for */
+    /* How often a snapshot was asked for (a signal handler counts it up), or null. With snapshot_bytes only. */
+    const volatile int *snapshots;
+    /* Called about twice a second by the recording thread, or null. */
+    void (*progress)(void *opaque, const struct cofi_fast_progress *progress);
+    void *opaque;
     /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. */
     const volatile int *stop;
     volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
@@ -42,6 +71,9 @@ struct cofi_fast_result {
     uint32_t tasks, processes;
     uint32_t foreign;        /* programs that ran unrecorded: 32-bit, or not ours to follow */
     uint32_t flushes;        /* how often a program's code cache was full and was emptied */
+    enum cofi_fast_end ended; /* before the program */
+    uint32_t snapshots;      /* taken while it ran */
+    uint64_t lost_bytes;     /* of log, at most, for want of room */
     bool damaged;            /* a thread's log had to be cut short */
 };
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
 {
     const struct cofi_fast_options *o = c->options;
     *k = (struct cofi__fast_control){.slots = SLOTS, .chunks = CHUNKS, .chunk_bytes = CHUNK_BYTES,
+                                     .drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
                                      .cache_bytes = o->cache_bytes,
                                      .collector = getpid()};
@@ -61,11 +63,27 @@ static int open_recording(struct cofi__fast_collector *c, struct cofi_error *err
         return 0;
     /* TSCEn, BranchEn, DisRETC, User [SDM IA32_RTIT_CTL]. */
     struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = 0x2c08 | 1, .time = c->time,
-                                       .command = o->command, .snapshot = o->snapshot_bytes != 0};
+                                       .command = o->command};
     char filter[COFI_FILTERS_MAX * 512];
     if (o->filters && cofi_filters_text(o->filters, filter, sizeof filter))
         info.filter = filter;
     return cofi_writer_open(&c->writer, o->path, &info, error);
+}
+
+/* As ftruncate, but for the limit of files' sizes, which is not meant for this memory: as far as it may be raised. */
+static int set_size(int fd, uint64_t bytes)
+{
+    struct rlimit old, most;
+    bool limited = !getrlimit(RLIMIT_FSIZE, &old);
+    most = (struct rlimit){old.rlim_max, old.rlim_max};
+    if (limited)
+        setrlimit(RLIMIT_FSIZE, &most);
+    int result = ftruncate(fd, (off_t)bytes);
+    int error = errno;
+    if (limited)
+        setrlimit(RLIMIT_FSIZE, &old);
+    errno = error;
+    return result;
 }
 
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error)
@@ -75,7 +93,7 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     c->shared_bytes = (k.slots + 1) * k.slot_bytes;
     c->fd = memfd_create("cofi", MFD_CLOEXEC);
     c->seats = calloc(k.slots, sizeof *c->seats);
-    if (c->fd < 0 || !c->seats || ftruncate(c->fd, (off_t)c->shared_bytes))
+    if (c->fd < 0 || !c->seats || set_size(c->fd, c->shared_bytes))
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->shared == MAP_FAILED)
@@ -100,10 +118,14 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
         close(c->fd);
 }
 
-static void keep_error(struct cofi__fast_collector *c, int status)
+void cofi__fast_keep_error(struct cofi__fast_collector *c, int status)
 {
     if (status < 0 && !c->status)
         c->status = status;
+    if (status < 0)
+        c->ended = true;
+    if (c->ended)
+        c->control->stopped = 1;
 }
 
 void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc)
@@ -112,7 +134,7 @@ void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *s
         return;
     sb->time_ns = cofi_time_ns(&c->time.conv, tsc);
     sb->cpu = UINT32_MAX;
-    keep_error(c, cofi_writer_sideband(c->writer, sb));
+    cofi__fast_keep_error(c, cofi_writer_sideband(c->writer, sb));
 }
 
 void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec)
@@ -131,23 +153,29 @@ void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, u
 
 /* ---- packets ---- */
 
-static void write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat)
+void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat)
 {
     struct cofi__fast_encoder *e = &seat->encoder;
-    c->result->bytes += e->used;
-    if (c->writer && e->used && !seat->alien)
-        keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, e->first_tsc));
+    if (c->writer && e->used && !seat->alien && !c->ended)
+        c->result->bytes += e->used;
+    if (c->writer && e->used && !seat->alien && !c->ended)
+        cofi__fast_keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, e->first_tsc));
     cofi__fast_encode_emptied(e);
 }
 
-static void take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
+void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
     const size_t piece = 128 << 10;
     for (size_t i = 0; i < bytes;) {
+        if (!cofi__fast_has_room(c, piece)) {
+            c->result->lost_bytes += bytes - i;
+            cofi__fast_encode_lost(&seat->encoder);
+            return;
+        }
         long took = cofi__fast_encode(&seat->encoder, log + i, bytes - i < piece ? bytes - i : piece);
-        write_out(c, seat);
+        cofi__fast_write_out(c, seat);
         if (took <= 0) {
-            keep_error(c, (int)took);
+            cofi__fast_keep_error(c, (int)took);
             break;
         }
         i += (size_t)took;
@@ -167,7 +195,7 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
     bool any = false;
     while (c->control->keep_all && t->head.drained < __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE)) {
         uint32_t chunk = (uint32_t)(t->head.drained % c->control->chunks);
-        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(c->control, chunk), t->head.used[chunk]);
+        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(c->control, chunk), t->head.used[chunk]);
         __atomic_store_n(&t->head.drained, t->head.drained + 1, __ATOMIC_RELEASE);
         wake(&t->head.drained_word);
         any = true;
@@ -175,26 +203,21 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
     return any;
 }
 
-/* What the thread wrote since its last full chunk; in a flight recorder, the whole ring, oldest first. */
+/* What the thread wrote since its last full chunk; in a flight recorder, the whole ring. */
 static void take_rest(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
     const struct cofi__fast_control *k = c->control;
     take_chunks(c, t, seat);
-    if (!k->keep_all && t->head.full) {
-        uint64_t oldest = t->head.full >= k->chunks ? t->head.full - k->chunks + 1 : 0;
-        for (uint64_t i = oldest; i < t->head.full; i++) {
-            uint32_t chunk = (uint32_t)(i % k->chunks);
-            take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), t->head.used[chunk]);
-        }
-    }
+    if (!k->keep_all)
+        cofi__fast_take_ring(c, index, false);
     /* Killed between two chunks, the thread has no other than the full ones. */
-    if (t->head.chunk == t->head.full % k->chunks)
-        take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
+    else if (t->head.chunk == t->head.full % k->chunks)
+        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->encoder.branches;
-    write_out(c, seat);
+    cofi__fast_write_out(c, seat);
 }
 
 /* ---- notes ---- */
@@ -246,6 +269,10 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         cofi__fast_sideband(c, &sb, h->tsc);
         break;
     case COFI__FAST_NOTE_FORK: take_fork(c, h); break;
+    case COFI__FAST_NOTE_TRIGGER:
+        t->head.asks = 1;
+        c->triggered = true;
+        break;
     case COFI__FAST_NOTE_EXIT:
         sb.kind = COFI_SB_EXIT;
         cofi__fast_sideband(c, &sb, h->tsc);

@@ -15,6 +15,7 @@ struct cofi__fast_seat {
     int32_t pid, tid;
     bool known;        /* its begin is in the recording */
     bool alien;        /* not to be recorded (--no-follow) */
+    uint64_t taken_chunks, taken_bytes; /* flight recorder: what snapshots have: chunks ever, bytes of the next one */
 };
 
 struct cofi__fast_collector {
@@ -30,6 +31,11 @@ struct cofi__fast_collector {
     int32_t child;               /* the command's process */
     bool child_ended;
     int status;                  /* first error of the writer */
+    bool ended;                  /* the recording takes no more trace */
+    bool triggered;              /* a thread waits for a snapshot */
+    int snapshots_seen;          /* requests served */
+    uint64_t progress_ns;        /* when it was told last */
+    uint64_t begin_ns;
 };
 
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error);
@@ -50,5 +56,26 @@ void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, u
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
 void cofi__fast_exec_failed(int32_t tid);
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
+
+/* snapshot.c */
+
+/* Take what a thread's ring holds and no snapshot before has; live: the thread may be writing. */
+void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool live);
+/* Of all threads that are alive; the recording is complete as of now. */
+void cofi__fast_snapshot(struct cofi__fast_collector *c);
+
+/* room.c */
+
+/* Before n bytes of trace are written: is there room? Waits for it, or ends the recording, as options say. */
+bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n);
+/* Take no more trace: threads go on untraced. */
+void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end why);
+/* Tell the progress, if it is wanted and time. */
+void cofi__fast_progress(struct cofi__fast_collector *c);
+
+/* collect.c, for these */
+void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes);
+void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat);
+void cofi__fast_keep_error(struct cofi__fast_collector *c, int status);
 
 #endif

@@ -102,8 +102,22 @@ static void put_psb(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip, boo
     e->synced = true;
 }
 
+/* OVF, where records were lost before this place. TIP.PGE or a FUP follows [SDM Overflow (OVF) Packet]. */
+static bool put_ovf(struct cofi__fast_encoder *e)
+{
+    bool lost = e->lost;
+    if (lost)
+        put_bytes(e, "\x02\xf3", 2);
+    if (lost)
+        e->last_ip = 0;
+    e->lost = false;
+    e->synced |= lost;
+    return lost;
+}
+
 static void put_pge(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip)
 {
+    put_ovf(e);
     if (!e->synced)
         put_psb(e, tsc, ip, false);
     else
@@ -125,6 +139,8 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         put_tsc(e, tsc);
         break;
     case COFI__FAST_PSB:
+        if (put_ovf(e))
+            put_address(e, FUP, ip);
         put_psb(e, tsc, ip, true);
         e->enabled = true;
         break;
@@ -151,10 +167,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         put_bytes(e, "\x02\x83", 2);
         break;
     case COFI__FAST_OVF:
-        put_bytes(e, "\x02\xf3", 2);
-        e->last_ip = 0;
-        put_tsc(e, tsc);
-        put_address(e, FUP, ip);
+        cofi__fast_encode_lost(e);
         break;
     default: break; /* outcomes only, or damage */
     }
@@ -196,8 +209,10 @@ static const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t 
     return p;
 }
 
-static size_t record_size(unsigned head)
+size_t cofi__fast_record_size(unsigned head)
 {
+    if (!head)
+        return 0;
     if (head < COFI__FAST_TIP)
         return 1;
     return head == COFI__FAST_CONTROL ? COFI__FAST_CONTROL_BYTES : COFI__FAST_TIP_BYTES;
@@ -207,7 +222,7 @@ static size_t record_size(unsigned head)
 static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
 {
     uint8_t padded[16] = {0};
-    size_t size = n ? record_size(*p) : 0;
+    size_t size = n ? cofi__fast_record_size(*p) : 0;
     if (!n || !*p || size > n)
         return 0;
     if (*p == COFI__FAST_CONTROL) {
@@ -232,6 +247,13 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
             return p - log;
         p += size;
     }
+}
+
+void cofi__fast_encode_lost(struct cofi__fast_encoder *e)
+{
+    e->lost |= e->synced;
+    e->synced = e->enabled = false;
+    e->outstanding = 1;
 }
 
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e)

@@ -13,6 +13,7 @@ struct cofi__fast_encoder {
     uint64_t last_ip;
     unsigned outstanding;  /* up to 5 outcomes below a marker bit, oldest highest; 0 before the first record */
     bool synced;           /* a PSB has been written */
+    bool lost;             /* records were, before what comes */
     bool enabled;          /* between PGE and PGD */
     uint64_t branches;     /* outcomes and targets seen */
     uint64_t first_tsc;
@@ -22,12 +23,16 @@ struct cofi__fast_encoder {
     size_t used, size;
 };
 
+/* The size of a record by its first byte, 0 if it is none. */
+size_t cofi__fast_record_size(unsigned head);
 /* Encode the records in log[0..n), up to a byte of 0 or an incomplete record. What comes before the first PSB or
  * PGE is skipped. Returns how many bytes were taken, or COFI_ERR_NOMEM. */
 long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t n);
 /* Tell the time before the branch that was encoded last, or where tracing began if nothing came since
  * [encode_time.c]. There is room for 16 bytes. */
 void cofi__fast_encode_time(struct cofi__fast_encoder *e, uint64_t tsc);
+/* Records are missing here: what comes up to the next PSB or PGE is skipped, and OVF written there. */
+void cofi__fast_encode_lost(struct cofi__fast_encoder *e);
 /* The caller has emptied out. */
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e);
 /* Write outcomes that do not fill a packet. */

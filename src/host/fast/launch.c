@@ -212,6 +212,35 @@ static void wait_for_bell(struct cofi__fast_collector *c, uint32_t seen)
     syscall(SYS_futex, &c->control->bell, FUTEX_WAIT, seen, &timeout, NULL, 0);
 }
 
+/* Snapshots that a trigger or the user asked for. */
+static void serve_snapshots(struct cofi__fast_collector *c)
+{
+    int asked = c->options->snapshots ? *c->options->snapshots : 0;
+    if (asked == c->snapshots_seen && !c->triggered)
+        return;
+    c->snapshots_seen = asked;
+    c->triggered = false;
+    cofi__fast_snapshot(c);
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        if (!t->head.asks)
+            continue;
+        t->head.asks = 0;
+        __atomic_store_n(&t->head.answer, 1, __ATOMIC_SEQ_CST);
+        syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
+/* Let the kernel mark the shared memory when this thread dies, however it does [set_robust_list]. */
+static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *mine, struct robust_list_head **old)
+{
+    size_t size;
+    syscall(SYS_get_robust_list, 0, old, &size);
+    *mine = (struct robust_list_head){.list = {&mine->list}, .list_op_pending = (struct robust_list *)&c->control->owner};
+    c->control->owner = (uint32_t)syscall(SYS_gettid);
+    syscall(SYS_set_robust_list, mine, sizeof *mine);
+}
+
 static void run(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     unsigned rounds = 0;
@@ -219,6 +248,8 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);
         reap(c, error);
         bool any = cofi__fast_collect(c);
+        serve_snapshots(c);
+        cofi__fast_progress(c);
         if (!any)
             wait_for_bell(c, seen);
         if (++rounds % 32 == 0)
@@ -252,7 +283,10 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
     if (status >= 0) {
         if (options->started)
             *options->started = c.child;
+        struct robust_list_head mine, *old = NULL;
+        mark_owner(&c, &mine, &old);
         run(&c, error);
+        syscall(SYS_set_robust_list, old, sizeof *old);
         status = exec_error(&c, report, error);
     }
     if (report >= 0)

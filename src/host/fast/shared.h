@@ -25,7 +25,7 @@ enum {
     COFI__FAST_PGD,     /* tracing ends at a far transfer, no address */
     COFI__FAST_PGE,     /* tracing starts at address */
     COFI__FAST_EVENT,   /* an event before the instruction at address: FUP, TIP.PGD */
-    COFI__FAST_OVF,     /* records were lost; tracing goes on at address */
+    COFI__FAST_OVF,     /* records were lost; what comes up to the next PSB or PGE is to be skipped */
     COFI__FAST_LEAVE,   /* a branch out of the filter: address is its target, COFI__FAST_NOWHERE for a conditional */
     COFI__FAST_CODE,    /* the branch before leads to code that is valid from this time on */
     COFI__FAST_STOP,    /* a TraceStop region was entered: nothing follows */
@@ -44,6 +44,7 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_EXEC,   /* thread asks the collector to follow its exec */
     COFI__FAST_NOTE_EXEC_FAILED,
     COFI__FAST_NOTE_LOST,   /* a: from this address on the program runs untraced; name: why */
+    COFI__FAST_NOTE_TRIGGER, /* a: address; thread waits until the snapshot is taken */
     COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */
 };
 
@@ -94,7 +95,7 @@ struct cofi__fast_slot {
     uint32_t drained_word;        /* futex: changes when drained does */
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
-    uint32_t reserved;
+    uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
 };
 
 /* First page of the shared memory. */
@@ -106,7 +107,9 @@ struct cofi__fast_control {
     uint32_t keep_all;            /* complete recording: wait for the collector, else overwrite the oldest */
     uint32_t follow;              /* forks and execs */
     uint32_t bell;                /* futex: a thread wants the collector */
-    uint32_t stopped;             /* the collector is gone */
+    uint32_t stopped;             /* the collector is gone, or takes no more: threads go on untraced */
+    uint32_t drop;                /* keep_all: lose a chunk, and say so, rather than wait */
+    uint32_t owner;               /* robust futex: the collector's thread; the kernel sets FUTEX_OWNER_DIED */
     uint32_t trace;               /* 0: translate, record nothing (measurements) */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;

@@ -47,6 +47,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
         b->copy = copy;
     }
     b->since = r->since;
+    b->trigger = filter_trigger(pc);
     if (r->dirty || r->writable || r->shared) {
         if (t->mode == MODE_TRACED)
             note_code(t, b);
@@ -65,14 +66,17 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
         from = NULL;
     if (b)
         trace_code(t, b);
-    bool link = b && !b->copy && trace_all_know(b->since);
+    bool link = b && !b->copy && !b->trigger && trace_all_know(b->since);
     if (link && from && !from->to)
         cache_link(from, b);
     if (link && indirect)
         cache_ibl(b);
     if (b)
         __atomic_store_n(&t->inside, rt.epoch, __ATOMIC_RELEASE);
+    bool trigger = b && b->trigger;
     rt_unlock();
+    if (trigger)
+        trace_trigger(t);
     t->target = b ? (uint64_t)b->code : 0;
     return b;
 }
@@ -81,6 +85,8 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
 static void safepoint(struct thread *t)
 {
     bool psb = t->safepoint & SAFEPOINT_PSB;
+    if (t->safepoint & SAFEPOINT_END)
+        t->mode = MODE_STOPPED;
     t->safepoint = 0;
     if (t->has_signal)
         signals_deliver(t);

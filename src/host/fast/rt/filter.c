@@ -99,3 +99,9 @@ unsigned filter_mode(unsigned mode, uint64_t pc, bool taken)
         return is_in(COFI_FILTER_RANGE, pc) ? MODE_TRACED : MODE_OUTSIDE;
     return mode;
 }
+
+/* Whether coming to pc asks for a snapshot. */
+bool filter_trigger(uint64_t pc)
+{
+    return rt.control->filters && is_in(COFI_FILTER_TRIGGER, pc);
+}

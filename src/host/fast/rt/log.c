@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The thread's log: chunks that translated code fills, and notes beside it. */
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
@@ -16,20 +17,43 @@ void bell(void)
     sys(SYS_futex, (uint64_t)&rt.control->bell, 1, 1, 0, 0, 0);
 }
 
-/* In a complete recording, wait until the collector has taken the chunk that comes next. */
-static void wait_for_room(struct thread *t)
+/* Whether nobody takes what is logged, because the collector was killed or has enough. */
+bool collector_gone(void)
 {
-    const struct cofi__fast_control *c = rt.control;
-    while (c->keep_all && !c->stopped) {
+    if (__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED)
+        rt.control->stopped = 1;
+    return rt.control->stopped;
+}
+
+/* Wait for the collector's answer to a note. */
+void collector_wait(struct thread *t)
+{
+    bell();
+    while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !collector_gone()) {
+        uint64_t timeout[2] = {0, 100000000};
+        sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
+    }
+}
+
+static bool has_room(const struct thread *t)
+{
+    return t->head.full + 1 - __atomic_load_n(&t->head.drained, __ATOMIC_ACQUIRE) < rt.control->chunks;
+}
+
+/* In a complete recording, wait until the chunk behind the current one has been taken. False: it is not to be waited for. */
+static bool wait_for_room(struct thread *t)
+{
+    while (rt.control->keep_all && !collector_gone()) {
         uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
-        if (t->head.full - __atomic_load_n(&t->head.drained, __ATOMIC_ACQUIRE) < c->chunks)
-            return;
+        if (has_room(t))
+            return true;
         bell();
-        if (sys(SYS_kill, (uint64_t)c->collector, 0, 0, 0, 0, 0) == -3)
-            rt.control->stopped = 1; /* it was killed: go on alone */
+        if (rt.control->drop)
+            return false;
         uint64_t timeout[2] = {0, 100000000};
         sys(SYS_futex, (uint64_t)&t->head.drained_word, 0, word, (uint64_t)timeout, 0, 0);
     }
+    return !rt.control->keep_all && !collector_gone();
 }
 
 /* Its memory is cleared: what a killed thread has written ends at the first zero. */
@@ -41,15 +65,23 @@ static void use_chunk(struct thread *t, uint32_t chunk)
     __atomic_store_n(&t->head.chunk, chunk, __ATOMIC_RELEASE);
 }
 
+static void put_record(struct thread *t, unsigned what, uint64_t address);
+
+/* The chunk is full. Where the next one is not to be had, this one is used again. */
 static void next_chunk(struct thread *t)
 {
-    t->head.used[t->head.chunk] = t->p - chunk_start(t, t->head.chunk);
-    __atomic_store_n(&t->head.full, t->head.full + 1, __ATOMIC_RELEASE);
-    if (rt.control->keep_all)
-        bell();
-    wait_for_room(t);
-    use_chunk(t, (t->head.chunk + 1) % rt.control->chunks);
-    t->safepoint |= SAFEPOINT_PSB;
+    bool room = wait_for_room(t);
+    if (room) {
+        t->head.used[t->head.chunk] = t->p - chunk_start(t, t->head.chunk);
+        __atomic_store_n(&t->head.full, t->head.full + 1, __ATOMIC_RELEASE);
+        if (rt.control->keep_all)
+            bell();
+        use_chunk(t, (t->head.chunk + 1) % rt.control->chunks);
+    } else {
+        use_chunk(t, t->head.chunk);
+        put_record(t, COFI__FAST_OVF, 0);
+    }
+    t->safepoint |= SAFEPOINT_PSB | (collector_gone() ? SAFEPOINT_END : 0);
 }
 
 void log_open(struct thread *t)
@@ -93,10 +125,8 @@ static void put_byte(uint8_t *at, unsigned byte)
 }
 
 /* Write one of COFI__FAST_TSC … with the time and an address. */
-void log_put(struct thread *t, unsigned what, uint64_t address)
+static void put_record(struct thread *t, unsigned what, uint64_t address)
 {
-    if (!rt.control->trace)
-        return;
     uint8_t *at = take_room(t, COFI__FAST_CONTROL_BYTES);
     uint64_t tsc = rdtsc();
     at[1] = (uint8_t)what;
@@ -105,6 +135,12 @@ void log_put(struct thread *t, unsigned what, uint64_t address)
     if (what == COFI__FAST_TSC || what == COFI__FAST_PSB || what == COFI__FAST_PGE || what == COFI__FAST_CODE)
         t->told = tsc;
     put_byte(at, COFI__FAST_CONTROL);
+}
+
+void log_put(struct thread *t, unsigned what, uint64_t address)
+{
+    if (rt.control->trace)
+        put_record(t, what, address);
 }
 
 /* Outcomes below a marker bit. */
@@ -169,7 +205,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
         n = 4096;
     size_t size = (sizeof(struct cofi__fast_note_head) + n + 7) & ~(size_t)7;
     while (COFI__FAST_NOTES_BYTES - (t->head.notes_head - __atomic_load_n(&t->head.notes_tail, __ATOMIC_ACQUIRE)) < size) {
-        if (rt.control->stopped)
+        if (collector_gone())
             return;
         bell();
         uint64_t pause[2] = {0, 200000};

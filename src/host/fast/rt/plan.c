@@ -68,7 +68,7 @@ static bool planned(const struct plan *plan, uint64_t pc)
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
     return !r->shared && target >= r->start && target < r->end && !planned(plan, target) &&
-           filter_mode(plan->mode, target, true) == plan->mode;
+           filter_mode(plan->mode, target, true) == plan->mode && !filter_trigger(target);
 }
 
 static void push_return(struct plan *plan, uint64_t pc)
@@ -97,7 +97,7 @@ static bool must_end(const struct plan *plan, const struct region *r, uint64_t p
 {
     if (plan->count >= PLAN_INSNS || pc < r->start || pc >= r->end)
         return true;
-    return plan->count && filter_mode(plan->mode, pc, false) != plan->mode;
+    return plan->count && (filter_mode(plan->mode, pc, false) != plan->mode || filter_trigger(pc));
 }
 
 /* A return in the plan to where a call of it was made. */
@@ -106,7 +106,7 @@ static bool returns_here(const struct plan *plan)
     if (!plan->depth || plan->count >= PLAN_INSNS)
         return false;
     uint64_t to = plan->returns[plan->depth - 1];
-    return !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode;
+    return !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !filter_trigger(to);
 }
 
 /* Decode at pc; false when it is no instruction that the table knows. */

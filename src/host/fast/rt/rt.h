@@ -118,7 +118,7 @@ struct exit {
     uint32_t outcomes;    /* as they go to the log */
 };
 
-enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2 };
+enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4 };
 
 /* What a thread's translated code does; each mode has blocks of its own. */
 enum mode {
@@ -175,6 +175,7 @@ struct block {
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
     uint8_t mode;         /* enum mode */
+    bool trigger;         /* coming here asks for a snapshot: entered by the runtime only */
     uint64_t since;       /* TSC: the recording has its code from then on */
     const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
 };
@@ -259,6 +260,8 @@ void log_settle(struct thread *t);
 unsigned log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(void);
+bool collector_gone(void);
+void collector_wait(struct thread *t);
 
 /* maps.c */
 const struct region *maps_find(struct thread *t, uint64_t pc);
@@ -292,6 +295,7 @@ void filter_maps_file(const struct region *r, uint64_t pgoff, const char *path, 
 void filter_maps_end(void);
 unsigned filter_first(void);
 unsigned filter_mode(unsigned mode, uint64_t pc, bool taken);
+bool filter_trigger(uint64_t pc);
 
 /* trace.c */
 void trace_begin(struct thread *t, bool wanted);
@@ -301,6 +305,7 @@ void trace_branch(struct thread *t, enum how how, unsigned outcomes);
 void trace_missed(struct thread *t);
 void trace_code(struct thread *t, const struct block *b);
 bool trace_all_know(uint64_t tsc);
+void trace_trigger(struct thread *t);
 
 /* threads.c */
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);

@@ -91,11 +91,7 @@ static long do_exec(struct thread *t)
     if (rt.control->follow && !rt.control->stopped) {
         __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
         note_put(t, COFI__FAST_NOTE_EXEC, NULL, NULL, 0);
-        bell();
-        while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !rt.control->stopped) {
-            uint64_t timeout[2] = {0, 100000000};
-            sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
-        }
+        collector_wait(t);
     }
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);

@@ -117,3 +117,16 @@ bool trace_all_know(uint64_t tsc)
     rt.told = tsc;
     return true;
 }
+
+/* The thread has come to a trigger's address: what led here is kept before it goes on. */
+void trace_trigger(struct thread *t)
+{
+    uint64_t v[4] = {t->pc, 0, 0, 0};
+    if (collector_gone())
+        return;
+    if (t->mode == MODE_TRACED)
+        log_put(t, COFI__FAST_PSB, t->pc); /* so that decoders go up to here, which no branch says */
+    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+    note_put(t, COFI__FAST_NOTE_TRIGGER, v, NULL, 0);
+    collector_wait(t);
+}
