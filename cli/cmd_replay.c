@@ -3,36 +3,70 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <cofi/filter.h>
 #include <cofi/stream.h>
 
 #include "cli.h"
 #include "replay.h"
 #include "session.h"
 
-enum { DEFAULT_CTL = 0x2008 }; /* branch_en, user */
+enum { DEFAULT_CTL = 0x2008, RANGES = 4 }; /* branch_en, user */
 
 struct replay_options {
     struct session_options session;
     uint64_t ctl;
     bool ctl_given;
+    struct replay_setup ranges; /* of --range; ctl has their ADDRn_CFG */
+    unsigned ranges_n;
 };
 
 static const char usage[] = "usage: cofi replay [options] [FILE]\n\n"
                             "Decode a PT recording, report what ran to a trace unit with the same "
                             "configuration, and compare its packets with the\n"
-                            "recording's: all but those about time, TNT by single outcomes. Exit "
-                            "status 0: all equal, 1: the first difference is shown.\n\n"
+                            "recording's: all but those about time, TNT by single outcomes; what lies in gaps is "
+                            "left out. Exit status 0: all\n"
+                            "equal, 1: the first difference is shown.\n\n"
                             "      --ctl=VALUE         IA32_RTIT_CTL, where the recording does not "
-                            "tell (raw streams)\n" SESSION_HELP;
+                            "tell (raw streams)\n"
+                            "      --range=FIRST-LAST[,stop]\n"
+                            "                          a filter (or TraceStop) range, hexadecimal, inclusive, where "
+                            "it does not tell; up to 4\n" SESSION_HELP;
 
-static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, {"ctl", required_argument, 0, 'c'}, {0}};
+static const struct option long_options[] = {SESSION_LONG_OPTIONS,
+                                             {"ctl", required_argument, 0, 'c'},
+                                             {"range", required_argument, 0, 'r'},
+                                             {0}};
+
+/* Range i of the setup. */
+static void set_range(struct replay_setup *setup, unsigned i, uint64_t base, uint64_t limit, bool stop)
+{
+    setup->ranges_known = true;
+    setup->base[i] = base;
+    setup->limit[i] = limit;
+    setup->ctl |= UINT64_C(1) << (32 + 4 * i + stop);
+}
+
+static int take_range(struct replay_options *o, const char *text)
+{
+    char *end;
+    uint64_t base = strtoull(text, &end, 16);
+    if (end == text || *end != '-' || o->ranges_n == RANGES)
+        return -1;
+    uint64_t limit = strtoull(end + 1, &end, 16);
+    if (limit < base || (*end && strcmp(end, ",stop") != 0))
+        return -1;
+    set_range(&o->ranges, o->ranges_n++, base, limit, *end != 0);
+    return 0;
+}
 
 static int take(void *opaque, int letter, const char *argument)
 {
     struct replay_options *o = opaque;
     char *end = "";
+    if (letter == 'r')
+        return take_range(o, argument);
     if (letter == 'c') {
         o->ctl = strtoull(argument, &end, 0);
         o->ctl_given = true;
@@ -44,6 +78,64 @@ static int parse(struct replay_options *o, int argc, char **argv)
 {
     const struct session_command command = {"replay", usage, long_options, take, o};
     return session_parse(&command, &o->session, argc, argv);
+}
+
+/* ---- the configuration ---- */
+
+/* Where a filter's file is mapped for a process (any, where the stream is a processor's): the first executable place. */
+static bool find_mapped(const struct cofi_recording *recording, int32_t pid, const struct cofi_filter *f, uint64_t *base)
+{
+    const struct cofi_sideband *sb;
+    *base = f->start;
+    for (size_t i = 0; f->path && (sb = cofi_recording_sideband(recording, i)); i++)
+        if (sb->kind == COFI_SB_MMAP && sb->prot & 4 && (sb->pid == pid || pid < 0) && sb->name &&
+            !strcmp(sb->name, f->path) && f->start + f->size > sb->pgoff && f->start < sb->pgoff + sb->len) {
+            *base = sb->addr + f->start - sb->pgoff;
+            return true;
+        }
+    return !f->path;
+}
+
+/* perf's filter text -> ranges; false: not all of it can be placed. */
+static bool ranges_of_text(struct replay_setup *setup, const struct cofi_recording *recording, int32_t pid,
+                           const char *text)
+{
+    struct cofi_filters filters = {0};
+    bool good = cofi_filters_parse(&filters, text, NULL, NULL) >= 0;
+    unsigned n = 0;
+    for (size_t i = 0; good && i < filters.n; i++) {
+        const struct cofi_filter *f = &filters.filter[i];
+        uint64_t base;
+        good = n < RANGES && f->size && (f->action == COFI_FILTER_RANGE || f->action == COFI_FILTER_TRACESTOP);
+        if (!good || !find_mapped(recording, pid, f, &base))
+            continue;
+        set_range(setup, n++, base, base + f->size - 1, f->action == COFI_FILTER_TRACESTOP);
+    }
+    cofi_filters_fini(&filters);
+    return good;
+}
+
+static struct replay_setup setup_of(const struct replay_options *o, const struct session_stream *stream)
+{
+    static const uint64_t cfg = UINT64_C(0xffff) << 32;
+    const struct cofi_recording *recording = session_recording(stream->session);
+    const struct cofi_recording_info *info = recording ? cofi_recording_info(recording) : NULL;
+    struct replay_setup setup = {.ctl = info && !o->ctl_given ? info->config : o->ctl};
+    if (o->ranges_n) {
+        uint64_t ctl = (setup.ctl & ~cfg) | o->ranges.ctl;
+        setup = o->ranges;
+        setup.ctl = ctl;
+    } else if (info && info->ranges_known) {
+        setup.ranges_known = true;
+        memcpy(setup.base, info->range_base, sizeof setup.base);
+        memcpy(setup.limit, info->range_limit, sizeof setup.limit);
+    } else if (info && info->filter) {
+        setup.ctl &= ~cfg;
+        setup.ranges_known &= ranges_of_text(&setup, recording, stream->tid < 0 ? -1 : stream->pid, info->filter);
+    }
+    if (!setup.ranges_known)
+        setup.ctl &= ~cfg;
+    return setup;
 }
 
 /* The recording's own packets. */
@@ -68,13 +160,12 @@ static int read_list(struct session_stream *stream, struct replay_list *list)
     return status;
 }
 
-static void print_item(const char *who, const struct replay_list *list, size_t i)
+static void print_item(const char *who, bool there, const struct replay_item *item)
 {
-    if (i >= list->n) {
+    if (!there) {
         printf("  %-9s nothing more\n", who);
         return;
     }
-    const struct replay_item *item = &list->items[i];
     printf("  %-9s %08" PRIx64 "  %-9s ", who, item->offset,
            item->kind == COFI_PT_TNT ? (item->value ? "taken" : "not taken")
                                      : cofi_packet_name(item->kind));
@@ -85,56 +176,68 @@ static void print_item(const char *who, const struct replay_list *list, size_t i
     printf("\n");
 }
 
-/* Index of the first difference, or n of both if there is none. */
-static size_t first_difference(const struct replay_list *a, const struct replay_list *b)
+static void report_text(const struct session_stream *stream, const struct replay_result *r)
 {
-    size_t i = 0;
-    while (i < a->n && i < b->n && a->items[i].kind == b->items[i].kind &&
-           a->items[i].value == b->items[i].value && a->items[i].more == b->items[i].more)
-        i++;
-    return i;
+    printf("thread %d (%s): ", stream->tid, stream->comm);
+    if (r->differs)
+        printf("differs after %zu of %zu packets and outcomes", r->equal, r->compared);
+    else
+        printf("%zu packets and outcomes, all equal", r->compared);
+    if (r->gaps)
+        printf(", %zu gap%s left out", r->gaps, r->gaps == 1 ? "" : "s");
+    putchar('\n');
+    if (r->differs) {
+        print_item("recorded", r->has_was, &r->was);
+        print_item("replayed", r->has_is, &r->is);
+    }
 }
 
-static int report(const struct replay_options *o, const struct session_stream *stream,
-                  const struct replay_list *was, const struct replay_list *is, const char *why)
+static int report(const struct replay_options *o, const struct session_stream *stream, const struct replay_result *r)
 {
-    size_t i = first_difference(was, is);
-    bool same = i == was->n && i == is->n;
     if (o->session.json)
         printf("{\"v\":1,\"tid\":%d,\"packets\":%zu,\"same\":%s,\"equal\":%zu,\"offset\":%" PRIu64
-               "}\n",
-               stream->tid, was->n, same ? "true" : "false", i,
-               i < was->n ? was->items[i].offset : stream->bytes);
-    else if (same)
-        printf("thread %d (%s): %zu packets and outcomes, all equal\n", stream->tid, stream->comm,
-               was->n);
+               ",\"gaps\":%zu}\n",
+               stream->tid, r->compared, r->differs ? "false" : "true", r->equal,
+               r->has_was ? r->was.offset : stream->bytes, r->gaps);
     else
-        printf("thread %d (%s): differs after %zu of %zu packets and outcomes\n", stream->tid,
-               stream->comm, i, was->n);
-    if (!same && !o->session.json) {
-        print_item("recorded", was, i);
-        print_item("replayed", is, i);
-    }
-    if (why)
-        fprintf(stderr, "cofi replay: thread %d: %s\n", stream->tid, why);
-    return same && !why ? EXIT_DONE : EXIT_DATA;
+        report_text(stream, r);
+    if (r->why)
+        fprintf(stderr, "cofi replay: thread %d: %s\n", stream->tid, r->why);
+    return !r->differs && !r->why ? EXIT_DONE : EXIT_DATA;
 }
 
-static int one_stream(const struct replay_options *o, struct session_stream *stream, uint64_t ctl)
+/* What a processor does with its calls when a return is not compressed no manual tells for sure [PTREF 7.2]: as our
+ * unit does, and if that differs, as the manual's words have it; what is longer equal counts. */
+static int replay_both(const struct replay_options *o, struct session_stream *stream, const struct replay_list *was,
+                       struct replay_result *result)
 {
-    struct replay_list was = {.codec = {.gen = COFI_PT}}, is = {.codec = {.gen = COFI_PT}};
-    const char *why = NULL;
-    int status = replay_stream(stream, ctl, &is, &why);
+    struct replay_setup setup = setup_of(o, stream);
+    struct replay_result other;
+    bool partial = o->session.to_offset != UINT64_MAX || o->session.to_ns != UINT64_MAX;
+    int status = replay_stream(stream, &setup, was, partial, result);
+    if (status < 0 || !result->differs)
+        return status;
+    setup.returns_pop = true;
+    status = replay_stream(stream, &setup, was, partial, &other);
+    if (status >= 0 && (!other.differs || other.equal > result->equal))
+        *result = other;
+    return status;
+}
+
+static int one_stream(const struct replay_options *o, struct session_stream *stream)
+{
+    struct replay_list was = {0};
+    struct replay_result result;
+    replay_list_start(&was);
+    int status = read_list(stream, &was), exit = EXIT_ENVIRONMENT;
     if (status == 0)
-        status = read_list(stream, &was);
-    int result = EXIT_ENVIRONMENT;
+        status = replay_both(o, stream, &was, &result);
     if (status < 0)
         complain("replay: thread %d: %s", stream->tid, cofi_error_text(status));
     else
-        result = report(o, stream, &was, &is, why);
+        exit = report(o, stream, &result);
     free(was.items);
-    free(is.items);
-    return result;
+    return exit;
 }
 
 int cmd_replay(int argc, char **argv)
@@ -152,12 +255,10 @@ int cmd_replay(int argc, char **argv)
         session_close(session);
         return EXIT_USAGE;
     }
-    const struct cofi_recording *recording = session_recording(session);
-    uint64_t ctl = recording && !o.ctl_given ? cofi_recording_info(recording)->config : o.ctl;
     for (size_t i = 0; i < session_streams(session); i++) {
         struct session_stream stream;
         session_stream(session, i, &stream);
-        int one = one_stream(&o, &stream, ctl);
+        int one = one_stream(&o, &stream);
         status = one > status ? one : status;
     }
     session_close(session);

@@ -1,120 +1,55 @@
 /* SPDX-License-Identifier: MIT
- * See replay.h. */
+ * See replay.h. The flow is cut where it has gaps; each stretch between goes through a unit of its own. */
 #include "replay.h"
 
 #include <stdlib.h>
 
-/* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. */
-static const uint64_t trace_en = 1, time_bits = 1 << 1 | 1 << 9 | 1 << 10, psb_freq_bits = 15 << 24,
-                      topa = 1 << 8;
-static const uint64_t filter_bits = UINT64_C(0xffff) << 32 | 1 << 7;
-enum { MSR_CTL = 0x570 };
+/* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. CR3 filtering is replayed as a context that is not traced. */
+enum { MSR_CTL = 0x570, MSR_ADDR0_A = 0x580, RETURNS = 64 };
+static const uint64_t trace_en = 1, time_bits = 1 << 1 | 1 << 9 | 1 << 10, psb_freq_bits = 15 << 24, topa = 1 << 8,
+                      fabric = 1 << 6, cr3_filter = 1 << 7, os = 1 << 2, user = 1 << 3;
 
 struct replay {
+    const struct replay_setup *setup;
+    const struct replay_list *was;
+    struct replay_result *result;
     struct cofi_unit *unit;
-    struct replay_list *list;
+    struct replay_list is;
     struct cofi_context context;
-    struct cofi_flow_block last; /* its branch waits for what comes next */
+    uint64_t from;               /* offset where this stretch begins */
+    size_t bits;                 /* outcomes told that are in no packet yet */
+    uint8_t telling;             /* kind of event, COFI_EVENT_KINDS: none */
+    bool started, silent, closing;
+    bool pending;                /* last's branch waits for what comes next */
+    struct cofi_flow_block last;
     struct cofi_flow_insn branch;
-    bool pending, started;
+    bool holding;                /* a transfer waits for the state behind it */
+    struct cofi_event held;
+    bool early;                  /* a PSB+ has said that tracing is on, and nothing has run since */
+    bool paging;                 /* a PIP came since the last transfer */
+    uint64_t returns[RETURNS];   /* what near calls left, for returns that leave the trace [PTREF 7.1] */
+    size_t returns_n;
+    struct cofi_flow_event cfe, mwait, pwre; /* what an event that follows needs; kind set if there */
+    uint64_t evd[3];
     int status;
-    const char *why;
 };
-
-/* ---- lists of packets ---- */
-
-static int push(struct replay_list *list, struct replay_item item)
-{
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 4096;
-        struct replay_item *items = realloc(list->items, room * sizeof *items);
-        if (!items)
-            return COFI_ERR_NOMEM;
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->n++] = item;
-    return 0;
-}
-
-static int push_bits(struct replay_list *list, const struct cofi_packet *packet,
-                     struct replay_item item)
-{
-    item.kind = COFI_PT_TNT;
-    for (unsigned i = packet->tnt.count; i-- > 0;) {
-        item.value = packet->tnt.bits >> i & 1;
-        int status = push(list, item);
-        if (status < 0)
-            return status;
-    }
-    return 0;
-}
-
-int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset,
-               const char *rule, const char *tag)
-{
-    struct replay_item item = {.offset = offset, .kind = packet->kind, .rule = rule, .tag = tag};
-    switch ((enum cofi_packet_kind)packet->kind) {
-    case COFI_PT_PAD:
-    case COFI_PT_TSC:
-    case COFI_PT_TMA:
-    case COFI_PT_MTC:
-    case COFI_PT_CYC:
-    case COFI_PT_CBR:
-    case COFI_PT_MNT: return 0;
-    case COFI_PT_TNT: case COFI_PT_TNT64: return push_bits(list, packet, item);
-    case COFI_PT_TIP: case COFI_PT_TIP_PGE: case COFI_PT_TIP_PGD: case COFI_PT_FUP:
-        item.more = cofi_ip_expand(packet, list->last_ip, &list->last_ip);
-        item.value = item.more ? list->last_ip : 0;
-        break;
-    case COFI_PT_PSB: list->last_ip = 0; list->in_psb = true; break;
-    case COFI_PT_PSBEND: list->in_psb = false; break;
-    case COFI_PT_PIP: item.value = packet->pip.cr3; item.more = packet->pip.nr; break;
-    case COFI_PT_MODE_EXEC: item.value = packet->mode_exec.csl | packet->mode_exec.csd << 1; break;
-    case COFI_PT_MODE_TSX:
-        if (list->in_psb && !packet->mode_tsx.intx)
-            return 0;
-        item.value = packet->mode_tsx.intx | packet->mode_tsx.abort << 1;
-        break;
-    case COFI_PT_VMCS: item.value = packet->vmcs.base; break;
-    case COFI_PT_PTW: item.value = packet->ptw.payload; item.more = packet->ptw.wide; break;
-    case COFI_PT_TRACESTOP:
-    case COFI_PT_OVF:
-    case COFI_PT_EXSTOP:
-    case COFI_PT_MWAIT:
-    case COFI_PT_PWRE:
-    case COFI_PT_PWRX:
-    case COFI_PT_CFE:
-    case COFI_PT_EVD:
-    case COFI_PT_BBP:
-    case COFI_PT_BIP:
-    case COFI_PT_BEP:
-    case COFI_PT_TRIG:
-    case COFI_PKT_NONE:
-    case COFI_RTIT_TNT:
-    case COFI_RTIT_PGE:
-    case COFI_RTIT_PGD:
-    case COFI_RTIT_BUFFOVF:
-    case COFI_RTIT_PCC:
-    case COFI_RTIT_TIP:
-    case COFI_RTIT_FAR:
-    case COFI_RTIT_PSB:
-    case COFI_RTIT_TRACESTOP:
-    case COFI_RTIT_PIP:
-    case COFI_RTIT_MTC:
-    case COFI_RTIT_STS:
-    case COFI_PKT_KINDS: break;
-    }
-    return push(list, item);
-}
 
 /* ---- the unit ---- */
 
 static void hear(void *opaque, const struct cofi_explain *line)
 {
     struct replay *r = opaque;
-    if (line->packet && r->status == 0)
-        r->status = replay_add(r->list, line->packet, line->offset, line->rule, line->tag);
+    bool bits = line->packet && (line->packet->kind == COFI_PT_TNT || line->packet->kind == COFI_PT_TNT64);
+    if (!line->packet) /* of a branch that runs with packets on: an outcome that waits */
+        r->bits += r->telling == COFI_EV_JCC || r->telling == COFI_EV_RET;
+    if (!line->packet || r->status < 0 || (r->closing && !bits))
+        return;
+    size_t n = r->is.n;
+    if (bits)
+        r->bits = 0;
+    r->status = replay_add(&r->is, line->packet, line->offset, line->rule, line->tag);
+    if (r->silent) /* LastIP and mode go on from there */
+        r->is.n = n;
 }
 
 static int drop(void *opaque, const uint8_t *bytes, size_t n)
@@ -125,142 +60,536 @@ static int drop(void *opaque, const uint8_t *bytes, size_t n)
 
 static void tell(struct replay *r, struct cofi_event event)
 {
-    event.vector = COFI_NO_VECTOR;
     event.after = r->context;
+    r->telling = event.kind;
     cofi_unit_event(r->unit, &event);
+    r->telling = COFI_EVENT_KINDS;
 }
 
-/* The branch that ended the last block went to ip. */
+static int open_unit(struct replay *r)
+{
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .sink = {drop, NULL}, .explain = hear,
+                                      .opaque = r, .errata = r->setup->errata,
+                                      .returns_pop = r->setup->returns_pop};
+    /* No time; PSBs where the recording has them, so the unit's own period is the longest. */
+    uint64_t ctl = (r->setup->ctl & ~(time_bits | topa | fabric | cr3_filter)) | psb_freq_bits | trace_en;
+    int status = cofi_unit_open(&r->unit, &config);
+    if (status < 0)
+        return status;
+    r->context = (struct cofi_context){.vmcs = UINT64_MAX, .mode = 64, .cr0_pg = true, .enclave = true};
+    cofi_unit_context(r->unit, &r->context, 0);
+    for (unsigned i = 0; status == 0 && r->setup->ranges_known && i < 4; i++) {
+        status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i, r->setup->base[i]);
+        if (status == 0)
+            status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i + 1, r->setup->limit[i]);
+    }
+    r->silent = true; /* what enabling makes is not the stream's */
+    if (status == 0)
+        status = cofi_unit_wrmsr(r->unit, MSR_CTL, ctl);
+    r->silent = false;
+    return status;
+}
+
+static int start(struct replay *r, uint64_t from)
+{
+    r->from = from;
+    r->started = r->pending = r->holding = r->paging = r->closing = false;
+    r->returns_n = r->bits = 0;
+    r->cfe.kind = r->mwait.kind = r->pwre.kind = COFI_FLOW_EVENT_KINDS;
+    replay_list_start(&r->is);
+    return open_unit(r);
+}
+
+/* Is this the processor's privilege at ip, as far as the configuration lets us guess? */
+static uint8_t cpl_at(const struct replay *r, uint64_t ip)
+{
+    bool kernel = ip >> 63;
+    if (!(r->setup->ctl & os))
+        return 3;
+    return r->setup->ctl & user && !kernel ? 3 : 0;
+}
+
+static void set_traced(struct replay *r, bool traced, uint64_t ip)
+{
+    r->context.enclave = !traced; /* stands for all that clears ContextEn */
+    if (traced)
+        r->context.cpl = cpl_at(r, ip);
+}
+
+/* ---- transfers: told when the state behind them is known ---- */
+
+static void note_branch(struct replay *r, const struct cofi_event *event)
+{
+    if ((event->kind == COFI_EV_CALL && event->target != event->next) || event->kind == COFI_EV_CALL_IND)
+        r->returns[r->returns_n++ % RETURNS] = event->next;
+    else if (event->kind == COFI_EV_RET && r->returns_n)
+        r->returns_n--;
+}
+
+/* A PIP that is due although CR3 stays: the unit must see another one before. */
+static void force_paging(struct replay *r, uint64_t ip)
+{
+    struct cofi_context before = r->context;
+    before.cr3 = ~r->context.cr3;
+    before.enclave = false;
+    cofi_unit_context(r->unit, &before, ip);
+}
+
+static void let_go(struct replay *r)
+{
+    if (!r->holding)
+        return;
+    r->holding = false;
+    bool far = r->held.kind == COFI_EV_FAR || r->held.kind == COFI_EV_EVENT;
+    if (far)
+        r->held.context_set = true;
+    if (far && r->paging)
+        force_paging(r, r->held.ip);
+    r->paging = false;
+    tell(r, r->held);
+}
+
+static void hold(struct replay *r, struct cofi_event event)
+{
+    let_go(r);
+    r->held = event;
+    r->holding = true;
+}
+
+/* An event's cause and data, as event trace has told them [PTREF 5.8]. */
+static void add_cause(struct replay *r, struct cofi_event *event)
+{
+    static const struct { uint8_t type, kind, cause; } rows[] = {
+        {0x01, COFI_EV_EVENT, COFI_CAUSE_FAULT}, {0x03, COFI_EV_EVENT, COFI_CAUSE_SMI},
+        {0x06, COFI_EV_EVENT, COFI_CAUSE_INIT_BSP}, {0x08, COFI_EV_EVENT, COFI_CAUSE_VMEXIT},
+        {0x09, COFI_EV_EVENT, COFI_CAUSE_VMEXIT}, {0x0c, COFI_EV_EVENT, COFI_CAUSE_UINTR},
+        {0x0e, COFI_EV_FAR, COFI_FAR_INT}};
+    if (r->cfe.kind != COFI_FLOW_CFE)
+        return;
+    r->cfe.kind = COFI_FLOW_EVENT_KINDS;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].type == r->cfe.a) {
+            event->kind = rows[i].kind;
+            event->cause = rows[i].cause;
+            event->value = rows[i].type == 0x01 ? r->evd[0] : r->evd[1];
+            event->value2 = r->evd[2];
+            if (r->cfe.a != 0x08 && r->cfe.a != 0x03 && r->cfe.a != 0x06)
+                event->vector = r->cfe.b;
+        }
+}
+
+/* The recording's packet or outcome that comes next, if all went well; null: none. */
+static const struct replay_item *next_item(const struct replay *r)
+{
+    size_t i = replay_find(r->was, r->from) + r->is.n + r->bits;
+    return i < r->was->n ? &r->was->items[i] : NULL;
+}
+
+/* A branch to its own next address leaves no other trace than its outcome. */
+static bool outcome(const struct replay *r)
+{
+    const struct replay_item *item = next_item(r);
+    return !item || item->kind != COFI_PT_TNT || item->value;
+}
+
+/* What the last instruction is to a unit. A block may end at MOV CR3, which is no branch. */
+static uint8_t last_kind(const struct replay *r)
+{
+    return (uint8_t)cofi_event_of_class(r->last.cls == COFI_CLASS_OTHER ? r->branch.cls : r->last.cls);
+}
+
+/* The event of the branch that ended the last block and went to ip. */
+static struct cofi_event branch_event(struct replay *r, uint64_t ip)
+{
+    struct cofi_event event = {.kind = last_kind(r), .ip = r->branch.ip,
+                               .next = r->last.end, .target = ip, .cause = r->last.far, .vector = COFI_NO_VECTOR};
+    if (event.kind == COFI_EV_JCC) {
+        event.target = r->last.target;
+        event.taken = event.target == event.next ? outcome(r) : ip == event.target;
+    }
+    return event;
+}
+
 static void resolve(struct replay *r, uint64_t ip)
 {
+    let_go(r);
     if (!r->pending)
         return;
     r->pending = false;
-    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(r->last.cls),
-                               .ip = r->branch.ip,
-                               .next = r->last.end,
-                               .target = ip,
-                               .cause = r->last.far};
-    if (event.kind == COFI_EV_JCC) {
-        event.target = r->last.target;
-        event.taken = ip == r->last.target;
-    }
-    if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_FAR)
+    struct cofi_event event = branch_event(r, ip);
+    if (event.kind == COFI_EV_MOV_CR3 || event.kind == COFI_EV_VMPTRLD) {
+        event.context_set = true;
+        r->paging = false;
         tell(r, event);
+    } else if (event.kind == COFI_EV_FAR) {
+        set_traced(r, true, ip);
+        hold(r, event);
+    } else if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_RET) {
+        note_branch(r, &event);
+        tell(r, event);
+    }
+}
+
+/* A stretch that begins in the middle: on at that address, silently. */
+static void begin_at(struct replay *r, uint64_t ip)
+{
+    r->started = true;
+    if (ip == COFI_NO_IP)
+        return;
+    set_traced(r, true, ip);
+    r->silent = true;
+    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .target = ip, .context_set = true,
+                                .vector = COFI_NO_VECTOR});
+    r->silent = false;
 }
 
 static void show_block(struct replay *r, const struct cofi_flow_block *block)
 {
+    if (!r->started) {
+        r->context.mode = block->mode;
+        begin_at(r, block->ip);
+    }
     resolve(r, block->ip);
+    let_go(r);
+    r->early = false;
     r->last = *block;
     r->branch = block->insns[block->n - 1];
     r->pending = true;
 }
 
-static void set_user(struct replay *r, bool user) { r->context.cpl = user ? 3 : 0; }
+static bool filters(const struct replay *r) { return r->setup->ranges_known && r->setup->ctl >> 32 & 0xffff; }
 
-/* Packets go off behind the last instruction: it left the traced privilege level. */
+/* Which instruction leads into the trace: event trace may tell; a far jump has no event of its own. */
+static uint8_t far_of_cfe(struct replay *r)
+{
+    static const uint8_t fars[16] = {[2] = COFI_FAR_IRET, [4] = COFI_FAR_RSM, [7] = COFI_FAR_VMENTRY,
+                                     [0xd] = COFI_FAR_UIRET, [0xf] = COFI_FAR_SYSCALL};
+    bool known = r->cfe.kind == COFI_FLOW_CFE;
+    r->cfe.kind = COFI_FLOW_EVENT_KINDS;
+    return known ? fars[r->cfe.a & 15] : COFI_FAR_JMP;
+}
+
+/* Is there such a packet at this offset? */
+static bool told_by(const struct replay *r, uint64_t offset, uint8_t kind)
+{
+    size_t i = replay_find(r->was, offset);
+    return offset >= r->from && i < r->was->n && r->was->items[i].offset == offset && r->was->items[i].kind == kind;
+}
+
+/* The PSB+ at enabling has a FUP although TIP.PGE follows: it was not on yet [ERR BDM70]. */
+static void take_back(struct replay *r)
+{
+    set_traced(r, false, 0);
+    r->silent = true;
+    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .context_set = true,
+                                .vector = COFI_NO_VECTOR});
+    r->silent = r->early = false;
+}
+
+/* Into the traced context, or, with filters, by a branch from outside of them. */
+static void show_enabled(struct replay *r, const struct cofi_flow_event *flow)
+{
+    let_go(r);
+    if (!told_by(r, flow->offset, COFI_PT_TIP_PGE)) { /* by a PSB+, or by the packet that ended a gap */
+        if (!r->started)
+            begin_at(r, flow->target);
+        return;
+    }
+    r->started = true;
+    if (r->early)
+        take_back(r);
+    bool inside = !r->context.enclave && filters(r);
+    r->pending = false;
+    r->returns_n = 0;
+    set_traced(r, true, flow->target);
+    hold(r, (struct cofi_event){.kind = inside ? COFI_EV_JMP : COFI_EV_FAR, .cause = far_of_cfe(r),
+                                .target = flow->target, .vector = COFI_NO_VECTOR});
+}
+
+/* A near branch left the filter: to the address in TIP.PGD, or where the code or the calls before say. */
+static void show_left(struct replay *r, const struct cofi_flow_event *flow)
+{
+    struct cofi_event event = branch_event(r, flow->target);
+    if (event.kind == COFI_EV_JCC) {
+        event.taken = true;
+    } else if (flow->target == COFI_NO_IP) {
+        event.target = event.kind == COFI_EV_RET && r->returns_n ? r->returns[(r->returns_n - 1) % RETURNS]
+                                                                 : r->last.target;
+    }
+    r->pending = false;
+    r->returns_n = 0;
+    if (!filters(r))
+        r->result->why = "tracing went off at a near branch: filters whose ranges the input does not tell; --range does";
+    else
+        hold(r, event);
+}
+
+/* Packets go off behind the last instruction. */
 static void show_disabled(struct replay *r, const struct cofi_flow_event *flow)
 {
-    set_user(r, false);
-    struct cofi_event event = {.kind = COFI_EV_FAR,
-                               .cause = r->pending ? r->branch.far : COFI_FAR_SYSCALL,
-                               .ip = flow->ip,
-                               .next = r->pending ? r->last.end : flow->ip,
-                               .context_set = true};
-    if (flow->target != COFI_NO_IP || (r->pending && cofi_event_of_class(r->last.cls) != COFI_EV_FAR))
-        r->why = "tracing went off at a near branch or with a target: IP filters, which replay "
-                 "does not know";
+    let_go(r);
+    if (!r->started) { /* of what was not seen */
+        r->started = true;
+        r->from = flow->offset + 1;
+        return;
+    }
+    bool near = r->pending && last_kind(r) >= COFI_EV_JCC && last_kind(r) <= COFI_EV_RET;
+    if (near) {
+        show_left(r, flow);
+        return;
+    }
+    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = r->pending ? r->branch.far : COFI_FAR_JMP,
+                               .ip = flow->ip, .next = r->pending ? r->last.end : flow->ip,
+                               .target = flow->target == COFI_NO_IP ? 0 : flow->target, .vector = COFI_NO_VECTOR};
+    if (r->pending && last_kind(r) == COFI_EV_MOV_CR3)
+        event.kind = COFI_EV_MOV_CR3;
     r->pending = false;
-    tell(r, event);
+    r->returns_n = 0;
+    set_traced(r, flow->target != COFI_NO_IP, flow->target);
+    event.context_set = true;
+    hold(r, event);
 }
 
 static void show_async(struct replay *r, const struct cofi_flow_event *flow, bool leaves)
 {
+    if (!r->started)
+        begin_at(r, flow->ip);
     resolve(r, flow->ip);
-    if (leaves)
-        set_user(r, false);
-    tell(r, (struct cofi_event){.kind = COFI_EV_EVENT,
-                                .cause = COFI_CAUSE_INTR,
-                                .ip = flow->ip,
-                                .context_set = leaves,
-                                .target = leaves ? 0 : flow->target});
+    let_go(r);
+    bool traced = flow->target != COFI_NO_IP;
+    struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = flow->ip, .next = flow->ip,
+                               .target = traced ? flow->target : 0, .vector = COFI_NO_VECTOR};
+    add_cause(r, &event);
+    set_traced(r, traced, flow->target);
+    r->returns_n = leaves ? 0 : r->returns_n;
+    hold(r, event);
 }
 
 static void show_psb(struct replay *r, const struct cofi_flow_event *flow)
 {
-    bool first = !r->started; /* enabling made that one */
-    r->started = true;
-    if (first)
-        return;
-    if (flow->ip != COFI_NO_IP)
+    r->early = flow->ip != COFI_NO_IP && (!r->started || r->context.enclave);
+    if (!r->started) {
+        begin_at(r, flow->ip);
+        r->from = flow->offset;
+    } else if (flow->ip != COFI_NO_IP)
         resolve(r, flow->ip);
-    tell(r, (struct cofi_event){.kind = COFI_EV_PSB_HINT, .ip = flow->ip});
+    let_go(r);
+    if (r->early)
+        begin_at(r, flow->ip);
+    tell(r, (struct cofi_event){.kind = COFI_EV_PSB_HINT, .ip = flow->ip == COFI_NO_IP ? 0 : flow->ip});
+    r->returns_n = 0;
+}
+
+/* The last branch before an overflow: its packet may still be there, but nothing of what ran behind it. */
+static void resolve_last(struct replay *r, uint64_t offset)
+{
+    const struct replay_item *item = r->pending ? next_item(r) : NULL;
+    if (!item || item->offset >= offset || (item->kind != COFI_PT_TNT && item->kind != COFI_PT_TIP))
+        return;
+    struct cofi_event event = branch_event(r, item->value);
+    if (event.kind == COFI_EV_JCC)
+        event.taken = item->value;
+    else if (event.kind == COFI_EV_RET && item->kind == COFI_PT_TNT && r->returns_n)
+        event.target = r->returns[(r->returns_n - 1) % RETURNS];
+    if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_FAR)
+        tell(r, event);
 }
 
 static void show_overflow(struct replay *r, const struct cofi_flow_event *flow)
 {
+    let_go(r);
+    resolve_last(r, flow->offset);
+    r->started = true;
     r->pending = false;
+    r->returns_n = 0;
+    bool on = flow->target != COFI_NO_IP;
+    set_traced(r, on, flow->target);
+    r->closing = true; /* what moves the enables is lost; the outcomes before it are not */
+    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .target = on ? flow->target : 0,
+                                .context_set = true, .vector = COFI_NO_VECTOR});
+    r->closing = false;
     tell(r, (struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
-    if (flow->target == COFI_NO_IP && r->context.cpl == 3) {
-        set_user(r, false);
-        tell(r, (struct cofi_event){
-                    .kind = COFI_EV_FAR, .cause = COFI_FAR_SYSCALL, .context_set = true});
+    tell(r, (struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = on ? flow->target : 0});
+    r->bits = 0;
+}
+
+/* ---- power, transactions, the rest ---- */
+
+/* PWRE waits for its EXSTOP. */
+static void show_pwre(struct replay *r, uint64_t ip)
+{
+    bool mwait = r->mwait.kind == COFI_FLOW_MWAIT;
+    struct cofi_event event = {.kind = mwait ? COFI_EV_MWAIT : COFI_EV_SLEEP, .ip = ip, .next = ip,
+                               .size = r->pwre.a, .cause = r->pwre.c, .vector = COFI_NO_VECTOR};
+    if (mwait)
+        event.value = r->mwait.a | (uint64_t)r->mwait.b << 32;
+    r->mwait.kind = r->pwre.kind = COFI_FLOW_EVENT_KINDS;
+    tell(r, event);
+}
+
+static void show_exstop(struct replay *r, const struct cofi_flow_event *flow)
+{
+    if (r->pwre.kind == COFI_FLOW_PWRE)
+        show_pwre(r, flow->ip == COFI_NO_IP ? 0 : flow->ip);
+    else
+        tell(r, (struct cofi_event){.kind = COFI_EV_FREQ, .ip = flow->ip, .vector = COFI_NO_VECTOR});
+}
+
+/* An abort is an asynchronous transfer that turns out to be one by what follows. */
+static void show_tsx(struct replay *r, const struct cofi_flow_event *flow)
+{
+    if (flow->b && r->holding && r->held.kind == COFI_EV_EVENT) {
+        r->held.kind = COFI_EV_XABORT;
+        r->held.cause = 0;
+        r->context.intx = false;
+        let_go(r);
+        return;
     }
-    tell(r, (struct cofi_event){.kind = COFI_EV_BOUNDARY,
-                                .ip = flow->target == COFI_NO_IP ? 0 : flow->target});
+    if (flow->ip != COFI_NO_IP)
+        resolve(r, flow->ip);
+    let_go(r);
+    r->context.intx = flow->a;
+    tell(r, (struct cofi_event){.kind = flow->b ? COFI_EV_XABORT : flow->a ? COFI_EV_XBEGIN : COFI_EV_XEND,
+                                .ip = flow->ip, .target = flow->target, .context_set = true,
+                                .vector = COFI_NO_VECTOR});
+}
+
+/* Does the PIP at this offset belong to the transfer that is held or pending: is its TIP the next packet? One in a PSB+
+ * is not listed; one of a stretch without code may be told early. */
+static bool pip_of_transfer(const struct replay *r, uint64_t offset)
+{
+    if (!told_by(r, offset, COFI_PT_PIP))
+        return false;
+    size_t i = replay_find(r->was, offset) + 1;
+    if (!r->holding)
+        return r->pending && last_kind(r) >= COFI_EV_FAR;
+    if (r->held.kind == COFI_EV_EVENT)
+        return i > 1 && r->was->items[i - 2].kind == COFI_PT_FUP;
+    if (i < r->was->n && r->was->items[i].kind == COFI_PT_VMCS)
+        i++;
+    return i < r->was->n && (r->was->items[i].value == r->held.target || r->was->items[i].kind == COFI_PT_TIP_PGD);
+}
+
+/* State that belongs to the transfer before it, or to the instruction that ran last. */
+static void show_state(struct replay *r, const struct cofi_flow_event *flow)
+{
+    if (flow->kind == COFI_FLOW_PAGING) {
+        r->context.cr3 = flow->value;
+        r->context.vmx = flow->a ? 2 : r->context.vmx == 2 ? 1 : r->context.vmx;
+        bool told = r->started && pip_of_transfer(r, flow->offset);
+        r->paging |= told;
+        if (!told) /* not by this transfer: the unit has it so already */
+            cofi_unit_context(r->unit, &r->context, 0);
+    } else if (flow->kind == COFI_FLOW_VMCS) {
+        r->context.vmcs = flow->value;
+    } else {
+        r->context.mode = flow->a ? flow->a : r->context.mode;
+        if (flow->c)
+            r->context.iflag = flow->b;
+    }
+}
+
+static void show_data(struct replay *r, const struct cofi_flow_event *flow)
+{
+    static const uint8_t kinds[COFI_FLOW_EVENT_KINDS] = {
+        [COFI_FLOW_PTWRITE] = COFI_EV_PTWRITE, [COFI_FLOW_BBP] = COFI_EV_BLOCK, [COFI_FLOW_BIP] = COFI_EV_BLOCK_ITEM,
+        [COFI_FLOW_BEP] = COFI_EV_BLOCK_END, [COFI_FLOW_TRIG] = COFI_EV_TRIGGER, [COFI_FLOW_PWRX] = COFI_EV_WAKE};
+    bool value_in_a = flow->kind == COFI_FLOW_BBP || flow->kind == COFI_FLOW_TRIG;
+    struct cofi_event event = {.kind = kinds[flow->kind], .ip = flow->ip, .vector = COFI_NO_VECTOR,
+                               .value = value_in_a ? flow->a : flow->value, .size = flow->a};
+    if (flow->kind == COFI_FLOW_BBP)
+        event.size = flow->b ? 4 : 8;
+    if (flow->kind == COFI_FLOW_BEP)
+        event.taken = flow->ip != COFI_NO_IP;
+    if (flow->kind == COFI_FLOW_TRIG) {
+        const struct replay_item *item = next_item(r); /* has it an address of its own? */
+        event.taken = flow->b && !(item && item->kind == COFI_PT_TRIG && item->more & 1);
+        event.size = flow->c;
+        event.value2 = flow->value;
+    }
+    if (flow->kind == COFI_FLOW_PWRX) {
+        event.value = flow->b;
+        event.cause = flow->c;
+    }
+    let_go(r);
+    tell(r, event);
+}
+
+/* ---- stretches ---- */
+
+static bool same(const struct replay_item *a, const struct replay_item *b)
+{
+    return a->kind == b->kind && a->value == b->value && a->more == b->more && a->mode == b->mode;
+}
+
+/* Compare up to an offset of the recording. Behind a gap's beginning it may hold packets that no flow showed. */
+static void compare(struct replay *r, uint64_t until, bool gap)
+{
+    size_t at = replay_find(r->was, r->from), end = replay_find(r->was, until), i = 0;
+    struct replay_result *out = r->result;
+    r->closing = true; /* outcomes that wait come out, and no more */
+    cofi_unit_set_field(r->unit, "trace_en", 0);
+    while (at + i < end && i < r->is.n && same(&r->was->items[at + i], &r->is.items[i]))
+        i++;
+    out->compared += end - at;
+    if (!out->differs)
+        out->equal += i;
+    if (out->differs || (at + i == end && i == r->is.n) || (gap && i == r->is.n))
+        return;
+    out->differs = true;
+    out->has_was = at + i < end;
+    out->has_is = i < r->is.n;
+    if (out->has_was)
+        out->was = r->was->items[at + i];
+    if (out->has_is)
+        out->is = r->is.items[i];
+}
+
+static void show_gap(struct replay *r, const struct cofi_flow_event *flow)
+{
+    let_go(r);
+    if (r->started)
+        compare(r, flow->offset, true);
+    r->result->gaps++;
+    cofi_unit_close(r->unit);
+    r->unit = NULL;
+    /* The packet there tells where execution is; a PSB+ begins anew. */
+    r->status = r->status < 0 ? r->status : start(r, flow->end == UINT64_MAX ? flow->end : flow->end + 1);
 }
 
 static void show_event(struct replay *r, const struct cofi_flow_event *flow)
 {
     switch ((enum cofi_flow_event_kind)flow->kind) {
-    case COFI_FLOW_ENABLED:
-        set_user(r, true);
-        r->pending = false;
-        tell(r, (struct cofi_event){.kind = COFI_EV_FAR,
-                                    .cause = COFI_FAR_SYSRET,
-                                    .target = flow->target,
-                                    .context_set = true});
-        break;
+    case COFI_FLOW_ENABLED: show_enabled(r, flow); break;
     case COFI_FLOW_DISABLED: show_disabled(r, flow); break;
     case COFI_FLOW_ASYNC: show_async(r, flow, false); break;
     case COFI_FLOW_ASYNC_DISABLED: show_async(r, flow, true); break;
     case COFI_FLOW_OVERFLOW: show_overflow(r, flow); break;
-    case COFI_FLOW_GAP: r->why = "the recording has a gap: what ran in it is not known"; break;
-    case COFI_FLOW_MODE: r->context.mode = flow->a ? flow->a : 64; break;
+    case COFI_FLOW_GAP: show_gap(r, flow); break;
     case COFI_FLOW_PSB: show_psb(r, flow); break;
+    case COFI_FLOW_TSX: show_tsx(r, flow); break;
+    case COFI_FLOW_PAGING:
+    case COFI_FLOW_VMCS:
+    case COFI_FLOW_MODE: show_state(r, flow); break;
+    case COFI_FLOW_MWAIT: let_go(r); r->mwait = *flow; break;
+    case COFI_FLOW_PWRE: let_go(r); r->pwre = *flow; break;
+    case COFI_FLOW_EXSTOP: let_go(r); show_exstop(r, flow); break;
+    case COFI_FLOW_CFE: r->cfe = *flow; break;
+    case COFI_FLOW_EVD: r->evd[flow->a % 3] = flow->value; break;
     case COFI_FLOW_PTWRITE:
-        tell(r,
-             (struct cofi_event){
-                 .kind = COFI_EV_PTWRITE, .ip = flow->ip, .value = flow->value, .size = flow->a});
-        break;
-    case COFI_FLOW_TSX:
-        tell(r, (struct cofi_event){.kind = flow->b   ? COFI_EV_XABORT
-                                            : flow->a ? COFI_EV_XBEGIN
-                                                      : COFI_EV_XEND,
-                                    .ip = flow->ip,
-                                    .target = flow->target});
-        r->context.intx = flow->a;
-        break;
-    case COFI_FLOW_PAGING: case COFI_FLOW_VMCS:
-        r->context.cr3 = flow->kind == COFI_FLOW_PAGING ? flow->value : r->context.cr3;
-        break;
-    case COFI_FLOW_EXSTOP:
-    case COFI_FLOW_MWAIT:
-    case COFI_FLOW_PWRE:
     case COFI_FLOW_PWRX:
-    case COFI_FLOW_CBR:
-    case COFI_FLOW_STOP:
-    case COFI_FLOW_CFE:
-    case COFI_FLOW_EVD:
     case COFI_FLOW_BBP:
     case COFI_FLOW_BIP:
     case COFI_FLOW_BEP:
-    case COFI_FLOW_TRIG: case COFI_FLOW_CODE: case COFI_FLOW_EVENT_KINDS: break;
+    case COFI_FLOW_TRIG: show_data(r, flow); break;
+    case COFI_FLOW_STOP: let_go(r); break; /* the unit's own, by the ranges */
+    case COFI_FLOW_CBR:
+    case COFI_FLOW_CODE:
+    case COFI_FLOW_EVENT_KINDS: break;
     }
 }
 
-static int stop(const struct replay *r) { return r->status < 0 ? r->status : r->why != NULL; }
+static int stop(const struct replay *r) { return r->status < 0 ? r->status : r->result->why != NULL; }
 
 static int block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
@@ -276,25 +605,19 @@ static int event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ev
     return stop(opaque);
 }
 
-int replay_stream(struct session_stream *stream, uint64_t ctl, struct replay_list *list,
-                  const char **why)
+int replay_stream(struct session_stream *stream, const struct replay_setup *setup,
+                  const struct replay_list *was, bool partial, struct replay_result *result)
 {
-    struct replay r = {.list = list,
-                       .context = {.vmcs = UINT64_MAX, .mode = 64, .cr0_pg = true, .iflag = true}};
-    struct cofi_unit_config config = {
-        .size = sizeof config, .gen = COFI_PT, .sink = {drop, NULL}, .explain = hear, .opaque = &r};
-    int status = cofi_unit_open(&r.unit, &config);
-    if (status < 0)
-        return status;
-    if (ctl & filter_bits)
-        r.why = "it was made with filters, which replay does not know";
-    cofi_unit_context(r.unit, &r.context, 0);
-    /* No time; PSBs where the recording has them, so the unit's own period is the longest. */
-    status =
-        cofi_unit_wrmsr(r.unit, MSR_CTL, (ctl & ~(time_bits | topa)) | psb_freq_bits | trace_en);
-    if (status == 0 && !r.why)
+    struct replay r = {.setup = setup, .was = was, .result = result};
+    *result = (struct replay_result){0};
+    int status = start(&r, 0);
+    if (status == 0)
         status = session_walk(stream, &(struct session_visitor){block, event, NULL, &r});
+    if (status >= 0 && r.unit && r.started && r.status >= 0) {
+        let_go(&r);
+        compare(&r, UINT64_MAX, partial || result->why != NULL);
+    }
     cofi_unit_close(r.unit);
-    *why = r.why;
+    free(r.is.items);
     return status < 0 ? status : r.status;
 }

@@ -71,6 +71,9 @@ struct cofi_unit_config {
     void (*clock)(void *opaque, uint64_t *tsc, uint64_t *cycles);
     uint64_t tsc_offset;         /* PT: what software's TSC is ahead of the hardware's [SDM TSC] */
     uint64_t cyc_limit;          /* PT: after so many cycles without a CYC, a CLOCK event makes one; 0: 2^19 */
+    bool returns_pop;            /* PT: a return that is not compressed takes one address off the stack, and far
+                                  * transfers keep it, as the manual says; else both clear it, so that every public
+                                  * decoder agrees [PTREF 7.2] */
     uint32_t trigger_msrs;       /* PT: address of the first trigger register, the others follow; 0: they have
                                   * field names only ("trigger0_cfg"), for no public source tells it */
     uint32_t mtc_burst;          /* PT: at most so many MTC per CLOCK event; 0: every one. A host whose

@@ -250,7 +250,8 @@ void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
         loaded_control(pt, event, &copy);
     else
         arrive(pt, event, &copy, before_en);
-    cofi__pt_ret_clear(pt);
+    if (!pt->config.returns_pop)
+        cofi__pt_ret_clear(pt);
 }
 
 /* State after INIT, unless the host says [SDM Packet Generation under Different Enable Conditions].

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Calls and returns -> is this return compressed?
- * [SDM Indirect Transfer Compression for Returns (RET)]; cleared on a mismatch, so that every
- * public decoder agrees [PTREF 7.2]. */
+ * [SDM Indirect Transfer Compression for Returns (RET)]; cleared on a mismatch unless
+ * config.returns_pop, so that every public decoder agrees [PTREF 7.2]. */
 #include "base/bytes.h"
 #include "unit/pt/pt.h"
 
@@ -26,9 +26,8 @@ bool cofi__pt_ret_pop(struct cofi__pt *pt, uint64_t target)
         pt->ret_top = (uint8_t)((pt->ret_top + PT_RET_STACK - 1) % PT_RET_STACK);
         pt->ret_count--;
     }
-    if (!match || !pt->take_tnt || cofi__pt_ctl(pt) & PT_BIT(CTL_DIS_RETC)) {
+    bool compress = match && pt->take_tnt && !(cofi__pt_ctl(pt) & PT_BIT(CTL_DIS_RETC));
+    if (!compress && !pt->config.returns_pop)
         cofi__pt_ret_clear(pt);
-        return false;
-    }
-    return true;
+    return compress;
 }
