@@ -116,13 +116,22 @@ void cofi__pt_trigger_off(struct cofi__pt *pt)
     cofi__pt_enables_packet(pt);
 }
 
+/* Tracing ends in an internal overflow: what is inside goes out, so that the overflow can be told. */
+static void tell_overflow(struct cofi__pt *pt)
+{
+    if (!pt->overflow)
+        return;
+    cofi__pt_drain_all(pt);
+    if (pt->overflow) /* the output may have stopped everything */
+        cofi__pt_resume(pt, 0, false);
+}
+
 /* Execution reached a TraceStop range; any TIP.PGD is already made [SDM TraceStop Packet]. In an
  * internal overflow the packet is lost, and the overflow is told [PTREF 3.3]. */
 void cofi__pt_trace_stop(struct cofi__pt *pt)
 {
     pt->stopping = false;
-    if (pt->overflow)
-        cofi__pt_resume(pt, 0, false);
+    tell_overflow(pt);
     cofi__pt_emit_kind(pt, COFI_PT_TRACESTOP, PT_RULE_TRACESTOP);
     cofi__pt_commit(pt);
     pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_STOPPED);
@@ -207,8 +216,7 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
 /* FUP(CLIP), TIP.PGD() if packets are on [SDM Disabling Packet Generation]. */
 static void last_packets(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
 {
-    if (pt->overflow)
-        cofi__pt_resume(pt, 0, false);
+    tell_overflow(pt);
     if (pt->packet_en && fup)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, fup_ip, PT_RULE_DISABLE);
     if (pt->packet_en)
