@@ -328,6 +328,9 @@ static int stand_in_start(struct stand_in *in, struct pool *pool, struct piece *
     if (status >= 0 && right != pool->pieces) {
         status = cofi__flow_go_on_at(in->flow, right->begin);
         in->flow->disabled_ip = UNKNOWN_IP;
+        if (status >= 0) /* in the worker's steps: where a PSB+ is damaged, both may end behind the piece's end */
+            status = decode_to(in->flow, &out, right->begin);
+        out.blocks_n = out.events_n = 0;
     }
     if (status >= 0)
         status = decode_to(in->flow, &out, right->end);
