@@ -94,10 +94,10 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     c->fd = memfd_create("cofi", MFD_CLOEXEC);
     c->seats = calloc(k.slots, sizeof *c->seats);
     if (c->fd < 0 || !c->seats || set_size(c->fd, c->shared_bytes))
-        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->shared == MAP_FAILED)
-        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->control = (struct cofi__fast_control *)c->shared;
     *c->control = k;
     return open_recording(c, error);

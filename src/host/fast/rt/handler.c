@@ -142,6 +142,8 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     t->stepping = false;
     regs_from_context(t, &uc->mc);
     t->regs[R11] = uc->mc.r11;
+    if (uc->mc.cs != 0x33)
+        rt_die("the program goes to 32-bit code, which only --host=step records, at", t->pc);
     uint64_t from = t->pc;
     t->pc = uc->mc.rip;
     if (signo == SIGTRAP && info->code == TRAP_TRACE) {
