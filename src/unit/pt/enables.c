@@ -216,6 +216,8 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
 /* FUP(CLIP), TIP.PGD() if packets are on [SDM Disabling Packet Generation]. */
 static void last_packets(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
 {
+    if (pt->buffer.capacity) /* so that they find room */
+        cofi__pt_drain_all(pt);
     tell_overflow(pt);
     if (pt->packet_en && fup)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, fup_ip, PT_RULE_DISABLE);
