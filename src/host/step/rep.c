@@ -64,7 +64,7 @@ void step_rep_ahead(struct step_task *task)
         fill(bytes, n, r.rax, element);
     if (n)
         n = put(task->tid, r.rdi, bytes, n);
-    if (n < element)
+    if (!n || n < element)
         return;
     r.rcx -= n / element;
     r.rdi += n - n % element;
