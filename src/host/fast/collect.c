@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -359,12 +360,31 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
     }
 }
 
+/* A slot whose thread has not begun, and who was to begin it is gone [killed meanwhile]: after two seconds it is free,
+ * for a child that its maker did not outlive may yet begin. */
+static void reap_taken(struct thread *t, struct cofi__fast_seat *seat, bool gone)
+{
+    enum { PATIENCE = 2 };
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint32_t taken = COFI__FAST_SLOT_TAKEN;
+    if (!gone)
+        seat->lost_at = 0;
+    else if (!seat->lost_at)
+        seat->lost_at = now.tv_sec;
+    else if (now.tv_sec > seat->lost_at + PATIENCE)
+        __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST,
+                                    __ATOMIC_RELAXED);
+}
+
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
     for (uint32_t i = 0; i < c->control->slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        if (t->head.state == COFI__FAST_SLOT_LIVE && t->head.tid &&
-            syscall(SYS_tgkill, t->head.pid, t->head.tid, 0) && errno == ESRCH)
+        bool gone = !t->head.tid || (syscall(SYS_tgkill, t->head.pid, t->head.tid, 0) && errno == ESRCH);
+        if (t->head.state == COFI__FAST_SLOT_LIVE && t->head.tid && gone)
             free_slot(c, i);
+        else if (t->head.state == COFI__FAST_SLOT_TAKEN)
+            reap_taken(t, &c->seats[i], gone);
     }
 }

@@ -81,7 +81,8 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
     c->head.notes_head = c->head.notes_tail = 0;
-    c->head.pid = c->head.tid = 0;
+    c->head.pid = t->pid; /* who to ask for while the child has not begun */
+    c->head.tid = t->tid;
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
     c->self = (uint64_t)c;
     c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
