@@ -2,6 +2,7 @@
  * A thread's log -> PT packets. A packet rewrite: no code is looked at. */
 #include "host/fast/encode.h"
 
+#include <immintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
-enum { ROOM_FACTOR = 4, ROOM_REST = 64 };
+enum { ROOM_FACTOR = 4, ROOM_REST = 64, BATCH_READ = 8 + 8 };
 enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
@@ -25,15 +26,25 @@ static int make_room(struct cofi__fast_encoder *e, size_t n)
     return 0;
 }
 
-/* Outcomes below a marker bit: how many. */
-static unsigned count_of(unsigned outcomes)
+/* Every byte of a word. */
+#define ALL(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Short TNTs for the outstanding outcomes and `n` more, in the low bits of `bits`: each has a stop bit above six
+ * outcomes, and bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. What does not fill a packet stays outstanding. At most 8
+ * packets, whose outcomes are spread over the bytes of one word. */
+static inline __attribute__((target("bmi2"), always_inline)) uint8_t *put_tnts(uint8_t *out, unsigned *outstanding,
+                                                                              uint64_t bits, unsigned n)
 {
-    return 31 - (unsigned)__builtin_clz(outcomes);
+    uint64_t all = (uint64_t)*outstanding << n | bits; /* below a marker bit, still */
+    unsigned count = 63 - (unsigned)__builtin_clzll(all), packets = count * 43 >> 8, rest = count - 6 * packets;
+    uint64_t spread = __builtin_bswap64(_pdep_u64(all >> rest << (48 - 6 * packets), ALL(0x7e))) | ALL(0x80);
+    memcpy(out, &spread, 8);
+    *outstanding = (unsigned)(all & ((1u << rest) - 1)) | 1u << rest;
+    return out + packets;
 }
 
-/* Write what is outstanding: short TNT, which is the outcomes below their marker, and bit 0 clear
- * [SDM Taken/Not-taken (TNT) Packet]. */
-static uint8_t *flush_tnt(uint8_t *out, unsigned *outstanding)
+/* A packet of what is outstanding, if that is anything. */
+static inline uint8_t *flush_tnt(uint8_t *out, unsigned *outstanding)
 {
     *out = (uint8_t)(*outstanding << 1);
     out += *outstanding > 1;
@@ -41,21 +52,9 @@ static uint8_t *flush_tnt(uint8_t *out, unsigned *outstanding)
     return out;
 }
 
-/* Add up to 6 outcomes to up to 5 outstanding ones; a full packet is written. No branches: what programs do is
- * hard to foresee. */
-static uint8_t *add_outcomes(uint8_t *out, unsigned *outstanding, unsigned outcomes)
-{
-    unsigned n = count_of(outcomes);
-    unsigned all = *outstanding << n | (outcomes ^ 1u << n);
-    unsigned count = count_of(all), full = count >= 6, rest = full ? count - 6 : 0;
-    *out = (uint8_t)(all >> rest << 1);
-    *outstanding = full ? 1u << rest | (all & ((1u << rest) - 1)) : all;
-    return out + full;
-}
-
 /* A packet with an address in the shortest code [SDM IP Compression], in the order of [PTREF 5.4]. The address
  * is sign-extended from bit 47. */
-static uint8_t *put_ip(uint8_t *out, uint64_t *last_ip, unsigned opcode, uint64_t ip)
+static inline uint8_t *put_ip(uint8_t *out, uint64_t *last_ip, unsigned opcode, uint64_t ip)
 {
     uint64_t differs = ip ^ *last_ip;
     unsigned code = 1 + (differs >> 16 != 0) + (differs >> 32 != 0);
@@ -182,20 +181,59 @@ static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
         put_control(e, what, le64(p + 2), le64(p + 10));
 }
 
-/* Branches from p on, up to what is something else. Returns where that is. */
-static const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
+/* The outcomes in eight records of a byte (0: none), the first of them in the lowest byte. Returns how many. */
+static inline __attribute__((target("bmi2"), always_inline)) unsigned gather(uint64_t records, uint64_t *bits)
+{
+    uint64_t x = __builtin_bswap64(records), below = x;
+    below |= below >> 1 & ALL(0x3f);
+    below |= below >> 2 & ALL(0x1f);
+    below |= below >> 4 & ALL(0x07);
+    below = below >> 1 & ALL(0x3f); /* in each byte, the bits below the marker */
+    *bits = _pext_u64(x, below);
+    return (unsigned)__builtin_popcountll(below);
+}
+
+/* Add the outcomes of one record to up to 5 outstanding ones; a full packet is written. */
+static inline uint8_t *add_outcomes(uint8_t *out, unsigned *outstanding, unsigned outcomes)
+{
+    unsigned n = 31 - (unsigned)__builtin_clz(outcomes);
+    if (*outstanding == 1 && n < 6) { /* behind a target: most often */
+        *outstanding = outcomes;
+        return out;
+    }
+    unsigned all = *outstanding << n | (outcomes ^ 1u << n);
+    unsigned count = 31 - (unsigned)__builtin_clz(all), full = count >= 6, rest = full ? count - 6 : 0;
+    *out = (uint8_t)(all >> rest << 1);
+    *outstanding = full ? 1u << rest | (all & ((1u << rest) - 1)) : all;
+    return out + full;
+}
+
+/* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. What programs do
+ * is hard to foresee, so there are few branches on it: outcomes without a target soon are taken by eight records. */
+static __attribute__((target("bmi2,popcnt"))) const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p,
+                                                                          const uint8_t *end)
 {
     unsigned outstanding = e->outstanding;
-    uint64_t last_ip = e->last_ip, branches = 0;
+    uint64_t last_ip = e->last_ip, branches = 0, bits;
     uint8_t *out = e->out + e->used;
-    while (end - p >= 9) { /* 9: so that a target can be read as 8 bytes */
-        unsigned head = *p, outcomes = head & 0x7f;
+    while (end - p >= BATCH_READ) {
+        uint64_t records = le64(p);
+        uint64_t plain = ~records & ((records & ALL(0x7f)) + ALL(0x7f)) & ALL(0x80), others = plain ^ ALL(0x80);
+        if (!(others & 0xffffff)) {
+            unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+            unsigned count = gather(records & UINT64_MAX >> (64 - 8 * n), &bits);
+            out = put_tnts(out, &outstanding, bits, count);
+            branches += count;
+            p += n;
+            continue;
+        }
+        unsigned outcomes = *p & 0x7f, tip = *p & COFI__FAST_TIP;
         if (!outcomes)
             break;
         out = add_outcomes(out, &outstanding, outcomes);
-        branches += count_of(outcomes);
+        branches += 31 - (unsigned)__builtin_clz(outcomes);
         p++;
-        if (head & COFI__FAST_TIP) {
+        if (tip) {
             out = flush_tnt(out, &outstanding);
             out = put_ip(out, &last_ip, TIP, sext(le64(p), 47));
             branches++;
@@ -221,7 +259,7 @@ size_t cofi__fast_record_size(unsigned head)
 /* One record at p. Returns its size, 0 when it is none or cut short. */
 static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
 {
-    uint8_t padded[16] = {0};
+    uint8_t padded[COFI__FAST_TIP_BYTES + BATCH_READ] = {0};
     size_t size = n ? cofi__fast_record_size(*p) : 0;
     if (!n || !*p || size > n)
         return 0;
@@ -229,7 +267,7 @@ static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
         take_control(e, p);
     } else if (e->synced) {
         memcpy(padded, p, size);
-        take_branches(e, padded, padded + size + 8);
+        take_branches(e, padded, padded + sizeof padded);
     }
     return size;
 }
