@@ -7,12 +7,14 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cofi/fast.h>
 #include <cofi/packet.h>
 
 #include "host/fast/encode.h"
+#include "host/fast/memo.h"
 
 /* Records; addresses and times below 2^32 here. */
 #define LE4(v) (uint8_t)(v), (uint8_t)((v) >> 8), (uint8_t)((v) >> 16), (uint8_t)((v) >> 24)
@@ -142,6 +144,73 @@ static void many_records_at_once_are_as_one_by_one(void **state)
     }
 }
 
+/* A log with and without a memo, which knows most of it the second time. */
+static void what_is_remembered_is_what_was_encoded(void **state)
+{
+    (void)state;
+    enum { BYTES = 20000 };
+    uint8_t *log = calloc(1, BYTES + 64);
+    struct cofi__fast_memo *memo = calloc(1, sizeof *memo);
+    const uint8_t psb[] = {CONTROL(PSB, 1, 0x401000)};
+    uint64_t random = 88172645463325252u;
+    size_t n = sizeof psb;
+    memcpy(log, psb, sizeof psb);
+    while (n < BYTES) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        unsigned count = 1 + random % 6;
+        log[n++] = (uint8_t)(1u << count | (random >> 8 & ((1u << count) - 1)));
+        if (random >> 20 & 1) {
+            log[n - 1] |= COFI__FAST_TIP;
+            memcpy(log + n, (const uint8_t[]){LE4(0x401000 + (random >> 24 & 3) * (random >> 30 & 1 ? 0x100000u : 1u)), 0, 0}, 6);
+            n += 6;
+        }
+    }
+    struct cofi__fast_encoder plain = {0};
+    long took = cofi__fast_encode(&plain, log, n);
+    for (int round = 0; round < 3; round++) {
+        struct cofi__fast_encoder e = {.memo = memo};
+        memo->credit = 1 << 20;
+        assert_int_equal(cofi__fast_encode(&e, log, n), took);
+        assert_int_equal(e.used, plain.used);
+        assert_memory_equal(e.out, plain.out, plain.used);
+        assert_int_equal(e.branches, plain.branches);
+        assert_int_equal(e.last_ip, plain.last_ip);
+        if (round)
+            assert_true(memo->credit > (1 << 20) - 3 * 100); /* hits */
+        cofi__fast_encoder_fini(&e);
+    }
+    cofi__fast_encoder_fini(&plain);
+    free(memo);
+    free(log);
+}
+
+static void a_run_is_not_taken_for_one_behind_another_target(void **state)
+{
+    (void)state;
+    uint8_t log[2][18 + 7 + 200] = {{CONTROL(PSB, 1, 0x401000), TIP(1, 0x7f001000)},
+                                    {CONTROL(PSB, 1, 0x401000), TIP(1, 0x401000)}};
+    struct cofi__fast_memo *memo = calloc(1, sizeof *memo);
+    memo->credit = 1 << 20;
+    for (int i = 0; i < 2; i++)
+        for (size_t n = 25; n + 7 <= sizeof log[i]; n += 7)
+            memcpy(log[i] + n, (const uint8_t[]){TIP(5, 0x401020)}, 7);
+    for (int i = 0; i < 2; i++) {
+        struct cofi__fast_encoder plain = {0}, e = {.memo = memo};
+        long took = cofi__fast_encode(&plain, LOG(log[i]));
+        assert_int_equal(cofi__fast_encode(&e, LOG(log[i])), took);
+        assert_int_equal(e.used, plain.used);
+        assert_memory_equal(e.out, plain.out, plain.used);
+        struct cofi__fast_run *first = memo->runs;
+        while (!first->where || first->before != 0x7f001000)
+            first++;
+        for (size_t k = 0; k < COFI__FAST_RUNS; k++) /* wherever it is looked for */
+            memo->runs[k] = *first;
+        cofi__fast_encoder_fini(&plain);
+        cofi__fast_encoder_fini(&e);
+    }
+    free(memo);
+}
+
 static void targets_are_sign_extended_and_compressed(void **state)
 {
     (void)state;
@@ -227,6 +296,8 @@ int main(void)
         cmocka_unit_test(an_event_is_a_fup_and_a_pgd),
         cmocka_unit_test(outcomes_keep_their_order_across_records),
         cmocka_unit_test(many_records_at_once_are_as_one_by_one),
+        cmocka_unit_test(what_is_remembered_is_what_was_encoded),
+        cmocka_unit_test(a_run_is_not_taken_for_one_behind_another_target),
         cmocka_unit_test(targets_are_sign_extended_and_compressed),
         cmocka_unit_test(a_zero_byte_and_a_cut_record_end_the_log),
         cmocka_unit_test(the_time_of_code_stands_before_the_last_taken_branch),

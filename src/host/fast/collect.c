@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Slots -> recording: notes become sideband, chunks of log become packets. */
 #include "host/fast/collect.h"
+#include "host/fast/memo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +95,8 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     c->shared_bytes = (k.slots + 1) * k.slot_bytes;
     c->fd = memfd_create("cofi", MFD_CLOEXEC);
     c->seats = calloc(k.slots, sizeof *c->seats);
-    if (c->fd < 0 || !c->seats || set_size(c->fd, c->shared_bytes))
+    c->memo = calloc(1, sizeof *c->memo);
+    if (c->fd < 0 || !c->seats || !c->memo || set_size(c->fd, c->shared_bytes))
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->shared == MAP_FAILED)
@@ -113,6 +115,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
     for (uint32_t i = 0; c->seats && i < SLOTS; i++)
         cofi__fast_encoder_fini(&c->seats[i].encoder);
     free(c->seats);
+    free(c->memo);
     if (c->shared && c->shared != MAP_FAILED)
         munmap(c->shared, c->shared_bytes);
     if (c->fd >= 0)
@@ -167,6 +170,7 @@ void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat
 void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
     const size_t piece = 128 << 10;
+    seat->encoder.memo = c->memo;
     for (size_t i = 0; i < bytes;) {
         if (!cofi__fast_has_room(c, piece)) {
             c->result->lost_bytes += bytes - i;

@@ -29,6 +29,7 @@ struct cofi__fast_collector {
     size_t shared_bytes;
     struct cofi__fast_control *control;
     struct cofi__fast_seat *seats;
+    struct cofi__fast_memo *memo; /* of all encoders */
     int32_t child;               /* the command's process */
     bool child_ended;
     int status;                  /* first error of the writer */

@@ -8,10 +8,15 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "host/fast/memo.h"
+
+/* The fast host needs a processor that has these. */
+#define FAST_TARGET __attribute__((target("bmi2,popcnt,avx2")))
+#define FAST_INLINE static inline __attribute__((target("bmi2,popcnt,avx2"), always_inline))
 
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
-enum { ROOM_FACTOR = 4, ROOM_REST = 64, BATCH_READ = 8 + 8 };
+enum { ROOM_FACTOR = 4, ROOM_REST = 128, BATCH_READ = 8 + 8, RUN_READ = COFI__FAST_RUN_BYTES + 2 * BATCH_READ };
 enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
@@ -32,7 +37,7 @@ static int make_room(struct cofi__fast_encoder *e, size_t n)
 /* Short TNTs for the outstanding outcomes and `n` more, in the low bits of `bits`: each has a stop bit above six
  * outcomes, and bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. What does not fill a packet stays outstanding. At most 8
  * packets, whose outcomes are spread over the bytes of one word. */
-static inline __attribute__((target("bmi2"), always_inline)) uint8_t *put_tnts(uint8_t *out, unsigned *outstanding,
+FAST_INLINE uint8_t *put_tnts(uint8_t *out, unsigned *outstanding,
                                                                               uint64_t bits, unsigned n)
 {
     uint64_t all = (uint64_t)*outstanding << n | bits; /* below a marker bit, still */
@@ -182,7 +187,7 @@ static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
 }
 
 /* The outcomes in eight records of a byte (0: none), the first of them in the lowest byte. Returns how many. */
-static inline __attribute__((target("bmi2"), always_inline)) unsigned gather(uint64_t records, uint64_t *bits)
+FAST_INLINE unsigned gather(uint64_t records, uint64_t *bits)
 {
     uint64_t x = __builtin_bswap64(records), below = x;
     below |= below >> 1 & ALL(0x3f);
@@ -208,43 +213,94 @@ static inline uint8_t *add_outcomes(uint8_t *out, unsigned *outstanding, unsigne
     return out + full;
 }
 
-/* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. What programs do
- * is hard to foresee, so there are few branches on it: outcomes without a target soon are taken by eight records. */
-static __attribute__((target("bmi2,popcnt"))) const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p,
-                                                                          const uint8_t *end)
+/* Where an encoder stands, in registers. */
+struct at {
+    const uint8_t *p;
+    uint8_t *out;
+    uint64_t last_ip, branches;
+    unsigned outstanding;
+};
+
+enum took { TOOK_NONE, TOOK_OUTCOMES, TOOK_TARGET };
+
+/* Up to eight records without a target, or one. What programs do is hard to foresee, so there are few branches on it. */
+FAST_INLINE enum took take_some(struct at *at)
 {
-    unsigned outstanding = e->outstanding;
-    uint64_t last_ip = e->last_ip, branches = 0, bits;
-    uint8_t *out = e->out + e->used;
-    while (end - p >= BATCH_READ) {
-        uint64_t records = le64(p);
-        uint64_t plain = ~records & ((records & ALL(0x7f)) + ALL(0x7f)) & ALL(0x80), others = plain ^ ALL(0x80);
-        if (!(others & 0xffffff)) {
-            unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-            unsigned count = gather(records & UINT64_MAX >> (64 - 8 * n), &bits);
-            out = put_tnts(out, &outstanding, bits, count);
-            branches += count;
-            p += n;
-            continue;
-        }
-        unsigned outcomes = *p & 0x7f, tip = *p & COFI__FAST_TIP;
-        if (!outcomes)
-            break;
-        out = add_outcomes(out, &outstanding, outcomes);
-        branches += 31 - (unsigned)__builtin_clz(outcomes);
-        p++;
-        if (tip) {
-            out = flush_tnt(out, &outstanding);
-            out = put_ip(out, &last_ip, TIP, sext(le64(p), 47));
-            branches++;
-            p += COFI__FAST_TIP_BYTES - 1;
-        }
+    uint64_t records = le64(at->p), bits;
+    uint64_t plain = ~records & ((records & ALL(0x7f)) + ALL(0x7f)) & ALL(0x80), others = plain ^ ALL(0x80);
+    if (!(others & 0xffffff)) {
+        unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+        unsigned count = gather(records & UINT64_MAX >> (64 - 8 * n), &bits);
+        at->out = put_tnts(at->out, &at->outstanding, bits, count);
+        at->branches += count;
+        at->p += n;
+        return TOOK_OUTCOMES;
     }
-    e->outstanding = outstanding;
-    e->last_ip = last_ip;
-    e->branches += branches;
-    e->used = (size_t)(out - e->out);
-    return p;
+    unsigned head = *at->p, outcomes = head & 0x7f;
+    if (!outcomes)
+        return TOOK_NONE;
+    at->out = add_outcomes(at->out, &at->outstanding, outcomes);
+    at->branches += 31 - (unsigned)__builtin_clz(outcomes);
+    at->p++;
+    if (!(head & COFI__FAST_TIP))
+        return TOOK_OUTCOMES;
+    at->out = flush_tnt(at->out, &at->outstanding);
+    at->out = put_ip(at->out, &at->last_ip, TIP, sext(le64(at->p), 47));
+    at->branches++;
+    at->p += COFI__FAST_TIP_BYTES - 1;
+    return TOOK_TARGET;
+}
+
+/* Encode up to the last target within a run's bytes, and remember that run. TOOK_OUTCOMES: there is no such target. */
+FAST_INLINE enum took learn(struct cofi__fast_run *run, struct at *at)
+{
+    struct at from = *at, last = *at;
+    enum took took;
+    while ((took = take_some(at)) != TOOK_NONE && at->p - from.p <= COFI__FAST_RUN_BYTES &&
+           at->out - from.out <= COFI__FAST_RUN_BYTES)
+        if (took == TOOK_TARGET)
+            last = *at;
+    if (last.p == from.p)
+        return took;
+    cofi__fast_run_keep(run, from.p, (size_t)(last.p - from.p), from.out, (size_t)(last.out - from.out));
+    run->before = from.last_ip;
+    run->after = last.last_ip;
+    run->branches = (uint16_t)(last.branches - from.branches);
+    *at = last;
+    return TOOK_TARGET;
+}
+
+/* The run at `at`, which is behind a target: known, or learnt. */
+FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
+{
+    struct cofi__fast_run *run = cofi__fast_run_at(memo, at->p, at->last_ip);
+    if (!cofi__fast_run_is(run, at->p, at->last_ip)) {
+        memo->credit -= COFI__FAST_MISS_COST;
+        return learn(run, at);
+    }
+    memo->credit += memo->credit < COFI__FAST_CREDIT_MAX;
+    memcpy(at->out, run->packets, COFI__FAST_RUN_BYTES);
+    at->out += run->packet_bytes;
+    at->p += run->log_bytes;
+    at->last_ip = run->after;
+    at->branches += run->branches;
+    return TOOK_TARGET;
+}
+
+/* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. */
+static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
+{
+    struct at at = {p, e->out + e->used, e->last_ip, 0, e->outstanding};
+    enum took took = TOOK_OUTCOMES;
+    while (took != TOOK_NONE && end - at.p >= RUN_READ)
+        took = took == TOOK_TARGET && cofi__fast_memo_pays(e->memo) ? take_run(e->memo, &at) : take_some(&at);
+    while (took != TOOK_NONE && end - at.p >= BATCH_READ)
+        took = take_some(&at);
+    e->outstanding = at.outstanding;
+    e->last_ip = at.last_ip;
+    e->branches += at.branches;
+    e->used = (size_t)(at.out - e->out);
+    return at.p;
 }
 
 size_t cofi__fast_record_size(unsigned head)

@@ -9,12 +9,15 @@
 
 #include "host/fast/shared.h"
 
+struct cofi__fast_memo;
+
 struct cofi__fast_encoder {
     uint64_t last_ip;
     unsigned outstanding;  /* up to 5 outcomes below a marker bit, oldest highest; 0 before the first record */
     bool synced;           /* a PSB has been written */
     bool lost;             /* records were, before what comes */
     bool enabled;          /* between PGE and PGD */
+    struct cofi__fast_memo *memo; /* of what was encoded before, for any thread; the caller's; null: none */
     uint64_t branches;     /* outcomes and targets seen */
     uint64_t first_tsc;
     size_t controlled;     /* what out[0..) holds up to the end of the last control record in it */
