@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * bench-record [ROUNDS [NAME…]]: programs natively and under recorders, interleaved; ratios to native. cpu is
- * the program's and the recorder's together. COFI_BENCH_OURS=1 leaves valgrind and qemu out. */
+ * the program's and the recorder's together. COFI_BENCH_OURS=1 leaves valgrind and qemu out.
+ * bench-record --translate COMMAND…: translate only, which is one of the recorders. */
 #include <fcntl.h>
+#include <limits.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,10 +27,13 @@ struct variant {
     bool slow; /* once a session: only the first round */
 };
 
+static char self[PATH_MAX];
+
 static const struct variant variants[] = {
     {"native", {NULL}, false},
     {"cofi flight recorder 1M", {COFI, "record", "-q", "-o", "bench.data", "--snapshot=1M", "--", NULL}, false},
     {"cofi complete, to file", {COFI, "record", "-q", "-o", "bench.data", "--", NULL}, false},
+    {"cofi translation alone", {self, "--translate", NULL}, false},
     {"valgrind none", {"valgrind", "-q", "--tool=none", NULL}, true},
     {"valgrind lackey", {"valgrind", "-q", "--tool=lackey", "--basic-counts=yes", NULL}, true},
     {"qemu-x86_64", {"qemu-x86_64", NULL}, true},
@@ -37,25 +43,26 @@ enum { VARIANTS = sizeof variants / sizeof variants[0] };
 struct program {
     const char *name;
     const char *words[ARGS];
+    bool is_long; /* its run is long against its translation: counts in the means */
 };
 
-#define PYTHON "x=0\nfor i in range(3000000): x+=i&7\nprint(x)"
-#define PERL "my %h; for (1..1500000) { $h{$_ % 1000} += $_ } print scalar keys %h"
-#define SQL "with recursive c(i) as (select 1 union all select i+1 from c where i<1000000) select sum(i*i%7) from c"
+#define PYTHON "x=0\nfor i in range(10000000): x+=i&7\nprint(x)"
+#define PERL "my %h; for (1..5000000) { $h{$_ % 1000} += $_ } print scalar keys %h"
+#define SQL "with recursive c(i) as (select 1 union all select i+1 from c where i<3000000) select sum(i*i%7) from c"
 #define NODE "let o={},s=0; for(let i=0;i<3e6;i++){o['k'+i%1000]=i; s+=i%7} console.log(s)"
 
 static const struct program programs[] = {
-    {"branchy C", {BRANCHY, "12", NULL}},
-    {"4 threads", {BRANCHY, "4", "4", NULL}},
-    {"gzip -9", {"gzip", "-9c", "bench.text", NULL}},
-    {"xz -1", {"xz", "-1c", "bench.text", NULL}},
-    {"sqlite3", {"sqlite3", ":memory:", SQL, NULL}},
-    {"perl", {"perl", "-e", PERL, NULL}},
-    {"python3", {"/usr/bin/python3", "-S", "-c", PYTHON, NULL}},
-    {"node", {"node", "-e", NODE, NULL}},
-    {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}},
-    {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}},
-    {"/bin/true", {"/bin/true", NULL}},
+    {"branchy C", {BRANCHY, "30", NULL}, true},
+    {"4 threads", {BRANCHY, "10", "4", NULL}, false},
+    {"gzip -9", {"gzip", "-9c", "bench.text", NULL}, true},
+    {"xz -1", {"xz", "-1c", "bench.text", NULL}, true},
+    {"sqlite3", {"sqlite3", ":memory:", SQL, NULL}, true},
+    {"perl", {"perl", "-e", PERL, NULL}, true},
+    {"python3", {"/usr/bin/python3", "-S", "-c", PYTHON, NULL}, true},
+    {"node", {"node", "-e", NODE, NULL}, false},
+    {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}, false},
+    {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}, false},
+    {"/bin/true", {"/bin/true", NULL}, false},
 };
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
@@ -112,6 +119,9 @@ static double median(double *v, size_t n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
+/* Logarithms of the ratios of long programs, for geometric means. */
+static struct { double cpu, wall; int n; } sums[VARIANTS];
+
 static void report(const struct program *p, struct cost costs[VARIANTS][ROUNDS_MAX], const int *good)
 {
     double native_cpu = 0, native_wall = 0;
@@ -128,8 +138,14 @@ static void report(const struct program *p, struct cost costs[VARIANTS][ROUNDS_M
         double c = median(cpu, n), w = median(wall, n);
         if (v == 0)
             native_cpu = c, native_wall = w;
-        printf("  %-24s wall %8.1f ms  cpu %8.1f ms [%.1f..%.1f]  x%.2f wall  x%.2f cpu\n", variants[v].name, w * 1e3,
-               c * 1e3, cpu[0] * 1e3, cpu[n - 1] * 1e3, w / native_wall, c / (native_cpu > 0 ? native_cpu : 1e-4));
+        double cpu_ratio = c / (native_cpu > 0 ? native_cpu : 1e-4), wall_ratio = w / native_wall;
+        printf("  %-24s wall %8.1f ms [%.1f..%.1f]  cpu %8.1f ms [%.1f..%.1f]  x%.2f wall  x%.2f cpu\n", variants[v].name,
+               w * 1e3, wall[0] * 1e3, wall[n - 1] * 1e3, c * 1e3, cpu[0] * 1e3, cpu[n - 1] * 1e3, wall_ratio, cpu_ratio);
+        if (p->is_long) {
+            sums[v].cpu += log(cpu_ratio);
+            sums[v].wall += log(wall_ratio);
+            sums[v].n++;
+        }
     }
     fflush(stdout);
 }
@@ -152,6 +168,24 @@ static void report_size(const struct program *p)
     unlink("bench.data");
 }
 
+static void report_means(void)
+{
+    for (size_t v = 1; v < VARIANTS; v++)
+        if (sums[v].n)
+            printf("geometric mean of %d long runs: %-24s x%.2f wall  x%.2f cpu\n", sums[v].n, variants[v].name,
+                   exp(sums[v].wall / sums[v].n), exp(sums[v].cpu / sums[v].n));
+}
+
+/* The command as translated code that records nothing. */
+static int translate_only(char **argv)
+{
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv, .no_trace = true};
+    struct cofi_fast_result r;
+    if (cofi_fast_record(&o, &r, NULL) < 0)
+        return 125;
+    return WIFEXITED(r.wait_status) ? WEXITSTATUS(r.wait_status) : 128;
+}
+
 /* Inputs: text that compresses a little, a small and a large C file. */
 static bool make_inputs(void)
 {
@@ -159,7 +193,7 @@ static bool make_inputs(void)
     if (!text || !small || !large)
         return false;
     uint64_t state = 1;
-    for (int i = 0; i < 4000000; i++) {
+    for (int i = 0; i < 12000000; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         fputc("etaoin shrdlu cmfwyp vbgkqjxz\n.,"[(state >> 59) & (state >> 40 & 1 ? 31 : 7)], text);
     }
@@ -180,11 +214,15 @@ static bool wanted(const struct program *p, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    if (argc > 2 && !strcmp(argv[1], "--translate"))
+        return translate_only(argv + 2);
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     bool quick = getenv("COFI_BENCH_OURS") != NULL; /* without the others, which take minutes */
     const char *tmp = getenv("TMPDIR");
     char dir[512];
     snprintf(dir, sizeof dir, "%s/cofi-bench-%d", tmp ? tmp : "/tmp", (int)getpid());
+    if (!realpath("/proc/self/exe", self))
+        return 3;
     if (rounds < 1 || rounds > ROUNDS_MAX || mkdir(dir, 0700) || chdir(dir) || !make_inputs())
         return 3;
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -199,6 +237,7 @@ int main(int argc, char **argv)
         report(&programs[i], costs, good);
         report_size(&programs[i]);
     }
+    report_means();
     const char *const files[] = {"bench.text", "bench_small.c", "bench_large.c", "bench.o", "bench.data"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlink(files[i]);
