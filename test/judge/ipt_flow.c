@@ -108,7 +108,8 @@ static int judge_stream(struct judge *judge, size_t i)
     pt_config_init(&config);
     config.begin = bytes;
     config.end = bytes + stream->bytes;
-    config.flags.variant.insn.enable_tick_events = 1; /* times at branches, not only at events */
+    /* Times at branches, not only at events; but estimates must not decide which code is valid [decision 0604]. */
+    config.flags.variant.insn.enable_tick_events = !info->time.mtc && !info->time.cyc;
     config.mtc_freq = info->time.mtc_freq;
     config.nom_freq = info->time.nominal_ratio;
     config.cpuid_0x15_ebx = info->time.tsc_num;
