@@ -154,14 +154,17 @@ static void on_ratio(struct cofi__clock *clock, uint8_t ratio)
         clock->ratio = ((uint64_t)clock->info.nominal_ratio << COFI_CLOCK_SHIFT) / ratio;
 }
 
-/* 40 bits of the hardware TSC [RTIT 4.2.13]; they wrap in about 500 s at 2 GHz. It never goes back, but an MTC that
- * came too early may have run ahead of it, by no more than the largest step of MTC. */
+/* 40 bits of the hardware TSC [RTIT 4.2.13]; they wrap in about 500 s at 2 GHz. It never goes back, but what was taken
+ * for the time may have run ahead of it: 2^31 ticks (a second) are back, the rest is forward. Before any time is known
+ * the nearest to the reference is right. */
 static void on_sts(struct cofi__clock *clock, const struct cofi_packet *packet)
 {
-    const uint64_t period = UINT64_C(1) << 40, ahead = UINT64_C(1) << 21;
-    uint64_t from = clock->known ? clock->exact : clock->reference;
-    uint64_t ticks = (from & ~(period - 1)) | packet->sts.tsc;
-    set_exact(clock, ticks + ahead < from ? ticks + period : ticks);
+    const uint64_t period = UINT64_C(1) << 40, ahead = UINT64_C(1) << 31, from = clock->exact;
+    uint64_t forward = (packet->sts.tsc - from) & (period - 1);
+    if (!clock->known)
+        set_exact(clock, extend(packet->sts.tsc, 40, clock->reference));
+    else
+        set_exact(clock, from + forward - (forward > period - ahead && from >= period - forward ? period : 0));
     bool modulated = packet->sts.ecbr && packet->sts.ecbr < packet->sts.acbr;
     on_ratio(clock, modulated ? packet->sts.ecbr : packet->sts.acbr); /* docs/decisions/0218 */
     clock->limit = UINT64_MAX;
