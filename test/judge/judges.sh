@@ -2,6 +2,16 @@
 # after the other, each in its own order. Software interrupts (the truth's third word "int") are left out everywhere:
 # PT tells their address, not that they ran. $judge_ipt is the program judge-ipt.
 
+# Process and thread ids, one a line -> each once, in the order in which the kernel gave them: those of one run lie
+# together, but the kernel begins anew behind the largest.
+in_order_of_making() {
+    sort -nu | awk -v largest="$(cat /proc/sys/kernel/pid_max)" '{ id[NR] = $1 }
+        END {
+            for (i = 1; i <= NR; i++) if (id[NR] - id[i] < largest / 2) print id[i]
+            for (i = 1; i <= NR; i++) if (id[NR] - id[i] >= largest / 2) print id[i]
+        }'
+}
+
 # truth_list TRUTH: on standard output
 truth_list() { without_interrupts "$1" "$1"; }
 
