@@ -66,12 +66,13 @@ static int act_pge(struct cofi_flow *flow)
 }
 
 /* The instruction that ran last was a branch, already followed, and it left the traced region: FUP.PGD
- * carries the address behind it [RTIT 4.2.8], [RTIT Table 19]. */
-static bool left_by_branch(const struct cofi_flow *flow)
+ * carries the address behind it [RTIT 4.2.8], [RTIT Table 19]. Where nobody told the ranges, execution may as well
+ * have come to that address and been interrupted there: `reached` says that the code leads to it. */
+static bool left_by_branch(const struct cofi_flow *flow, bool reached)
 {
     if (!flow->last_end || flow->last_end != flow->packet_ip)
         return false;
-    return !flow->config.ranges_known || !cofi__in_ranges(flow, position(flow));
+    return flow->config.ranges_known ? !cofi__in_ranges(flow, position(flow)) : !reached;
 }
 
 static int act_pgd(struct cofi_flow *flow)
@@ -88,11 +89,11 @@ static int act_pgd(struct cofi_flow *flow)
     }
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "FUP.PGD whose address rests on one not seen");
-    if (left_by_branch(flow))
-        return disable(flow, COFI_FLOW_DISABLED, ip);
     struct goal goal = {.by_ip = true, .ip = ip, .by_end = true, .end_ip = ip, .leaving = true};
     struct place place;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
+    if (left_by_branch(flow, stop == STOP_INSN))
+        return disable(flow, COFI_FLOW_DISABLED, ip);
     if (stop == STOP_ERROR)
         return cofi__lose(flow, flow->code_error, true, "no code on the way to a FUP.PGD [RTIT 4.2.8]");
     if (stop == STOP_BRANCH && !place.named)

@@ -196,6 +196,31 @@ static void the_region_is_left_in_four_ways(void **state)
         "[enabled 401004 >401004] 401004 [disabled 401006] [enabled 401006 >401006] 401006 [disabled 401007]");
 }
 
+static const char *decode_untold(const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_RTIT, 0x401000, code);
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+/* 401000 jnz 401003; 401002 nop; 401003 jmp 401002: FUP.PGD with the address behind the branch that was taken is an
+ * interrupt there, unless the branch's target is known to lie outside, or does not lead there. */
+static void an_interrupt_behind_a_branch_is_not_its_leaving(void **state)
+{
+    (void)state;
+    const char *code = "7501 90 ebfd", *trace = "R 8500104000 03 880210";
+    const char *interrupted = "[psb] [enabled >401000] 401000 401003 [async-disabled 401002]";
+    const char *left = "[psb] [enabled >401000] 401000 [disabled 401002]";
+    assert_string_equal(decode(code, trace), interrupted);
+    assert_string_equal(decode_untold(code, trace), interrupted);
+    assert_string_equal(decode_in(0x401000, 0x401003, 0x401000, code, trace), left);
+    assert_string_equal(decode_untold("7520 90", trace), left);
+}
+
 /* TraceStop leaves outcomes in the processor: they come from RTIT_TNT_BUFF [RTIT 4.2.11]. */
 static void outcomes_left_by_a_tracestop_belong_before_it(void **state)
 {
@@ -248,6 +273,7 @@ int main(void)
         cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),
         cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
         cmocka_unit_test(the_region_is_left_in_four_ways),
+        cmocka_unit_test(an_interrupt_behind_a_branch_is_not_its_leaving),
         cmocka_unit_test(outcomes_left_by_a_tracestop_belong_before_it),
         cmocka_unit_test(outcomes_from_before_a_silent_disable),
         cmocka_unit_test(the_periodic_cycle_count_may_hold_an_address_that_never_ran),
