@@ -85,6 +85,8 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
 static void safepoint(struct thread *t)
 {
     bool psb = t->safepoint & SAFEPOINT_PSB;
+    if (t->safepoint & SAFEPOINT_HALT)
+        trace_pause(t, COFI__FAST_EVENT, t->has_signal && t->sync_signal ? t->fault_pc : t->pc);
     if (t->safepoint & SAFEPOINT_END)
         t->mode = MODE_STOPPED;
     t->safepoint = 0;
@@ -131,6 +133,8 @@ void rt_dispatch(struct thread *t)
         kind = from->kind;
     }
     __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
+    if (rt.halting)
+        halt_over(t); /* it was to die of a signal, and has not */
     log_settle(t);
     cross(t);
     if (indirect && t->pc >> 47 && t->mode == MODE_TRACED)

@@ -154,6 +154,10 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
         t->force_step = true;
         return;
     }
+    if (halt_asked(t, signo, info)) {
+        t->safepoint |= SAFEPOINT_HALT;
+        return;
+    }
     bool sync = info->code > 0;
     /* INT3 and INT1 report the address behind them; the trace's event is at the instruction. */
     keep(t, info, &uc->mc, sync);
@@ -216,6 +220,18 @@ static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
         info->addr = t->pc;
 }
 
+/* The thread comes to rt_dispatch as soon as its state is exact. */
+static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
+{
+    t->safepoint |= why;
+    if (uc->mc.rip >= (uint64_t)rt_resume && uc->mc.rip < (uint64_t)rt_resume_end) {
+        redirect(t, uc); /* the runtime has looked already */
+    } else if (!is_ours(uc->mc.rip) && !t->real_p) {
+        t->real_p = uc->mc.r11; /* the next record stops the thread */
+        uc->mc.r11 = log_nowhere(t);
+    }
+}
+
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -230,6 +246,10 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         fault(t, signo, info, uc);
         return;
     }
+    if (halt_asked(t, signo, info)) {
+        stop_soon(t, uc, SAFEPOINT_HALT);
+        return;
+    }
     if (in_syscall(t, uc)) {
         seccomp_settle(t);
         name_call(t, signo, info);
@@ -238,14 +258,8 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         return;
     }
     keep(t, info, &uc->mc, false);
-    t->safepoint |= SAFEPOINT_SIGNAL;
     uc->mask = ~SYNC_SIGNALS;
-    if (uc->mc.rip >= (uint64_t)rt_resume && uc->mc.rip < (uint64_t)rt_resume_end) {
-        redirect(t, uc); /* the runtime has looked already */
-    } else if (!is_ours(uc->mc.rip) && !t->real_p) {
-        t->real_p = uc->mc.r11; /* the next record stops the thread */
-        uc->mc.r11 = log_nowhere(t);
-    }
+    stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }
 
 /* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */

@@ -118,7 +118,7 @@ struct exit {
     uint32_t outcomes;    /* as they go to the log */
 };
 
-enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4 };
+enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4, SAFEPOINT_HALT = 8 };
 
 /* What a thread's translated code does; each mode has blocks of its own. */
 enum mode {
@@ -202,6 +202,7 @@ struct runtime {
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
+    uint32_t halting;     /* futex: the thread that ends the process, or tries to by an exec; 0: none */
 };
 extern struct runtime rt;
 
@@ -309,6 +310,12 @@ void trace_trigger(struct thread *t);
 
 /* threads.c */
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);
+
+/* halt.c */
+void halt_others(struct thread *t);
+void halt_over(struct thread *t);
+bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info);
+void halt_gate(struct thread *t);
 
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);

@@ -15,11 +15,26 @@ static bool is_sync(int signo)
     return SYNC_SIGNALS >> (signo - 1) & 1;
 }
 
-/* The kernel's action for what the guest wants. Handlers become ours; faults always come to us. */
+/* Whether the default action ends the process. */
+static bool is_fatal(int signo)
+{
+    const uint64_t others = 1ul << (SIGCHLD - 1) | 1ul << (SIGURG - 1) | 1ul << (SIGWINCH - 1) | 1ul << (SIGCONT - 1) |
+                            1ul << (SIGSTOP - 1) | 1ul << (SIGTSTP - 1) | 1ul << (SIGTTIN - 1) | 1ul << (SIGTTOU - 1);
+    return !(others >> (signo - 1) & 1);
+}
+
+/* Whether it comes to us, whatever the guest wants: faults do, and what ends the process, so that all of its threads have
+ * told what they ran. */
+static bool comes_anyway(int signo, const struct ksigaction *guest)
+{
+    return is_sync(signo) || (!guest->handler && is_fatal(signo));
+}
+
+/* The kernel's action for what the guest wants. Handlers become ours. */
 void rt_set_action(int signo, const struct ksigaction *guest)
 {
     struct ksigaction a = *guest;
-    if (a.handler > 1 || is_sync(signo)) {
+    if (a.handler > 1 || comes_anyway(signo, guest)) {
         uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
         a.flags = (a.flags & keep) | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
         a.handler = (uint64_t)rt_handler;
@@ -66,7 +81,7 @@ void signals_init(struct thread *t)
         if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
-        if (is_sync(i))
+        if (i != SIGKILL && comes_anyway(i, &first_sighand.actions[i]))
             rt_set_action(i, &first_sighand.actions[i]);
     signals_set_mask(t->mask);
 }
@@ -211,6 +226,7 @@ static bool writable(uint64_t from, uint64_t to)
 /* End the program as the kernel would for this signal: by the same fault, or by sending it again. */
 static void die_of(struct thread *t, int signo)
 {
+    halt_others(t);
     set_default(signo);
     t->has_signal = false;
     if (t->sync_signal) {

@@ -95,7 +95,9 @@ static long do_exec(struct thread *t)
     }
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
+    halt_others(t);
     long r = pass(t);
+    halt_over(t);
     signals_set_mask(t->mask);
     if (r == SYS_PENDING)
         return r;
@@ -107,6 +109,8 @@ static long do_exec(struct thread *t)
 static void __attribute__((noreturn)) do_exit(struct thread *t)
 {
     signals_block_all();
+    if (t->sysno == SYS_exit_group)
+        halt_others(t);
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
     uint64_t nr = t->sysno, status = t->regs[RDI];
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);

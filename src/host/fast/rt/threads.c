@@ -115,6 +115,7 @@ void rt_child(struct thread *t)
     t->head.tid = t->tid;
     if (parent != t->pid && !t->head.vfork) {
         t->space = rt.space = rdtsc();
+        rt.halting = 0;
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     }
     signals_own_stack(t);

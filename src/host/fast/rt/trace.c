@@ -36,7 +36,7 @@ void trace_pause(struct thread *t, unsigned what, uint64_t address)
 /* The kernel is left, to t->pc. */
 void trace_resume(struct thread *t)
 {
-    t->paused = false;
+    halt_gate(t);
     enter(t, mode_here(t, true), false);
 }
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * The end of a process with several threads: the others are stopped first, each where it is, so that what they ran up to
+ * there is in their logs. They stay in the runtime until the kernel ends them, or go on, if an exec fails after all. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { ROUNDS = 20000, YIELDS = 200, PAUSE_NS = 100000, LOOK_AGAIN_NS = 100000000 };
+
+/* Whether a thread may be in the program's code: one that is in the kernel has logged all. */
+static bool runs(const struct thread *t, uint64_t pid)
+{
+    return (uint64_t)t->pid == pid && !__atomic_load_n(&t->paused, __ATOMIC_SEQ_CST) &&
+           __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE;
+}
+
+/* The fault signals are never blocked, so this one reaches every thread [rt_handler]. */
+static bool ask_to_halt(const struct thread *t, uint64_t pid)
+{
+    if (runs(t, pid))
+        sys(SYS_tgkill, pid, (uint64_t)t->tid, SIGTRAP, 0, 0, 0);
+    return false;
+}
+
+static void wait_while(uint32_t who)
+{
+    uint64_t timeout[2] = {0, LOOK_AGAIN_NS};
+    sys(SYS_futex, (uint64_t)&rt.halting, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, who, (uint64_t)timeout, 0, 0);
+}
+
+/* Stop the others of t's process; t is in the kernel as far as the trace goes. A thread that does not come for two seconds
+ * (there may be thousands) is not waited for. A child that shares its parent's memory has no others. */
+void halt_others(struct thread *t)
+{
+    uint32_t nobody = 0;
+    if (t->head.vfork)
+        return;
+    while (!__atomic_compare_exchange_n(&rt.halting, &nobody, (uint32_t)t->tid, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+        wait_while(nobody);
+        nobody = 0;
+    }
+    for (unsigned round = 0; round < ROUNDS && threads_any(runs, (uint64_t)t->pid); round++) {
+        uint64_t pause[2] = {0, PAUSE_NS};
+        if (round % YIELDS == 0)
+            threads_any(ask_to_halt, (uint64_t)t->pid);
+        sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+    }
+}
+
+/* The process lives on: so do its threads. */
+void halt_over(struct thread *t)
+{
+    uint32_t mine = (uint32_t)t->tid;
+    if (__atomic_compare_exchange_n(&rt.halting, &mine, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        sys(SYS_futex, (uint64_t)&rt.halting, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1 << 30, 0, 0, 0);
+}
+
+/* Whether SIGTRAP is what asks a thread to halt. */
+bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info)
+{
+    return signo == SIGTRAP && info->code == SI_TKILL && (int32_t)info->addr == t->pid &&
+           __atomic_load_n(&rt.halting, __ATOMIC_SEQ_CST) && !t->head.vfork;
+}
+
+/* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. */
+void halt_gate(struct thread *t)
+{
+    for (;;) {
+        __atomic_store_n(&t->paused, false, __ATOMIC_SEQ_CST);
+        uint32_t who = __atomic_load_n(&rt.halting, __ATOMIC_SEQ_CST);
+        if (!who || who == (uint32_t)t->tid || t->head.vfork)
+            return;
+        __atomic_store_n(&t->paused, true, __ATOMIC_SEQ_CST);
+        wait_while(who);
+    }
+}
