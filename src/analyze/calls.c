@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/map.h"
 
@@ -33,20 +34,6 @@ enum {
     SEARCH_DEPTH = 4096  /* how far up a return or longjmp looks for its frame */
 };
 
-/* Make room for one more element of an array. */
-static int reserve(void **array, size_t *room, size_t used, size_t element)
-{
-    if (used < *room)
-        return 0;
-    size_t larger = *room ? *room * 2 : 64;
-    void *p = realloc(*array, larger * element);
-    if (!p)
-        return COFI_ERR_NOMEM;
-    *array = p;
-    *room = larger;
-    return 0;
-}
-
 static int function_at(struct cofi_calls *calls, uint64_t address, struct cofi_function *function)
 {
     const uint32_t *known = cofi__map_get(&calls->by_address, address, 0);
@@ -56,8 +43,7 @@ static int function_at(struct cofi_calls *calls, uint64_t address, struct cofi_f
     }
     *function = (struct cofi_function){.start = address};
     calls->at(calls->opaque, address, function);
-    COFI_TRY(reserve((void **)&calls->functions, &calls->function_room, calls->function_count,
-                     sizeof *calls->functions));
+    COFI_TRY(cofi__array_grow(&calls->functions, &calls->function_room, calls->function_count, sizeof *calls->functions));
     calls->functions[calls->function_count] = *function;
     return cofi__map_put(&calls->by_address, address, 0, (uint32_t)calls->function_count++);
 }
@@ -75,7 +61,7 @@ static int child_of(struct cofi_calls *calls, uint32_t parent, const struct cofi
         *child = *known;
         return 0;
     }
-    COFI_TRY(reserve((void **)&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes));
+    COFI_TRY(cofi__array_grow(&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes));
     *child = (uint32_t)calls->node_count++;
     struct cofi_calls_node *up = &calls->nodes[parent];
     calls->nodes[*child] = (struct cofi_calls_node){.function = *function, .parent = parent,
@@ -97,7 +83,7 @@ static int push(struct cofi_calls *calls, uint64_t ret, uint64_t to)
     calls->nodes[node].calls++;
     if (calls->depth == MAX_DEPTH)
         calls->depth = 0;
-    COFI_TRY(reserve((void **)&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
+    COFI_TRY(cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
     calls->stack[calls->depth++] = (struct frame){ret, node};
     return 0;
 }
@@ -135,7 +121,7 @@ int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaqu
         return COFI_ERR_NOMEM;
     made->at = at;
     made->opaque = opaque;
-    if (reserve((void **)&made->nodes, &made->node_room, 0, sizeof *made->nodes) < 0) {
+    if (cofi__array_grow(&made->nodes, &made->node_room, 0, sizeof *made->nodes) < 0) {
         free(made);
         return COFI_ERR_NOMEM;
     }
@@ -208,7 +194,7 @@ int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
     /* The handler returns to where it came from; which function it is, resume tells. */
     if (calls->depth == MAX_DEPTH)
         calls->depth = 0;
-    COFI_TRY(reserve((void **)&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
+    COFI_TRY(cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
     calls->stack[calls->depth] = (struct frame){from, current(calls)};
     calls->depth++;
     return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 
 int cofi__image_open_in(struct cofi_image **image, struct cofi__store *store)
@@ -54,14 +55,7 @@ int cofi__image_turn(struct cofi_image *image, uint64_t time_ns, const struct co
 {
     if (image->n_turns && image->turns[image->n_turns - 1].image == to)
         return 0;
-    if (image->n_turns == image->turns_room) {
-        size_t room = image->turns_room ? image->turns_room * 2 : 16;
-        void *turns = realloc(image->turns, room * sizeof *image->turns);
-        if (!turns)
-            return COFI_ERR_NOMEM;
-        image->turns = turns;
-        image->turns_room = room;
-    }
+    COFI_TRY(cofi__array_grow(&image->turns, &image->turns_room, image->n_turns, sizeof *image->turns));
     image->turns[image->n_turns++] = (struct cofi__turn){time_ns, to};
     return 0;
 }
@@ -75,14 +69,7 @@ int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, u
         len--; /* the last byte of all cannot be shown: ends are exclusive */
     if (addr + len < addr || pgoff + len < pgoff)
         return COFI_ERR_RANGE;
-    if (image->n == image->room) {
-        size_t room = image->room ? image->room * 2 : 16;
-        void *changes = realloc(image->changes, room * sizeof *image->changes);
-        if (!changes)
-            return COFI_ERR_NOMEM;
-        image->changes = changes;
-        image->room = room;
-    }
+    COFI_TRY(cofi__array_grow(&image->changes, &image->room, image->n, sizeof *image->changes));
     size_t at = image->n;
     while (at > 0 && image->changes[at - 1].time_ns > time_ns)
         at--;

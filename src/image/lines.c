@@ -4,21 +4,13 @@
 
 #include <cofi/image.h>
 
+#include "base/array.h"
 #include "image/symbols.h"
 
 static void add_unit(struct cofi__symbols *symbols, uint64_t start, uint64_t end, Dwarf_Off die)
 {
-    if (start >= end)
-        return;
-    if (symbols->n_units == symbols->units_room) {
-        size_t room = symbols->units_room ? symbols->units_room * 2 : 64;
-        void *units = realloc(symbols->units, room * sizeof *symbols->units);
-        if (!units)
-            return;
-        symbols->units = units;
-        symbols->units_room = room;
-    }
-    symbols->units[symbols->n_units++] = (struct cofi__unit){start, end, die};
+    if (start < end && cofi__array_grow(&symbols->units, &symbols->units_room, symbols->n_units, sizeof *symbols->units) == 0)
+        symbols->units[symbols->n_units++] = (struct cofi__unit){start, end, die};
 }
 
 static int by_start(const void *a, const void *b)
@@ -50,18 +42,11 @@ void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi
     if (!symbols->lines_tried)
         load(symbols);
     uint64_t addr = vaddr + symbols->elf_bias - symbols->dwarf_bias;
-    size_t low = 0, high = symbols->n_units;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->units[middle].start <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t n = cofi__array_upper_bound(symbols->units, symbols->n_units, sizeof *symbols->units,
+                                       offsetof(struct cofi__unit, start), addr);
     Dwarf_Die die;
     int line;
-    if (!low || addr >= symbols->units[low - 1].end ||
-        !dwarf_offdie(symbols->dwarf, symbols->units[low - 1].die, &die))
+    if (!n || addr >= symbols->units[n - 1].end || !dwarf_offdie(symbols->dwarf, symbols->units[n - 1].die, &die))
         return;
     Dwarf_Line *row = dwarf_getsrc_die(&die, addr);
     if (!row || dwarf_lineno(row, &line))

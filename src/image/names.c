@@ -3,20 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "image/image.h"
 
 int cofi__image_name(struct cofi_image *image, uint64_t addr, uint64_t size, const char *name)
 {
     struct cofi__names *names = &image->names;
-    if (names->n == names->room) {
-        size_t room = names->room ? names->room * 2 : 64;
-        void *rows = realloc(names->rows, room * sizeof *names->rows);
-        if (!rows)
-            return COFI_ERR_NOMEM;
-        names->rows = rows;
-        names->room = room;
-    }
+    COFI_TRY(cofi__array_grow(&names->rows, &names->room, names->n, sizeof *names->rows));
     char *copy = strdup(name);
     if (!copy)
         return COFI_ERR_NOMEM;
@@ -43,15 +37,8 @@ void cofi__image_names_done(struct cofi_image *image)
 const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t addr)
 {
     const struct cofi__names *names = &image->names;
-    size_t low = 0, high = names->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names->rows[middle].addr <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t i = low; i > 0 && low - i < 16; i--)
+    size_t n = cofi__array_upper_bound(names->rows, names->n, sizeof *names->rows, offsetof(struct cofi__name, addr), addr);
+    for (size_t i = n; i > 0 && n - i < 16; i--)
         if (addr - names->rows[i - 1].addr < names->rows[i - 1].size)
             return &names->rows[i - 1];
     return NULL;

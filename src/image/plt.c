@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "image/symbols.h"
 
@@ -19,15 +20,8 @@ struct slots {
 
 static void add_slot(struct slots *slots, uint64_t addr, const char *name)
 {
-    if (slots->n == slots->room) {
-        size_t room = slots->room ? slots->room * 2 : 64;
-        void *rows = realloc(slots->rows, room * sizeof *slots->rows);
-        if (!rows)
-            return;
-        slots->rows = rows;
-        slots->room = room;
-    }
-    slots->rows[slots->n++] = (struct slot){addr, name};
+    if (cofi__array_grow(&slots->rows, &slots->room, slots->n, sizeof *slots->rows) == 0)
+        slots->rows[slots->n++] = (struct slot){addr, name};
 }
 
 static const char *symbol_name(Elf *elf, size_t table, size_t index)

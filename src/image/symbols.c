@@ -7,18 +7,13 @@
 
 #include <cofi/image.h>
 
+#include "base/array.h"
 #include "image/file.h"
 
 void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank)
 {
-    if (symbols->n_functions == symbols->functions_room) {
-        size_t room = symbols->functions_room ? symbols->functions_room * 2 : 256;
-        void *functions = realloc(symbols->functions, room * sizeof *symbols->functions);
-        if (!functions)
-            return;
-        symbols->functions = functions;
-        symbols->functions_room = room;
-    }
+    if (cofi__array_grow(&symbols->functions, &symbols->functions_room, symbols->n_functions, sizeof *symbols->functions) < 0)
+        return;
     symbols->functions[symbols->n_functions++] = (struct cofi__function){addr, size, name, rank};
 }
 
@@ -166,18 +161,12 @@ static struct cofi__symbols *get(struct cofi__source *source)
 
 static const struct cofi__function *find(const struct cofi__symbols *symbols, uint64_t vaddr)
 {
-    size_t low = 0, high = symbols->n_functions;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (symbols->functions[middle].addr <= vaddr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t n = cofi__array_upper_bound(symbols->functions, symbols->n_functions, sizeof *symbols->functions,
+                                       offsetof(struct cofi__function, addr), vaddr);
     /* The nearest one that reaches so far; a function may have smaller ones inside. */
-    for (size_t i = low; i > 0 && low - i < 16; i--) {
+    for (size_t i = n; i > 0 && n - i < 16; i--) {
         const struct cofi__function *f = &symbols->functions[i - 1];
-        if (f->size ? vaddr - f->addr < f->size : i == low)
+        if (f->size ? vaddr - f->addr < f->size : i == n)
             return f;
     }
     return NULL;

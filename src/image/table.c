@@ -3,21 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "image/image.h"
 
 /* First segment that ends behind addr. */
 static size_t lower_bound(const struct cofi__table *table, uint64_t addr)
 {
-    size_t low = 0, high = table->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table->segments[middle].end <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return cofi__array_upper_bound(table->segments, table->n, sizeof *table->segments,
+                                   offsetof(struct cofi__segment, end), addr);
 }
 
 const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr)

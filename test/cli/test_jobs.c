@@ -43,20 +43,27 @@ static int write_lines(void *opaque, size_t i)
     return 0;
 }
 
-static void output_is_that_of_one_thread(void **state)
+/* With 2 to `most` threads as with one; all end with `status`. */
+static void same_output(int (*work)(void *opaque, size_t i), unsigned most, int expected)
 {
-    (void)state;
     int status;
     size_t n, more;
-    char *serial = run(write_lines, NULL, 1, &status, &n);
-    for (unsigned threads = 2; threads <= 9; threads++) {
-        char *parallel = run(write_lines, NULL, threads, &status, &more);
-        assert_int_equal(status, 0);
+    char *serial = run(work, NULL, 1, &status, &n);
+    assert_int_equal(status, expected);
+    for (unsigned threads = 2; threads <= most; threads++) {
+        char *parallel = run(work, NULL, threads, &status, &more);
+        assert_int_equal(status, expected);
         assert_int_equal(more, n);
         assert_memory_equal(parallel, serial, n);
         free(parallel);
     }
     free(serial);
+}
+
+static void output_is_that_of_one_thread(void **state)
+{
+    (void)state;
+    same_output(write_lines, 9, 0);
 }
 
 static int fail_at_100(void *opaque, size_t i)
@@ -68,18 +75,7 @@ static int fail_at_100(void *opaque, size_t i)
 static void what_is_behind_a_failure_is_not_seen(void **state)
 {
     (void)state;
-    int status;
-    size_t n, more;
-    char *serial = run(fail_at_100, NULL, 1, &status, &n);
-    assert_int_equal(status, 3);
-    for (unsigned threads = 2; threads <= 5; threads++) {
-        char *parallel = run(fail_at_100, NULL, threads, &status, &more);
-        assert_int_equal(status, 3);
-        assert_int_equal(more, n);
-        assert_memory_equal(parallel, serial, n);
-        free(parallel);
-    }
-    free(serial);
+    same_output(fail_at_100, 5, 3);
 }
 
 /* Job 0 writes nothing until the others hold nearly all that may be held: then some of them must wait for it. */

@@ -365,6 +365,19 @@ void prog_go(struct prog *p, struct prog_run *run)
     cofi_unit_close(m.unit);
 }
 
+struct cofi_image *prog_image(const struct prog *prog)
+{
+    static const uint8_t kernel[] = {0x90, 0x48, 0xcf};
+    struct cofi_image *image = NULL;
+    int status = cofi_image_open(&image);
+    if (status >= 0)
+        status = cofi_image_map_bytes(image, 0, PROG_BASE, prog->code, prog->size, "prog");
+    if (status >= 0)
+        status = cofi_image_map_bytes(image, 0, KERNEL, kernel, sizeof kernel, "kernel");
+    assert(status >= 0);
+    return image;
+}
+
 void prog_free(struct prog_run *run)
 {
     free(run->truth);

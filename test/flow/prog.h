@@ -3,6 +3,7 @@
 #ifndef COFI_TEST_FLOW_PROG_H
 #define COFI_TEST_FLOW_PROG_H
 
+#include <cofi/image.h>
 #include <cofi/packet.h>
 #include <cofi/unit.h>
 
@@ -43,6 +44,8 @@ struct prog_run {
     uint64_t seed;
 };
 
+/* Its code and, at KERNEL, what stands for a kernel: NOP, IRETQ. The caller closes it. */
+struct cofi_image *prog_image(const struct prog *prog);
 void prog_make(struct prog *prog, uint64_t seed, unsigned functions);
 void prog_go(struct prog *prog, struct prog_run *run);
 void prog_free(struct prog_run *run);

@@ -71,13 +71,10 @@ static struct summary decode(const uint8_t *bytes, size_t n)
 
 static void set_up(enum cofi_gen gen, uint64_t ctl)
 {
-    static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
     run = (struct prog_run){.gen = gen, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = true, .clock = true, .seed = 7};
     prog_make(&prog, 5, 20);
     prog_go(&prog, &run);
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog"), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+    image = prog_image(&prog);
 }
 
 static void tear_down(void)

@@ -10,50 +10,16 @@
 
 #include <cofi/flow.h>
 
+#include "log.h"
 #include "prog.h"
 
 static struct prog prog;
 static struct prog_run run;
 static struct cofi_image *image;
 
-/* All that a decode said, one word after the other. */
-struct log {
-    uint64_t *words;
-    size_t n, max, blocks;
-};
-
-static void word(struct log *log, uint64_t w)
-{
-    if (log->n == log->max) {
-        log->words = realloc(log->words, (log->max = log->max ? log->max * 2 : 1 << 16) * sizeof *log->words);
-        assert_non_null(log->words);
-    }
-    log->words[log->n++] = w;
-}
-
-static void event(struct log *log, const struct cofi_flow_event *e)
-{
-    const uint64_t words[] = {e->kind, e->offset, e->ip, e->target, e->value, e->time.ticks, e->time.ns, e->a, e->b,
-        e->c, (uint64_t)e->cause, e->end, e->since, e->time.known, e->time.interpolated};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        word(log, words[i]);
-}
-
 static int visit(void *opaque, const struct cofi_flow_batch *batch)
 {
-    struct log *log = opaque;
-    size_t e = 0;
-    for (size_t i = 0; i <= batch->blocks_n; i++) {
-        for (; e < batch->events_n && batch->events[e].at == i; e++)
-            event(log, &batch->events[e]);
-        if (i == batch->blocks_n)
-            break;
-        word(log, batch->blocks[i]->ip);
-        word(log, batch->blocks[i]->end);
-        if (batch->times)
-            word(log, batch->times[i]);
-    }
-    assert_int_equal(e, batch->events_n);
+    log_batch(opaque, batch);
     return 0;
 }
 
@@ -78,10 +44,7 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
     configure(&config, bytes, n);
     assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
     assert_int_equal(cofi_flow_parallel(&config, 3, 1, visit, &many, &redone), 0);
-    for (size_t i = 0; i < one.n && i < many.n; i++)
-        if (one.words[i] != many.words[i])
-            fail_msg("word %zu of %zu: %#lx, serially %#lx", i, one.n, many.words[i], one.words[i]);
-    assert_int_equal(one.n, many.n);
+    log_assert_same(&many, &one, run.seed);
     free(one.words);
     free(many.words);
     return redone;
@@ -89,14 +52,11 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
 
 static void set_up(uint64_t ctl, bool os, uint64_t seed)
 {
-    static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
     run = (struct prog_run){.gen = COFI_PT, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = os, .clock = true,
         .seed = seed};
     prog_make(&prog, seed, 20);
     prog_go(&prog, &run);
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog"), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+    image = prog_image(&prog);
 }
 
 static void tear_down(void)

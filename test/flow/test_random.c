@@ -16,7 +16,6 @@
 #include "prog.h"
 
 static struct prog prog;
-static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
 
 struct feed {
     const struct prog_run *run;
@@ -29,15 +28,6 @@ static const uint8_t *pull(void *opaque, size_t *n)
     *n = feed->run->n - feed->at < feed->piece ? feed->run->n - feed->at : feed->piece;
     feed->at += *n;
     return feed->run->trace + feed->at - *n;
-}
-
-static struct cofi_image *image_of(const struct prog *p)
-{
-    struct cofi_image *image;
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, p->code, p->size, "prog"), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
-    return image;
 }
 
 static void configure(struct cofi_flow_config *config, const struct prog_run *run)
@@ -114,7 +104,7 @@ static void one(struct prog_run run, uint64_t seed)
     prog_make(&prog, seed, 4 + (unsigned)(seed % 40));
     run.seed = seed;
     prog_go(&prog, &run);
-    struct cofi_image *image = image_of(&prog);
+    struct cofi_image *image = prog_image(&prog);
     configure(&config, &run);
     config.image = image;
     decode(&told, &config);
@@ -227,7 +217,7 @@ static void overflows_lose_instructions_and_invent_none(void **state)
         struct told told;
         prog_make(&prog, seed, 20);
         prog_go(&prog, &run);
-        struct cofi_image *image = image_of(&prog);
+        struct cofi_image *image = prog_image(&prog);
         configure(&config, &run);
         config.image = image;
         decode(&told, &config);
@@ -260,7 +250,7 @@ static void from_any_psb_on_it_is_the_rest_of_the_list(void **state)
     struct cofi_flow *flow;
     prog_make(&prog, 4, 20);
     prog_go(&prog, &run);
-    struct cofi_image *image = image_of(&prog);
+    struct cofi_image *image = prog_image(&prog);
     configure(&config, &run);
     config.image = image;
     assert_int_equal(cofi_flow_open(&flow, &config), 0);
@@ -344,7 +334,7 @@ static void coverage_is_the_sum_of_the_blocks(void **state)
         static const struct cofi_flow_block *blocks[1024];
         struct cofi_flow_event events[64];
         struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
-        struct cofi_image *image = image_of(&prog);
+        struct cofi_image *image = prog_image(&prog);
         struct cofi_flow_config config;
         struct cofi_flow *flow;
         static struct naive naive;

@@ -15,20 +15,26 @@
 
 static struct rig rig;
 
-static const char *decode_in(uint64_t base, uint64_t limit, uint64_t addr, const char *code, const char *trace)
+/* Decode and close; the text is kept until the next time. */
+static const char *run_and_close(const char *trace)
 {
     static char *kept;
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+static const char *decode_in(uint64_t base, uint64_t limit, uint64_t addr, const char *code, const char *trace)
+{
     rig_open(&rig, COFI_RTIT, addr, code);
     rig.config.ctl_known = rig.config.ranges_known = true;
     rig.config.ctl = 1 << 11; /* Cmprs_Ret */
     rig.config.events = limit ? 0 : 7;
     rig.config.range_base[0] = base;
     rig.config.range_limit[0] = limit;
-    rig_trace(&rig, trace);
-    free(kept);
-    kept = strdup(rig_run(&rig));
-    rig_close(&rig);
-    return kept;
+    return run_and_close(trace);
 }
 
 static const char *decode(const char *code, const char *trace)
@@ -198,13 +204,8 @@ static void the_region_is_left_in_four_ways(void **state)
 
 static const char *decode_untold(const char *code, const char *trace)
 {
-    static char *kept;
     rig_open(&rig, COFI_RTIT, 0x401000, code);
-    rig_trace(&rig, trace);
-    free(kept);
-    kept = strdup(rig_run(&rig));
-    rig_close(&rig);
-    return kept;
+    return run_and_close(trace);
 }
 
 /* 401000 jnz 401003; 401002 nop; 401003 jmp 401002: FUP.PGD with the address behind the branch that was taken is an

@@ -12,6 +12,7 @@
 #include <cofi/flow.h>
 
 #include "flow/walker.h"
+#include "log.h"
 #include "prog.h"
 
 static struct prog prog;
@@ -36,51 +37,15 @@ static const struct variant {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* All that a decode said, one word after the other. */
-struct log {
-    uint64_t *words;
-    size_t n, max;
-};
-
-static void word(struct log *log, uint64_t w)
-{
-    if (log->n == log->max) {
-        log->words = realloc(log->words, (log->max = log->max ? log->max * 2 : 1 << 16) * sizeof *log->words);
-        assert_non_null(log->words);
-    }
-    log->words[log->n++] = w;
-}
-
-static void event(struct log *log, const struct cofi_flow_event *e)
-{
-    const uint64_t words[] = {e->kind, e->offset, e->ip, e->target, e->value, e->time.ticks, e->a, e->b, e->c,
-        (uint64_t)e->cause, e->end, e->since, e->time.known};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        word(log, words[i]);
-}
-
-static void add(struct log *log, const struct cofi_flow_batch *batch)
-{
-    size_t e = 0;
-    for (size_t i = 0; i <= batch->blocks_n; i++) {
-        for (; e < batch->events_n && batch->events[e].at == i; e++)
-            event(log, &batch->events[e]);
-        if (i < batch->blocks_n) {
-            word(log, batch->blocks[i]->ip);
-            word(log, batch->blocks[i]->end);
-        }
-    }
-}
-
 static void stats(struct log *log, struct cofi_flow *flow, const struct cofi_flow_stats *before)
 {
     struct cofi_flow_stats s;
     cofi_flow_stats(flow, &s);
-    word(log, s.insns - before->insns);
-    word(log, s.blocks - before->blocks);
-    word(log, s.tnt_bits - before->tnt_bits);
-    word(log, s.tips - before->tips);
-    word(log, s.lost_bytes - before->lost_bytes);
+    log_word(log, s.insns - before->insns);
+    log_word(log, s.blocks - before->blocks);
+    log_word(log, s.tnt_bits - before->tnt_bits);
+    log_word(log, s.tips - before->tips);
+    log_word(log, s.lost_bytes - before->lost_bytes);
 }
 
 static struct log decode(struct cofi_flow *flow, size_t blocks_max)
@@ -93,7 +58,7 @@ static struct log decode(struct cofi_flow *flow, size_t blocks_max)
     int status;
     cofi_flow_stats(flow, &before);
     while ((status = cofi_flow_next(flow, &batch)) > 0)
-        add(&log, &batch);
+        log_batch(&log, &batch);
     assert_int_equal(status, 0);
     stats(&log, flow, &before);
     return log;
@@ -127,25 +92,14 @@ static struct log plainly(const uint8_t *bytes, size_t n)
     return log;
 }
 
-static void assert_same(const struct log *log, const struct log *plain)
-{
-    for (size_t i = 0; i < log->n && i < plain->n; i++)
-        if (log->words[i] != plain->words[i])
-            fail_msg("seed %lu: word %zu of %zu: %#lx, plainly %#lx", run.seed, i, plain->n, log->words[i], plain->words[i]);
-    assert_int_equal(log->n, plain->n);
-}
-
 static void set_up(const struct variant *v, uint64_t seed)
 {
-    static const uint8_t kernel_code[] = {0x90, 0x48, 0xcf};
     bool os = v->ctl & OS;
     run = (struct prog_run){.gen = v->gen, .ctl = v->ctl, .insns = 40000, .interrupt = seed % 3 ? 40 : 0, .os = os,
         .odd_return = seed % 2 ? 500 : 0, .clock = v->ctl & (TSC | CYC | MTC), .seed = seed};
     prog_make(&prog, seed, 1 + (unsigned)(seed * 7 % 30));
     prog_go(&prog, &run);
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, prog.code, prog.size, "prog"), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, KERNEL, kernel_code, sizeof kernel_code, "kernel"), 0);
+    image = prog_image(&prog);
 }
 
 static void tear_down(void)
@@ -185,7 +139,7 @@ static void again_and_again_it_is_the_same(void **state)
         for (int pass = 0; pass < 7; pass++) {
             assert_int_equal(cofi_flow_bytes(flow, run.trace, run.n), 0);
             struct log log = decode(flow, pass % 2 ? 512 : 4096);
-            assert_same(&log, &plain);
+            log_assert_same(&log, &plain, run.seed);
             free(log.words);
         }
         free(plain.words);
@@ -228,7 +182,7 @@ static void so_it_is_when_the_stream_is_damaged(void **state)
             size_t n = pass < 4 ? run.n : damage(bytes, run.n, &random);
             assert_int_equal(cofi_flow_bytes(flow, bytes, n), 0);
             struct log log = decode(flow, 4096), plain = plainly(bytes, n);
-            assert_same(&log, &plain);
+            log_assert_same(&log, &plain, run.seed);
             free(log.words);
             free(plain.words);
         }
@@ -321,7 +275,7 @@ static void and_in_pieces(void **state)
             cofi_flow_close(flow[plain]);
             free(feed.copy);
         }
-        assert_same(&log[0], &log[1]);
+        log_assert_same(&log[0], &log[1], run.seed);
         free(log[0].words);
         free(log[1].words);
         tear_down();
@@ -364,7 +318,7 @@ static void a_target_rests_on_the_one_before(void **state)
     for (size_t i = 0; i < log.n; i++)
         in_b += log.words[i] == 0x10401000;
     assert_true(in_b >= LAPS);
-    assert_same(&log, &plain);
+    log_assert_same(&log, &plain, run.seed);
     free(log.words);
     free(plain.words);
     cofi_flow_close(flow);

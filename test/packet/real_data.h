@@ -18,15 +18,24 @@ struct real_data {
     } stream[8];
 };
 
+/* Its path in *path. False: it is not there. */
+static inline bool real_data_path(char path[1024])
+{
+    const char *dir = getenv("COFI_DATA") ? getenv("COFI_DATA") : COFI_SOURCE "/../shared/data";
+    snprintf(path, 1024, "%s/perf.data.intel_pt-4.14", dir);
+    FILE *in = fopen(path, "rb");
+    if (in)
+        fclose(in);
+    return in != NULL;
+}
+
 /* PERF_RECORD_AUXTRACE by hand [PTREF 10.2]: the trace follows the record. False, and a word of
  * why: not there. */
 static inline bool real_data_open(struct real_data *data)
 {
     enum { AUXTRACE = 71 };
     char path[1024];
-    const char *dir = getenv("COFI_DATA") ? getenv("COFI_DATA") : COFI_DATA_BESIDE;
-    snprintf(path, sizeof path, "%s/perf.data.intel_pt-4.14", dir);
-    FILE *in = fopen(path, "rb");
+    FILE *in = real_data_path(path) ? fopen(path, "rb") : NULL;
     *data = (struct real_data){0};
     if (!in) {
         fprintf(stderr, "no real data: set COFI_DATA to the folder of perf.data.intel_pt-4.14\n");

@@ -2,16 +2,9 @@
  * What perf wrote on a processor with Intel PT, where that file is (it is not in this tree). */
 #include "sample.h"
 
-/* The real recording: where it is, or null. */
-static const char *real_data(void)
-{
-    static char path[512];
-    const char *folder = getenv("COFI_DATA");
-    snprintf(path, sizeof path, "%s/perf.data.intel_pt-4.14", folder ? folder : COFI_SOURCE "/../shared/data");
-    if (access(path, R_OK))
-        snprintf(path, sizeof path, "%s/perf.data.intel_pt-4.14", COFI_SOURCE "/../../shared/data");
-    return access(path, R_OK) ? NULL : path;
-}
+#include "../packet/real_data.h"
+
+static char path[1024];
 
 static void a_recording_of_real_hardware_has_the_counts_that_perf_prints(void **state)
 {
@@ -19,7 +12,7 @@ static void a_recording_of_real_hardware_has_the_counts_that_perf_prints(void **
     struct cofi_recording *recording;
     const struct cofi_sideband *sb;
     size_t counts[COFI_SB_TEXT_POKE + 1] = {0};
-    assert_int_equal(cofi_recording_open(&recording, real_data(), NULL), 0);
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
     assert_null(cofi_recording_warning(recording, 0));
     uint64_t last = 0;
     for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++) {
@@ -55,7 +48,7 @@ static void a_recording_of_real_hardware_has_the_counts_that_perf_prints(void **
 
 int main(void)
 {
-    if (!real_data()) {
+    if (!real_data_path(path)) {
         puts("1..0 # SKIP no perf.data.intel_pt-4.14: set COFI_DATA to its folder");
         return 0;
     }

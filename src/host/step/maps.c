@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/array.h"
+
 static bool parse(char *line, struct step_mapping *m)
 {
     unsigned long start, end, pgoff, inode;
@@ -44,14 +46,9 @@ int step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
         struct step_mapping m;
         if (!parse(line, &m))
             continue;
-        if (*n == max) {
-            max = max ? 2 * max : 32;
-            struct step_mapping *grown = realloc(*out, max * sizeof **out);
-            if (!grown) {
-                free(m.path);
-                break;
-            }
-            *out = grown;
+        if (cofi__array_grow(out, &max, *n, sizeof **out) < 0) {
+            free(m.path);
+            break;
         }
         (*out)[(*n)++] = m;
     }

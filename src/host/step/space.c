@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "host/step/code.h"
 #include "host/step/maps.h"
 
@@ -387,14 +388,8 @@ static void verify(struct step_space *space, pid_t tid, struct step_page *page, 
 static const struct step_code *decode(struct step_page *page, uint64_t ip, const uint8_t *bytes,
                                       size_t n)
 {
-    if (page->codes_n == page->codes_max) {
-        size_t max = page->codes_max ? 2 * page->codes_max : 64;
-        struct step_code *grown = realloc(page->codes, max * sizeof *grown);
-        if (!grown)
-            return NULL;
-        page->codes = grown;
-        page->codes_max = max;
-    }
+    if (cofi__array_grow(&page->codes, &page->codes_max, page->codes_n, sizeof *page->codes) < 0)
+        return NULL;
     struct step_code *code = &page->codes[page->codes_n];
     if (step_code_decode(code, bytes, n, ip, page->mode) < 0)
         return NULL;
