@@ -13,7 +13,8 @@ static void init(struct session_options *options, const char *command)
 {
     *options = (struct session_options){.command = command, .gen = COFI_PT, .tid = -1,
                                         .to_offset = UINT64_MAX, .to_ns = UINT64_MAX,
-                                        .threads = jobs_processors()};
+                                        .threads = jobs_processors(),
+                                        .where = {.size = sizeof options->where}};
 }
 
 /* "1.25" seconds or "@0x1f40" offset. */
@@ -86,6 +87,10 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'M': bad = registers_parse(&options->registers, argument); break;
     case 'N': bad = parse_threads(options, argument); break;
     case 'j': options->json = true; break;
+    case 'Y': options->where.symfs = argument; break;
+    case 'U': options->where.guestmount = argument; break;
+    case 'K': options->where.kcore = argument; break;
+    case 'V': options->where.vmlinux = argument; break;
     case 'I':
         if (options->image_n == SESSION_MAX_IMAGES)
             bad = -1;

@@ -130,7 +130,7 @@ int session_open(struct session **session, const struct session_options *options
             made->options.file = "cofi.data";
         if (options->raw) {
             status = open_raw(made, &error);
-        } else if ((status = cofi_recording_open(&made->recording, made->options.file, &error)) >= 0) {
+        } else if ((status = cofi_recording_open_with(&made->recording, made->options.file, &options->where, &error)) >= 0) {
             made->info = *cofi_recording_info(made->recording);
             const char *warning;
             for (size_t i = 0; (warning = cofi_recording_warning(made->recording, i)); i++)
@@ -320,8 +320,18 @@ static int seek(struct session_stream *stream, struct cofi_flow *flow)
     return 0;
 }
 
+/* In a guest no code of the host is shown. */
+static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
+{
+    struct session_stream *stream = opaque;
+    (void)cr3;
+    (void)vmcs;
+    return non_root ? cofi_recording_guest_image(stream->session->recording, stream->index) :
+                      cofi_recording_stream_image(stream->session->recording, stream->index);
+}
+
 /* What only a recording tells. */
-static void describe_recorded(const struct session_stream *stream, struct cofi_flow_config *config)
+static void describe_recorded(struct session_stream *stream, struct cofi_flow_config *config)
 {
     const struct session *session = stream->session;
     const struct cofi_recording_info *info = &session->info;
@@ -335,6 +345,8 @@ static void describe_recorded(const struct session_stream *stream, struct cofi_f
     config->ends_in_overflow = recorded->ends_in_overflow;
     config->reference_tsc = recorded->reference_tsc;
     config->image = cofi_recording_stream_image(session->recording, stream->index);
+    config->space = info->gen == COFI_PT ? space : NULL;
+    config->opaque = stream;
 }
 
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow)

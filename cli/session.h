@@ -17,6 +17,7 @@ struct session_options {
     const char *file;              /* the recording; null: cofi.data */
     const char *raw;               /* a raw stream instead */
     enum cofi_gen gen;             /* of raw */
+    struct cofi_recording_options where; /* a recording's code is */
     const char *images[SESSION_MAX_IMAGES];
     size_t image_n;
     int32_t tid;                   /* -1: all */
@@ -34,12 +35,18 @@ struct session_options {
     {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
     {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
     {"to", required_argument, 0, 'T'}, {"threads", required_argument, 0, 'N'}, {"json", no_argument, 0, 'j'}, \
-    {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'}
+    {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
+    {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
+    {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
     "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
     "      --threads=N         decode N streams at a time (default: as many as processors)\n"       \
     "      --json              one object a line\n"                                                 \
+    "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
+    "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
+    "      --kcore=FILE        the kernel's code: as it was in memory\n"                            \
+    "      --vmlinux=FILE      or its file\n"                                                       \
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
     "      --image=FILE[@ADDR] code for it: an ELF file, raw code at ADDR, or X.addr (page dump)\n" \

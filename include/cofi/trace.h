@@ -47,6 +47,9 @@ struct cofi_sideband {
     const uint8_t *bytes;
     uint8_t build_id[20], build_id_size;
     uint64_t aux_offset, aux_size, aux_flags;
+    int32_t machine;  /* whose pids and addresses these are: 0: the host's; else those of the guest whose hypervisor has
+                       * this pid, -1: of one that is not told (perf kvm, perf inject --guest-data) */
+    int32_t vcpu;     /* with machine: the guest's processor, -1: not told */
 };
 
 enum { COFI_INFO_RANGES_MAX = 4 };
@@ -109,6 +112,18 @@ struct cofi_recording;
  * Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, COFI_ERR_BAD_FORMAT (not a perf.data, or no
  * trace in it). A recording may be read by several threads once open. */
 int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error);
+/* Same, told where code is. Strings are read during the call only. */
+struct cofi_recording_options {
+    size_t size;            /* sizeof(struct cofi_recording_options) */
+    const char *symfs;      /* all files that the recording names, and proc, sys, boot and lib/modules of the
+                             * recorded machine, are below this directory; null: this machine's own */
+    const char *guestmount; /* files of the guest whose hypervisor is process PID are below guestmount/PID;
+                             * null: a guest's files are found by their build ids only */
+    const char *kcore;      /* the kernel's code as it was in memory; null: where perf keeps it, see docs/recording.md */
+    const char *vmlinux;    /* or its file; taken whatever its build id is */
+};
+int cofi_recording_open_with(struct cofi_recording **recording, const char *path,
+                             const struct cofi_recording_options *options, struct cofi_error *error);
 void cofi_recording_close(struct cofi_recording *recording);
 const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording);
 /* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */
@@ -153,6 +168,9 @@ const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, 
 /* The address space that a stream's code is in: its thread's process; for a processor's stream, over time
  * that of whichever process the recorded switches say ran there. Owned by the recording; never null. */
 const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *recording, size_t stream);
+/* The address space in which a stream's code is while it runs in VMX non-root operation (PIP.NR): that of the guest of the
+ * process whose turn it is, as far as the recording has it; where it has not, each address tells that. As before. */
+const struct cofi_image *cofi_recording_guest_image(struct cofi_recording *recording, size_t stream);
 /* Which thread a stream shows at a time: its own, or the one that ran on its processor; *pid (may be null)
  * its process. -1: not known. Cost: a binary search. */
 int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t stream, uint64_t time_ns,

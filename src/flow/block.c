@@ -316,37 +316,57 @@ void cofi__cache_flush(struct cofi_flow *flow)
     flow->generation++;
 }
 
-/* View the image that the current CR3 and VMCS select. False: out of memory. */
-bool cofi__space_set(struct cofi_flow *flow)
+/* Room for one more image: all but the one that the flow was opened with are let go. */
+static void drop_spaces(struct cofi_flow *flow)
 {
+    for (unsigned i = 1; i < flow->spaces; i++)
+        cofi_view_close(flow->views[i]);
+    flow->spaces = 1;
+    for (size_t k = 0; k < flow->all_n; k++)
+        flow->all[k]->dead |= flow->all[k]->space > 0;
+    flow->epoch++;
+    if (flow->space) {
+        flow->view = flow->views[0];
+        flow->space = SPACES_MAX; /* none */
+    }
+}
+
+/* The number of an image among those that are viewed; negative: out of memory. */
+static int space_of(struct cofi_flow *flow, const struct cofi_image *image)
+{
+    for (unsigned i = 0; i < flow->spaces; i++)
+        if (flow->images[i] == image)
+            return (int)i;
+    if (flow->spaces == SPACES_MAX)
+        drop_spaces(flow);
+    COFI_TRY(cofi__flow_view_open(flow, &flow->views[flow->spaces], image));
+    flow->images[flow->spaces] = image;
+    return (int)flow->spaces++;
+}
+
+int cofi__space_set(struct cofi_flow *flow)
+{
+    flow->space_due = false;
     if (!flow->config.space)
-        return true;
+        return 0;
     const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->cr3, flow->vmcs, flow->non_root);
-    if (!image)
-        return true;
-    unsigned i = 0;
-    while (i < flow->spaces && flow->images[i] != image)
-        i++;
-    if (i == SPACES_MAX) {
-        for (i = 0; i < SPACES_MAX; i++)
-            cofi_view_close(flow->views[i]);
-        flow->spaces = i = 0;
-        for (size_t k = 0; k < flow->all_n; k++)
-            flow->all[k]->dead = true;
-        flow->epoch++;
+    int space = image ? space_of(flow, image) : (int)flow->space;
+    if (space < 0)
+        return space;
+    if ((unsigned)space == flow->space)
+        return 0;
+    ret_drop_sites(flow);
+    if (flow->cur)
+        flow->ip = flow->cur->pub.ip;
+    flow->space = (uint32_t)space;
+    flow->view = flow->views[space];
+    flow->cur = NULL;
+    flow->last_run = NULL;
+    flow->idle_mark = NULL;
+    if (cofi_view_next_change(flow->view) <= flow->seen_ns) { /* while another was seen */
+        flow->code_due = true;
+        flow->code_ns = flow->seen_ns;
+        flow->code_offset = flow->packet_offset;
     }
-    if (i == flow->spaces) {
-        if (cofi__flow_view_open(flow, &flow->views[i], image) < 0)
-            return false;
-        flow->images[i] = image;
-        flow->spaces++;
-    }
-    if (flow->space != i) {
-        ret_drop_sites(flow);
-        flow->space = i;
-        flow->view = flow->views[i];
-        flow->cur = NULL;
-        flow->last_run = NULL;
-    }
-    return true;
+    return 0;
 }

@@ -119,7 +119,10 @@ void cofi_flow_close(struct cofi_flow *flow)
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
 {
     uint64_t ns = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
-    if (!flow->clock.known || cofi_view_next_change(flow->view) > ns)
+    if (!flow->clock.known)
+        return 0;
+    flow->seen_ns = ns;
+    if (cofi_view_next_change(flow->view) > ns)
         return 0;
     flow->code_due = true;
     flow->code_ns = ns;
@@ -289,6 +292,8 @@ static int prepare(struct cofi_flow *flow)
 {
     if (!flow->spill_n && !flow->keep_cache && cofi__cache_full(flow))
         cofi__cache_flush(flow);
+    if (flow->space_due && !flow->spill_n)
+        COFI_TRY(cofi__space_set(flow));
     if (flow->code_due && !flow->spill_n)
         COFI_TRY(code_change(flow));
     return flow->started ? 0 : start(flow);
@@ -300,7 +305,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->batch = batch;
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
-    while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->paused && status != STEP_END) {
+    while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {
         if (!flow->keep_cache && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
             break;
         status = step(flow);
@@ -310,7 +315,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->batch = NULL;
     if (status < 0)
         return flow->status = status;
-    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n || flow->code_due;
+    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n || flow->code_due || flow->space_due;
 }
 
 /* The time of the PSB+ that the flow stands at, 0 if it tells none. PT: TSC; RTIT: the first STS. */
@@ -335,7 +340,7 @@ int cofi__flow_cover(struct cofi_flow *flow)
 {
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && status != STEP_END) {
-        if (flow->code_due || cofi__cache_full(flow))
+        if (flow->code_due || flow->space_due || cofi__cache_full(flow))
             status = prepare(flow);
         if (status >= 0)
             status = step(flow);
@@ -372,7 +377,12 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->last_end = 0;
-    flow->cr3 = flow->vmcs = flow->last_ip = 0;
+    flow->cr3 = flow->vmcs = flow->last_ip = flow->seen_ns = 0;
+    if (flow->space)
+        ret_drop_sites(flow);
+    flow->space = 0;
+    flow->view = flow->views[0];
+    flow->space_due = false;
     flow->non_root = flow->code_missed = flow->last_ip_valid = false;
     flow->cbr = 0;
     flow->prev_hash = 0;

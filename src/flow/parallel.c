@@ -152,7 +152,7 @@ static int decode_to(struct cofi_flow *flow, struct output *out, uint64_t end)
 {
     flow->stop_psb = end;
     flow->paused = false;
-    while ((!flow->paused && !flow->ended) || flow->spill_n || flow->code_due) {
+    while ((!flow->paused && !flow->ended) || flow->spill_n || flow->code_due || flow->space_due) {
         if (!output_room(out, flow->config.want_time))
             return COFI_ERR_NOMEM;
         struct cofi_flow_batch batch = room(flow, out);

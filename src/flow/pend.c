@@ -48,8 +48,8 @@ int cofi__show_paging(struct cofi_flow *flow, uint64_t ip)
     event.a = pend->nr;
     if (flow->config.gen == COFI_PT)
         flow->non_root = pend->nr;
-    COFI_TRY(cofi__emit_event(flow, &event));
-    return cofi__space_set(flow) ? 0 : COFI_ERR_NOMEM;
+    flow->space_due = flow->config.space;
+    return cofi__emit_event(flow, &event);
 }
 
 int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip)
@@ -59,8 +59,8 @@ int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip)
     pend->vmcs = false;
     event.ip = ip;
     event.value = flow->vmcs = pend->vmcs_base;
-    COFI_TRY(cofi__emit_event(flow, &event));
-    return cofi__space_set(flow) ? 0 : COFI_ERR_NOMEM;
+    flow->space_due = flow->config.space;
+    return cofi__emit_event(flow, &event);
 }
 
 int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip)

@@ -163,6 +163,7 @@ struct cofi_flow {
             bool lost;            /* in a gap */
             bool in_psb;
             bool code_due;
+            bool space_due;       /* CR3, VMCS or NR changed: another image may be seen */
         };
         uint64_t in_the_air[2];   /* 0: none of these */
     };
@@ -230,6 +231,7 @@ struct cofi_flow {
     const struct cofi_image *images[SPACES_MAX];
     unsigned spaces;
     uint64_t code_ns, code_offset;
+    uint64_t seen_ns;      /* the last exact time: code is seen as of then */
     int code_error;        /* why the last look-up failed */
     struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;
@@ -270,7 +272,8 @@ void cofi__cache_free(struct cofi_flow *flow);
 void cofi__cache_flush(struct cofi_flow *flow);
 size_t cofi__cache_bytes(const struct cofi_flow *flow);
 bool cofi__cache_full(const struct cofi_flow *flow);
-bool cofi__space_set(struct cofi_flow *flow);
+/* Show the image that CR3, VMCS and NR select, as of the last exact time. Between batches only. 0 or COFI_ERR_NOMEM. */
+int cofi__space_set(struct cofi_flow *flow);
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 

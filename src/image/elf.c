@@ -78,7 +78,7 @@ int cofi__elf_inspect(struct cofi__source *source, int fd)
 int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
                        struct cofi_error *error)
 {
-    struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, 0);
+    struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, NULL, 0);
     if (!source)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
     if (cofi__source_open(source) < 0)

@@ -28,7 +28,8 @@ struct cofi__load {
 struct cofi__source {
     enum cofi__source_kind kind;
     char *path; /* or label; never null */
-    char *file; /* FILE: what is read in place of path (perf's cache), or null */
+    char *asked_file; /* FILE: what is read in place of path (below --symfs), or null */
+    char *file;       /* FILE: what is read in place of both (perf's cache), or null */
     const uint8_t *bytes; /* BYTES */
     bool borrowed;        /* bytes belong to someone who outlives the store */
     bool is_function;     /* BYTES: path is its name */
@@ -56,13 +57,16 @@ struct cofi__store;
 struct cofi__store *cofi__store_open(void);
 struct cofi__store *cofi__store_ref(struct cofi__store *store);
 void cofi__store_unref(struct cofi__store *store);
-/* The source for a file, the same for the same path and build id; null: out of memory. */
-struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path,
+/* The source for a file, the same for the same path, file and build id; null: out of memory. file: what is read in
+ * place of path, or null. */
+struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path, const char *file,
                                       const uint8_t *build_id, size_t build_id_size);
 /* A source that holds a copy of the bytes, or borrows them; null: out of memory. */
 struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
                                        const char *label, bool borrow);
 
+/* The file that is read for it. */
+const char *cofi__source_file(const struct cofi__source *source);
 /* Open a file source if it is not open yet. 0 or COFI_ERR_NO_CODE with source->why. */
 int cofi__source_open(struct cofi__source *source);
 /* The bytes around an offset: *bytes is what lies at *start, up to *end (offsets). Errors:

@@ -128,7 +128,13 @@ int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, 
 int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                         const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size)
 {
-    struct cofi__source *source = cofi__store_file(image->stores[0], path, build_id, build_id_size);
+    return cofi__image_map_file_at(image, time_ns, addr, len, path, NULL, pgoff, build_id, build_id_size);
+}
+
+int cofi__image_map_file_at(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len, const char *path,
+                            const char *file, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size)
+{
+    struct cofi__source *source = cofi__store_file(image->stores[0], path, file, build_id, build_id_size);
     return source ? cofi__image_add(image, time_ns, addr, len, source, pgoff) : COFI_ERR_NOMEM;
 }
 

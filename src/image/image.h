@@ -62,6 +62,9 @@ int cofi__image_turn(struct cofi_image *image, uint64_t time_ns, const struct co
 int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                     struct cofi__source *source, uint64_t pgoff);
 
+/* cofi_image_map_file, with the file that is read in place of path (null: path). */
+int cofi__image_map_file_at(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len, const char *path,
+                            const char *file, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
 /* As cofi_image_map_bytes, of bytes that outlive the store. */
 int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes,
                              size_t len, const char *label);

@@ -51,6 +51,7 @@ static void free_sources(struct cofi__source *source)
         pthread_mutex_destroy(&source->lock);
         free(source->path);
         free(source->file);
+        free(source->asked_file);
         free(source);
         source = next;
     }
@@ -84,11 +85,18 @@ static struct cofi__source *make_source(enum cofi__source_kind kind, const char 
     return source;
 }
 
-static bool same_file(const struct cofi__source *source, const char *path, const uint8_t *build_id,
-                      size_t n)
+/* What was asked for: cached files come later. */
+struct wanted {
+    const char *path, *file;
+    uint8_t id[20];
+    size_t id_size;
+};
+
+static bool same_file(const struct cofi__source *source, const struct wanted *w)
 {
-    return source->build_id_size == n && !memcmp(source->build_id, build_id, n) &&
-           !strcmp(source->path, path);
+    const char *file = source->asked_file;
+    return source->build_id_size == w->id_size && !memcmp(source->build_id, w->id, w->id_size) &&
+           !strcmp(source->path, w->path) && !file == !w->file && (!file || !strcmp(file, w->file));
 }
 
 static size_t bucket_of(const char *path)
@@ -99,22 +107,32 @@ static size_t bucket_of(const char *path)
     return hash % BUCKETS;
 }
 
-struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path,
+static struct cofi__source *make_file(const struct wanted *wanted)
+{
+    struct cofi__source *source = make_source(COFI__SOURCE_FILE, wanted->path);
+    if (!source)
+        return NULL;
+    memcpy(source->build_id, wanted->id, sizeof source->build_id);
+    source->build_id_size = (uint8_t)wanted->id_size;
+    if (wanted->file && !(source->asked_file = strdup(wanted->file))) {
+        free_sources(source);
+        return NULL;
+    }
+    return source;
+}
+
+struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path, const char *file,
                                       const uint8_t *build_id, size_t build_id_size)
 {
-    if (build_id_size > 20)
-        build_id_size = 20;
-    uint8_t id[20] = {0};
+    struct wanted wanted = {.path = path, .file = file, .id_size = build_id_size < 20 ? build_id_size : 20};
     if (build_id_size)
-        memcpy(id, build_id, build_id_size);
+        memcpy(wanted.id, build_id, wanted.id_size);
     struct cofi__source **bucket = &store->files[bucket_of(path)];
     pthread_mutex_lock(&store->lock);
     struct cofi__source *source = *bucket;
-    while (source && !same_file(source, path, id, build_id_size))
+    while (source && !same_file(source, &wanted))
         source = source->next;
-    if (!source && (source = make_source(COFI__SOURCE_FILE, path))) {
-        memcpy(source->build_id, id, sizeof id);
-        source->build_id_size = (uint8_t)build_id_size;
+    if (!source && (source = make_file(&wanted))) {
         source->next = *bucket;
         *bucket = source;
     }
@@ -144,18 +162,24 @@ struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t 
     return source;
 }
 
-static uint64_t mtime_of(const struct stat *st)
+/* What is read. */
+const char *cofi__source_file(const struct cofi__source *source)
 {
-    return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+    return source->file ? source->file : source->asked_file ? source->asked_file : source->path;
 }
 
-/* What is read. */
-static const char *file_of(const struct cofi__source *source) { return source->file ? source->file : source->path; }
+/* What /proc shows has the time at which it was first looked at, and no size that stays. */
+static uint64_t mtime_of(const struct cofi__source *source, const struct stat *st)
+{
+    if (!strncmp(cofi__source_file(source), "/proc/", 6))
+        return 0;
+    return (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec;
+}
 
 /* Set the reason and give the status that says "no code". */
 static int no_code(struct cofi__source *source, const char *reason)
 {
-    snprintf(source->why, COFI__WHY_BYTES, "%.300s: %s", source->path, reason);
+    snprintf(source->why, COFI__WHY_BYTES, "%.300s: %s", cofi__source_file(source), reason);
     return COFI_ERR_NO_CODE;
 }
 
@@ -179,7 +203,7 @@ static int open_fd(struct cofi__source *source, int *fd)
     }
     if (source->path[0] == '[' || !strncmp(source->path, "//anon", 6))
         return no_code(source, "memory of no file, and its bytes are not in the recording");
-    *fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd >= 0)
         return 0;
     int error = errno;
@@ -201,7 +225,7 @@ static int inspect(struct cofi__source *source, int fd)
     source->size = (uint64_t)st.st_size;
     source->dev = st.st_dev;
     source->ino = st.st_ino;
-    source->mtime_ns = mtime_of(&st);
+    source->mtime_ns = mtime_of(source, &st);
     source->n_windows = source->size / COFI__WINDOW + 1;
     source->windows = calloc(source->n_windows, sizeof *source->windows);
     if (!source->windows) {
@@ -298,13 +322,13 @@ static uint8_t *load_window(struct cofi__source *source, size_t index)
     struct stat st;
     size_t n = window_bytes(source, index);
     uint8_t *window = NULL;
-    int fd = open(file_of(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         no_code(source, strerror(errno));
         return NULL;
     }
     if (fstat(fd, &st) || st.st_dev != source->dev || st.st_ino != source->ino ||
-        (uint64_t)st.st_size != source->size || mtime_of(&st) != source->mtime_ns) {
+        (uint64_t)st.st_size != source->size || mtime_of(source, &st) != source->mtime_ns) {
         no_code(source, "the file changed while it was read");
     } else if (!(window = malloc(n ? n : 1))) {
         no_code(source, "out of memory");

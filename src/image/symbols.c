@@ -134,7 +134,7 @@ static struct cofi__symbols *load(struct cofi__source *source)
     pthread_mutex_init(&symbols->lock, NULL);
     elf_version(EV_CURRENT);
     if (source->kind == COFI__SOURCE_FILE && source->elf) {
-        open_file(symbols, source->file ? source->file : source->path);
+        open_file(symbols, cofi__source_file(source));
     } else if (source->kind == COFI__SOURCE_BYTES && source->size > 64 && !memcmp(source->bytes, ELFMAG, SELFMAG)) {
         symbols->elf = elf_memory((char *)source->bytes, source->size);
         if (symbols->elf)

@@ -17,8 +17,8 @@ struct shown {
 };
 
 struct cofi_view {
-    struct cofi__table *user, kernel;
-    struct shown *shown;    /* all tables of the lower half */
+    struct cofi__table *user, *kernel;
+    struct shown *shown;    /* all tables */
     const struct cofi_image *image;
     size_t turn;            /* the turn that is due next */
     uint64_t next;          /* time of what is due next */
@@ -40,7 +40,7 @@ static uint64_t turn_due(const struct cofi_view *view)
 
 static void set_next(struct cofi_view *view)
 {
-    uint64_t user = due(view->user), kernel = due(&view->kernel), turn = turn_due(view);
+    uint64_t user = due(view->user), kernel = due(view->kernel), turn = turn_due(view);
     view->next = user < kernel ? user : kernel;
     if (turn < view->next)
         view->next = turn;
@@ -68,6 +68,28 @@ static int advance_table(struct cofi__table *table, uint64_t time_ns,
     return table->image ? cofi__table_advance(table, time_ns, changed, opaque) : 0;
 }
 
+/* The upper half is the image's own, or (a guest's: each may be another machine's) that of who has the turn. */
+static const struct cofi_image *kernel_of(const struct cofi_image *image, const struct cofi_image *turn)
+{
+    return image->kernel || !turn ? image->kernel : turn->kernel;
+}
+
+static int add(int told, int more) { return more < 0 ? more : told + more; }
+
+static int take_kernel(struct cofi_view *view, const struct cofi__turn *turn,
+                       void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    struct cofi__table *to = table_of(view, kernel_of(view->image, turn->image)), *from = view->kernel;
+    if (!to)
+        return COFI_ERR_NOMEM;
+    if (to == from)
+        return 0;
+    if (to->image)
+        COFI_TRY(cofi__table_forward(to, turn->time_ns));
+    view->kernel = to;
+    return cofi__table_differences(from, to, changed, opaque);
+}
+
 /* Another process has its turn: what differs between its address space and the last one's is told. */
 static int take_turn(struct cofi_view *view, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
                      void *opaque)
@@ -79,7 +101,8 @@ static int take_turn(struct cofi_view *view, void (*changed)(void *opaque, uint6
     if (to->image)
         COFI_TRY(cofi__table_forward(to, turn->time_ns));
     view->user = to;
-    return cofi__table_differences(from, to, changed, opaque);
+    int told = cofi__table_differences(from, to, changed, opaque);
+    return told < 0 ? told : add(told, take_kernel(view, turn, changed, opaque));
 }
 
 static int advance(struct cofi_view *view, uint64_t time_ns,
@@ -98,7 +121,7 @@ static int advance(struct cofi_view *view, uint64_t time_ns,
     if (n < 0)
         return n;
     told += n;
-    n = advance_table(&view->kernel, time_ns, changed, opaque);
+    n = advance_table(view->kernel, time_ns, changed, opaque);
     set_next(view);
     return n < 0 ? n : told + n;
 }
@@ -109,11 +132,12 @@ int cofi_view_open(struct cofi_view **view, const struct cofi_image *image)
     if (!made)
         return COFI_ERR_NOMEM;
     made->image = image;
-    made->kernel.image = image->kernel;
     /* Before its first turn is told, a processor ran what that turn tells. */
-    made->user = table_of(made, image->n_turns ? image->turns[0].image : image);
+    const struct cofi_image *first = image->n_turns ? image->turns[0].image : image;
+    made->user = table_of(made, first);
+    made->kernel = table_of(made, kernel_of(image, first));
     snprintf(made->why, sizeof made->why, "nothing was asked yet");
-    int status = made->user ? advance(made, 0, NULL, NULL) : COFI_ERR_NOMEM;
+    int status = made->user && made->kernel ? advance(made, 0, NULL, NULL) : COFI_ERR_NOMEM;
     if (status < 0) {
         cofi_view_close(made);
         return status;
@@ -132,7 +156,6 @@ void cofi_view_close(struct cofi_view *view)
         free(view->shown);
         view->shown = next;
     }
-    free(view->kernel.segments);
     free(view);
 }
 
@@ -153,8 +176,8 @@ uint64_t cofi_view_next_change(const struct cofi_view *view)
 
 static const struct cofi__segment *find_segment(const struct cofi_view *view, uint64_t addr)
 {
-    if (view->kernel.image && addr >> 63) {
-        const struct cofi__segment *segment = cofi__table_find(&view->kernel, addr);
+    if (view->kernel->image && addr >> 63) {
+        const struct cofi__segment *segment = cofi__table_find(view->kernel, addr);
         if (segment)
             return segment;
     }
@@ -210,7 +233,7 @@ const char *cofi_view_why(const struct cofi_view *view)
 static void jit_name(const struct cofi_view *view, const struct cofi__source *source, uint64_t addr,
                      struct cofi_symbol *symbol)
 {
-    const struct cofi_image *image = addr >> 63 ? view->kernel.image : view->user->image;
+    const struct cofi_image *image = addr >> 63 ? view->kernel->image : view->user->image;
     const struct cofi__name *name = image ? cofi__image_name_at(image, addr) : NULL;
     if (source->is_function) {
         symbol->name = source->path; /* the offset is that in its bytes */

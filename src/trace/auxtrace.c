@@ -182,23 +182,23 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
     uint64_t declared = le64(record + 8);
     if (padding < 8 && padding <= declared && bytes > declared - padding)
         bytes = declared - padding;
-    *piece = (struct cofi__piece){stream->public.bytes, at, bytes, reference};
+    *piece = (struct cofi__piece){stream->public.bytes, at, bytes, reference, NULL};
     stream->public.bytes += bytes;
     stream->raw_end = offset + bytes;
     stream->public.pieces = stream->pieces.n;
 }
 
-void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, uint64_t reference, uint64_t file_offset,
-                      uint64_t bytes)
+void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, const struct cofi__piece *sample)
 {
-    struct cofi__in_stream *stream = add(recording, UINT32_MAX, tid, cpu, reference);
+    struct cofi__in_stream *stream = add(recording, UINT32_MAX, tid, cpu, sample->reference);
     struct cofi__piece *piece = stream ? cofi__vector_push(&stream->pieces) : NULL;
     if (!piece) {
         recording->nomem = true;
         return;
     }
-    *piece = (struct cofi__piece){0, file_offset, bytes, reference};
-    stream->public.bytes = bytes;
+    *piece = *sample;
+    piece->stream_offset = 0;
+    stream->public.bytes = sample->bytes;
     stream->public.pieces = 1;
     recording->sampled = true;
 }
@@ -227,12 +227,12 @@ static uint64_t overlap(const uint8_t *a, uint64_t a_n, const uint8_t *b, uint64
 static void join(struct cofi_recording *recording, struct cofi__in_stream *before, struct cofi__in_stream *stream)
 {
     const struct cofi__piece *a = &before->shown, *b = stream->pieces.items;
-    const uint8_t *bytes = recording->in.bytes;
-    uint64_t twice = overlap(bytes + a->file_offset, a->bytes, bytes + b->file_offset, b->bytes);
+    uint64_t twice = overlap(cofi__piece_bytes(recording, a), a->bytes, cofi__piece_bytes(recording, b), b->bytes);
     struct cofi__piece *piece = twice ? cofi__vector_push(&before->pieces) : NULL;
     if (!piece)
         return;
-    *piece = (struct cofi__piece){before->public.bytes, b->file_offset + twice, b->bytes - twice, b->reference};
+    *piece = (struct cofi__piece){before->public.bytes, b->file_offset + (b->memory ? 0 : twice), b->bytes - twice, b->reference,
+                                  b->memory ? b->memory + twice : NULL};
     before->public.bytes += piece->bytes;
     before->public.pieces = before->pieces.n;
     before->shown = *b;
@@ -287,7 +287,8 @@ static void set_pids(struct cofi_recording *recording)
     if (!rows)
         return;
     for (size_t i = 0; i < n; i++)
-        if (sideband[i].tid > 0 && sideband[i].pid > 0 && sideband[i].kind != COFI_SB_SWITCH_CPU)
+        if (sideband[i].machine == HOST && sideband[i].tid > 0 && sideband[i].pid > 0 &&
+            sideband[i].kind != COFI_SB_SWITCH_CPU)
             rows[known++] = &sideband[i];
     qsort(rows, known, sizeof *rows, by_tid);
     struct cofi__in_stream *streams = recording->streams.items;

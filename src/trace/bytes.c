@@ -29,7 +29,7 @@ const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size
         return NULL;
     uint64_t in_piece = offset - piece->stream_offset;
     *n = (size_t)(piece->bytes - in_piece);
-    return recording->in.bytes + piece->file_offset + in_piece;
+    return cofi__piece_bytes(recording, piece) + in_piece;
 }
 
 void cofi_recording_unneeded(const struct cofi_recording *recording, size_t stream, uint64_t offset, uint64_t n)
@@ -37,29 +37,30 @@ void cofi_recording_unneeded(const struct cofi_recording *recording, size_t stre
     size_t some = 1;
     for (uint64_t end = offset + n; recording->in.mapped && offset < end && some; offset += some) {
         const uint8_t *bytes = cofi_recording_bytes(recording, stream, offset, &some);
-        uint64_t at = some ? (uint64_t)(bytes - recording->in.bytes) : 0;
         some = some < end - offset ? some : (size_t)(end - offset);
-        cofi__input_unneeded(&recording->in, at, at + some);
+        bool in_file = some && bytes >= recording->in.bytes && bytes < recording->in.bytes + recording->in.mapped_bytes;
+        uint64_t at = in_file ? (uint64_t)(bytes - recording->in.bytes) : 0;
+        cofi__input_unneeded(&recording->in, at, in_file ? at + some : 0);
     }
 }
 
 uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size_t stream, uint64_t offset)
 {
     const struct cofi__piece *piece = find_piece(recording, stream, offset);
-    return piece ? piece->file_offset + (offset - piece->stream_offset) : UINT64_MAX;
+    return !piece ? UINT64_MAX : piece->file_offset + (piece->memory ? 0 : offset - piece->stream_offset);
 }
 
 /* The last PSB that begins at or before an offset in the piece; SIZE_MAX: none. */
 static size_t psb_before(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t offset)
 {
     size_t before = offset < piece->bytes ? (size_t)offset + 1 : (size_t)piece->bytes;
-    return cofi_sync_backward(recording->info.gen, recording->in.bytes + piece->file_offset, (size_t)piece->bytes,
+    return cofi_sync_backward(recording->info.gen, cofi__piece_bytes(recording, piece), (size_t)piece->bytes,
                               before);
 }
 
 static size_t psb_after(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t offset)
 {
-    return cofi_sync_forward(recording->info.gen, recording->in.bytes + piece->file_offset, (size_t)piece->bytes,
+    return cofi_sync_forward(recording->info.gen, cofi__piece_bytes(recording, piece), (size_t)piece->bytes,
                              (size_t)offset);
 }
 

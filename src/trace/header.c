@@ -70,6 +70,9 @@ void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes
         struct cofi__build_id_row *row = cofi__vector_push(&recording->build_ids);
         if (!row)
             return;
+        uint16_t mode = misc & PERF_MISC_CPUMODE;
+        row->guest = mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER;
+        row->pid = (int32_t)le32(bytes + 8);
         row->size = misc & PERF_MISC_BUILD_ID_SIZE && bytes[32] <= 20 ? bytes[32] : 20;
         memcpy(row->id, bytes + 12, 20);
         row->path = cofi__keep_string(&recording->keep, bytes + FIXED, size - FIXED);
@@ -137,6 +140,8 @@ static void read_cmdline(struct cofi_recording *recording, const uint8_t *bytes,
 void cofi__read_feature(struct cofi_recording *recording, unsigned feature, const uint8_t *bytes, uint64_t n)
 {
     switch (feature) {
+    case FEATURE_TRACING_DATA: cofi__read_tracing_data(recording, bytes, n); break;
+    case FEATURE_EVENT_DESC: cofi__read_event_desc(recording, bytes, n); break;
     case FEATURE_BUILD_ID: cofi__read_build_ids(recording, bytes, n); break;
     case FEATURE_CPUID: read_cpuid(recording, bytes, n); break;
     case FEATURE_CMDLINE: read_cmdline(recording, bytes, n); break;

@@ -90,15 +90,18 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
     return status;
 }
 
-/* A kcore: the whole kernel as it was, modules and patched code included (perf record --kcore). */
-static bool map_kcore(struct cofi_recording *recording)
+char *cofi__below_symfs(const struct cofi_recording *recording, const char *path)
 {
-    char *path = NULL;
-    if (!recording->in.directory || asprintf(&path, "%s/kcore_dir/kcore", recording->in.directory) < 0)
-        return false;
-    bool mapped = !access(path, R_OK) && cofi_image_map_elf(recording->kernel, 0, path, 0, NULL) == 0;
-    free(path);
-    return mapped;
+    char *whole = NULL;
+    if (!recording->options.symfs)
+        return strdup(path);
+    return asprintf(&whole, "%s%s", recording->options.symfs, path) < 0 ? NULL : whole;
+}
+
+const char *cofi__reference_symbol(const struct cofi_sideband *map)
+{
+    const char *end = strrchr(map->name, ']');
+    return end && end[1] ? end + 1 : "_text";
 }
 
 /* Where a symbol of an ELF is, 0: it has none of that name. */
@@ -129,55 +132,67 @@ static uint64_t symbol_address(const char *path, const char *name)
 }
 
 /* A vmlinux of the recorded build id, from the places where one is kept. */
-static char *find_vmlinux(const struct cofi_recording *recording, const struct cofi_sideband *map)
+static char *find_vmlinux(const struct cofi_recording *recording, const struct cofi__machine *machine,
+                          const struct cofi_sideband *map)
 {
     static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-%s", "/boot/vmlinux-%s",
                                          "/usr/lib/debug/lib/modules/%s/vmlinux", "/lib/modules/%s/build/vmlinux"};
-    char *path = cached(map, "elf");
+    const char *told = machine->pid == HOST ? recording->options.vmlinux : NULL;
+    char *path = told ? strdup(told) : cached(map, "elf");
     if (!path)
         path = cached(map, "vmlinux");
-    for (size_t i = 0; !path && recording->osrelease && map->build_id_size && i < ARRAY_LEN(places); i++) {
+    for (size_t i = 0; !path && machine->pid == HOST && recording->osrelease && map->build_id_size && i < ARRAY_LEN(places); i++) {
         struct cofi__source *source = NULL;
         char name[512];
         snprintf(name, sizeof name, places[i], recording->osrelease);
-        if (!access(name, R_OK))
-            source = cofi__store_file(recording->store, name, map->build_id, map->build_id_size);
+        char *below = cofi__below_symfs(recording, name);
+        if (below && !access(below, R_OK))
+            source = cofi__store_file(recording->store, below, NULL, map->build_id, map->build_id_size);
         if (source && cofi__source_open(source) == 0)
-            path = strdup(name);
+            path = below;
+        else
+            free(below);
     }
     return path;
 }
 
-/* perf's name for the kernel is [kernel.kallsyms] with the reference symbol behind it; pgoff is where that
- * symbol was, so what KASLR moved it by is known. */
-static bool map_vmlinux(struct cofi_recording *recording, const struct cofi_sideband *map)
+/* Where the reference symbol was, so what KASLR moved the kernel by, is in the mapping. */
+static bool map_vmlinux(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
 {
-    char *path = find_vmlinux(recording, map);
-    const char *end = strrchr(map->name, ']');
-    const char *symbol = end && end[1] ? end + 1 : "_text";
-    uint64_t there = path ? symbol_address(path, symbol) : 0;
-    bool mapped = there && cofi_image_map_elf(recording->kernel, map->time_ns, path,
+    char *path = find_vmlinux(recording, machine, map);
+    uint64_t there = path ? symbol_address(path, cofi__reference_symbol(map)) : 0;
+    bool mapped = there && cofi_image_map_elf(machine->kernel, map->time_ns, path,
                                               map->pgoff ? map->pgoff - there : 0, NULL) == 0;
     free(path);
     return mapped;
 }
 
-void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map)
+static void say_why(struct cofi__machine *machine, const struct cofi_sideband *map, const char *why)
 {
-    if (!recording->kcore_tried) {
-        recording->kcore_tried = true;
-        recording->kcore = map_kcore(recording);
+    cofi_image_map_file(machine->kernel, map->time_ns, map->addr, map->len, why, 0, NULL, 0);
+}
+
+static bool is_kernel(const char *name)
+{
+    return !strncmp(name, "[kernel", 7) || !strncmp(name, "[guest.kernel", 13);
+}
+
+void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    bool kernel = is_kernel(map->name);
+    if (!machine->kcore_tried) {
+        machine->kcore_tried = kernel;
+        machine->kcore = cofi__map_kcore(recording, machine, map);
     }
-    if (recording->kcore)
+    if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map))
+        say_why(machine, map, machine->pid == HOST ?
+                "[kernel]: no kcore or vmlinux of its build id found (perf record --kcore keeps one)" :
+                "[guest kernel]: no kcore or vmlinux of its build id found");
+    if (kernel || (map->name[0] != '/' && map->name[0] != '['))
         return;
-    if (!strncmp(map->name, "[kernel", 7)) {
-        if (!map_vmlinux(recording, map))
-            cofi_image_map_file(recording->kernel, map->time_ns, map->addr, map->len,
-                                "[kernel]: no kcore or vmlinux of its build id found (perf record --kcore keeps one)",
-                                0, NULL, 0);
-        return;
-    }
-    if (map->name[0] == '/') /* a module's file is not yet relocated: its bytes are not what ran */
-        cofi_image_map_file(recording->kernel, map->time_ns, map->addr, map->len,
-                            "[module]: only a kcore shows loaded modules (perf record --kcore keeps one)", 0, NULL, 0);
+    /* A module's file is not yet relocated: its bytes are not what ran. */
+    if (!machine->kcore)
+        say_why(machine, map, "[module]: only a kcore shows loaded modules (perf record --kcore keeps one)");
+    else if (!cofi__kcore_has_module(machine, map))
+        say_why(machine, map, "[module]: is not where it was when this was recorded (perf record --kcore keeps what was there)");
 }

@@ -27,6 +27,7 @@ enum perf_record {
     PERF_SWITCH_CPU_WIDE = 15,
     PERF_KSYMBOL = 17,
     PERF_TEXT_POKE = 20,
+    PERF_AUX_OUTPUT_HW_ID = 21,
     PERF_USER = 64, /* from here on records of the tool, without a sample id */
     PERF_HEADER_ATTR = 64,
     PERF_HEADER_TRACING_DATA = 66,
@@ -121,10 +122,11 @@ enum {
 #define READ_LOST (UINT64_C(1) << 4)
 #define BRANCH_HW_INDEX (UINT64_C(1) << 17)
 
-enum { TYPE_SOFTWARE = 1, SOFTWARE_DUMMY = 9 };
+enum { TYPE_SOFTWARE = 1, TYPE_TRACEPOINT = 2, SOFTWARE_DUMMY = 9 };
 
 /* Feature sections, in bit order behind the data. */
 enum perf_feature {
+    FEATURE_TRACING_DATA = 1,
     FEATURE_BUILD_ID = 2,
     FEATURE_HOSTNAME = 3,
     FEATURE_OSRELEASE = 4,

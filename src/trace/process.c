@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Sideband in time order -> each process's address space, each thread's name over time. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,37 +8,63 @@
 #include "image/image.h"
 #include "trace/reader.h"
 
-static struct cofi__process *find_process(struct cofi_recording *recording, int32_t pid)
+struct cofi__machine *cofi__machine(struct cofi_recording *recording, int32_t pid)
+{
+    struct cofi__machine **rows = recording->machines.items;
+    for (size_t i = 0; i < recording->machines.n; i++)
+        if (rows[i]->pid == pid)
+            return rows[i];
+    struct cofi__machine *machine = cofi__keep_alloc(&recording->keep, sizeof *machine);
+    if (!machine)
+        return NULL;
+    *machine = (struct cofi__machine){.pid = pid};
+    if (cofi__image_open_in(&machine->kernel, recording->store) < 0)
+        return NULL;
+    struct cofi__machine **row = cofi__vector_push(&recording->machines);
+    if (!row) {
+        cofi_image_close(machine->kernel);
+        return NULL;
+    }
+    return *row = machine;
+}
+
+static size_t bucket_of(int32_t machine, int32_t pid)
+{
+    return ((uint32_t)pid + (uint32_t)machine * 40503u) % IN_BUCKETS;
+}
+
+static struct cofi__process *find_process(struct cofi_recording *recording, int32_t machine, int32_t pid)
 {
     struct cofi__process *processes = recording->processes.items;
-    for (size_t i = recording->process_hash[(uint32_t)pid % IN_BUCKETS]; i; i = processes[i - 1].next_hash)
-        if (processes[i - 1].pid == pid)
+    for (size_t i = recording->process_hash[bucket_of(machine, pid)]; i; i = processes[i - 1].next_hash)
+        if (processes[i - 1].pid == pid && processes[i - 1].machine == machine)
             return &processes[i - 1];
     return NULL;
 }
 
-static struct cofi_image *find(struct cofi_recording *recording, int32_t pid)
+static struct cofi_image *find(struct cofi_recording *recording, int32_t machine, int32_t pid)
 {
-    struct cofi__process *process = find_process(recording, pid);
+    struct cofi__process *process = find_process(recording, machine, pid);
     return process ? process->image : NULL;
 }
 
-static struct cofi_image *find_or_add(struct cofi_recording *recording, int32_t pid)
+struct cofi_image *cofi__process_image(struct cofi_recording *recording, int32_t machine_pid, int32_t pid)
 {
-    struct cofi_image *image = find(recording, pid);
+    struct cofi_image *image = find(recording, machine_pid, pid);
+    struct cofi__machine *machine = image ? NULL : cofi__machine(recording, machine_pid);
     if (image)
         return image;
-    if (cofi__image_open_in(&image, recording->store) < 0)
+    if (!machine || cofi__image_open_in(&image, recording->store) < 0)
         return NULL;
     struct cofi__process *process = cofi__vector_push(&recording->processes);
     if (!process) {
         cofi_image_close(image);
         return NULL;
     }
-    size_t *bucket = &recording->process_hash[(uint32_t)pid % IN_BUCKETS];
-    *process = (struct cofi__process){pid, image, NULL, *bucket};
+    size_t *bucket = &recording->process_hash[bucket_of(machine_pid, pid)];
+    *process = (struct cofi__process){machine_pid, pid, image, NULL, *bucket};
     *bucket = recording->processes.n;
-    cofi__image_set_kernel(image, recording->kernel);
+    cofi__image_set_kernel(image, machine->kernel);
     return image;
 }
 
@@ -66,17 +93,24 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
 {
     if (sb->pid == sb->ppid)
         return 0; /* a thread */
-    bool reused = find(recording, sb->pid);
-    struct cofi_image *child = find_or_add(recording, sb->pid);
+    bool reused = find(recording, sb->machine, sb->pid);
+    struct cofi_image *child = cofi__process_image(recording, sb->machine, sb->pid);
     if (!child)
         return COFI_ERR_NOMEM;
     if (reused)
         COFI_TRY(cofi_image_clear(child, sb->time_ns));
-    struct cofi__process *parent = find_process(recording, sb->ppid);
+    struct cofi__process *parent = find_process(recording, sb->machine, sb->ppid);
     if (!parent)
         return 0;
     struct cofi__table *now = table_now(parent, sb->time_ns);
     return now ? cofi__image_fork_table(child, now, sb->time_ns) : COFI_ERR_NOMEM;
+}
+
+/* A kernel's mapping has the name of a symbol behind its path. */
+static bool is_path(const char *name, const char *path)
+{
+    size_t n = strlen(path);
+    return !strncmp(name, path, n) && (!name[n] || (n && path[0] == '[' && path[n - 1] == ']'));
 }
 
 /* perf writes build ids in a table of their own too, by file name. */
@@ -84,10 +118,38 @@ static void complete_build_id(const struct cofi_recording *recording, struct cof
 {
     const struct cofi__build_id_row *rows = recording->build_ids.items;
     for (size_t i = 0; !sb->build_id_size && i < recording->build_ids.n; i++)
-        if (!strcmp(rows[i].path, sb->name)) {
+        if (rows[i].guest == (sb->machine != HOST) && (!rows[i].guest || rows[i].pid == sb->machine) &&
+            is_path(sb->name, rows[i].path)) {
             sb->build_id_size = rows[i].size;
             memcpy(sb->build_id, rows[i].id, 20);
         }
+}
+
+/* root: what the path is below; null: nothing. */
+static int map_file(struct cofi_image *image, const struct cofi_sideband *sb, const char *root)
+{
+    char *file = NULL;
+    if (root && sb->name[0] == '/' && asprintf(&file, "%s%s", root, sb->name) < 0)
+        return COFI_ERR_NOMEM;
+    int status = cofi__image_map_file_at(image, sb->time_ns, sb->addr, sb->len, sb->name, file, sb->pgoff, sb->build_id,
+                                         sb->build_id_size);
+    free(file);
+    return status;
+}
+
+/* A guest's files are not this machine's: below --guestmount, or those that a build id proves. */
+static int map_guest_file(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *sb)
+{
+    char *root = NULL;
+    const char *guestmount = recording->options.guestmount;
+    if (guestmount && asprintf(&root, "%s/%d", guestmount, sb->machine) < 0)
+        return COFI_ERR_NOMEM;
+    int status = root || sb->build_id_size ? map_file(image, sb, root) :
+        cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len,
+                            "[guest]: a file of a guest, and no build id to find it by (--guestmount tells where its files are)",
+                            0, NULL, 0);
+    free(root);
+    return status;
 }
 
 static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb)
@@ -96,23 +158,29 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
         return 0;
     complete_build_id(recording, sb);
     if (sb->kernel || sb->pid == -1) {
-        cofi__map_kernel(recording, sb);
+        struct cofi__machine *machine = cofi__machine(recording, sb->machine);
+        if (!machine)
+            return COFI_ERR_NOMEM;
+        cofi__map_kernel(recording, machine, sb);
         return 0;
     }
-    struct cofi_image *image = find_or_add(recording, sb->pid);
+    struct cofi_image *image = cofi__process_image(recording, sb->machine, sb->pid);
     if (!image)
         return COFI_ERR_NOMEM;
+    if (sb->machine != HOST)
+        return map_guest_file(recording, image, sb);
     if (cofi__is_jitdump(sb->name)) /* the mapping is a mark: its bytes are not code */
         return cofi__map_jitdump(recording, image, sb->name);
     if (!strcmp(sb->name, "[vdso]"))
         return cofi__map_vdso(recording, image, sb);
-    return cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len, sb->name, sb->pgoff, sb->build_id,
-                               sb->build_id_size);
+    return map_file(image, sb, recording->options.symfs);
 }
 
 static int apply_code(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
-    struct cofi_image *image = sb->kernel ? recording->kernel : find_or_add(recording, sb->pid);
+    struct cofi__machine *machine = cofi__machine(recording, sb->machine);
+    struct cofi_image *image = !machine ? NULL : sb->kernel ? machine->kernel :
+                               cofi__process_image(recording, sb->machine, sb->pid);
     return image ? cofi__image_borrow_bytes(image, sb->time_ns, sb->addr, sb->bytes, sb->len, sb->name) :
                    COFI_ERR_NOMEM;
 }
@@ -122,7 +190,7 @@ static int apply(struct cofi_recording *recording, struct cofi_sideband *sb)
     switch ((enum cofi_sideband_kind)sb->kind) {
     case COFI_SB_FORK: return apply_fork(recording, sb);
     case COFI_SB_COMM: {
-        struct cofi_image *image = find_or_add(recording, sb->pid);
+        struct cofi_image *image = cofi__process_image(recording, sb->machine, sb->pid);
         if (!image)
             return COFI_ERR_NOMEM;
         return sb->exec ? cofi_image_clear(image, sb->time_ns) : 0;
@@ -198,7 +266,7 @@ static void resolve_names(struct cofi_recording *recording, const struct cofi_si
 {
     struct cofi__comm *rows = recording->comms.items;
     for (size_t i = 0; i < n; i++) {
-        if (sideband[i].kind != COFI_SB_FORK)
+        if (sideband[i].machine != HOST || sideband[i].kind != COFI_SB_FORK)
             continue;
         size_t at = upper_bound(&recording->comms, sideband[i].tid, sideband[i].time_ns);
         const char *name = NULL;
@@ -215,7 +283,7 @@ static void build_names(struct cofi_recording *recording)
 {
     const struct cofi_sideband *sideband = recording->sideband.items;
     for (size_t i = 0; i < recording->sideband.n; i++) {
-        if (sideband[i].kind != COFI_SB_COMM && sideband[i].kind != COFI_SB_FORK)
+        if (sideband[i].machine != HOST || (sideband[i].kind != COFI_SB_COMM && sideband[i].kind != COFI_SB_FORK))
             continue;
         struct cofi__comm *row = cofi__vector_push(&recording->comms);
         if (row)
@@ -249,22 +317,22 @@ static int name_kernel_code(struct cofi_recording *recording)
     const struct cofi__ksymbol *rows = recording->ksymbols.items;
     for (size_t i = 0; i < recording->ksymbols.n; i++)
         if (rows[i].name)
-            COFI_TRY(cofi__image_name(recording->kernel, rows[i].addr, rows[i].size, rows[i].name));
-    cofi__image_names_done(recording->kernel);
+            COFI_TRY(cofi__image_name(cofi__host_kernel(recording), rows[i].addr, rows[i].size, rows[i].name));
+    cofi__image_names_done(cofi__host_kernel(recording));
     return 0;
 }
 
 int cofi__build_processes(struct cofi_recording *recording)
 {
     recording->store = cofi__store_open();
-    if (!recording->store || cofi__image_open_in(&recording->kernel, recording->store) < 0)
+    if (!recording->store || !cofi__machine(recording, HOST))
         return COFI_ERR_NOMEM;
     int status = apply_all(recording);
     if (status >= 0)
         status = name_kernel_code(recording);
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n && status >= 0; i++)
-        if (processes[i].pid > 0)
+        if (processes[i].machine == HOST && processes[i].pid > 0)
             status = cofi__name_jit_code(processes[i].image, processes[i].pid);
     forget_tables(recording);
     COFI_TRY(status);
@@ -274,5 +342,5 @@ int cofi__build_processes(struct cofi_recording *recording)
 
 const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, int32_t pid)
 {
-    return pid <= 0 ? recording->kernel : find(recording, pid);
+    return pid <= 0 ? cofi__host_kernel(recording) : find(recording, HOST, pid);
 }

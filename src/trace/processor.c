@@ -16,7 +16,7 @@ static struct cofi__processor *find(const struct cofi_recording *recording, int3
 }
 
 /* Who runs from this record on; false: it does not tell. */
-static bool who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid)
+bool cofi__who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid)
 {
     *pid = sb->pid;
     *tid = sb->tid;
@@ -66,18 +66,71 @@ static int add_processors(struct cofi_recording *recording)
         row->cpu = cpu;
         row->turns = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__turn_row);
         COFI_TRY(cofi__image_open_in(&row->image, recording->store));
-        cofi__image_set_kernel(row->image, recording->kernel);
+        cofi__image_set_kernel(row->image, cofi__host_kernel(recording));
     }
     return 0;
+}
+
+/* A record tells which process a thread is of. */
+struct thread_row {
+    int32_t tid, pid;
+    size_t order;
+};
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct thread_row *x = a, *y = b;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* What is known of a thread's process at a record: by the last one before, else the first one behind it. */
+static int32_t pid_of(const struct cofi__vector *threads, int32_t tid, size_t order)
+{
+    const struct thread_row *rows = threads->items;
+    size_t low = 0, high = threads->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (rows[middle].tid < tid || (rows[middle].tid == tid && rows[middle].order <= order))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low && rows[low - 1].tid == tid)
+        return rows[low - 1].pid;
+    return low < threads->n && rows[low].tid == tid ? rows[low].pid : tid;
+}
+
+/* sched_switch names the thread only. */
+static int name_processes(struct cofi_recording *recording)
+{
+    struct cofi__vector threads = COFI__VECTOR_OF(struct thread_row);
+    struct cofi_sideband *rows = recording->sideband.items;
+    for (size_t i = 0; recording->switch_offset && i < recording->sideband.n; i++) {
+        if (rows[i].machine != HOST || rows[i].kind == COFI_SB_SWITCH_CPU || rows[i].tid <= 0 || rows[i].pid <= 0)
+            continue;
+        struct thread_row *row = cofi__vector_push(&threads);
+        if (row)
+            *row = (struct thread_row){rows[i].tid, rows[i].pid, i};
+    }
+    if (threads.n)
+        qsort(threads.items, threads.n, sizeof(struct thread_row), by_thread);
+    for (size_t i = 0; recording->switch_offset && i < recording->sideband.n; i++)
+        if (rows[i].kind == COFI_SB_SWITCH_CPU && rows[i].pid == -1 && rows[i].tid >= 0)
+            rows[i].pid = pid_of(&threads, rows[i].tid, i);
+    free(threads.items);
+    return threads.failed ? COFI_ERR_NOMEM : 0;
 }
 
 int cofi__build_processors(struct cofi_recording *recording)
 {
     const struct cofi_sideband *sideband = recording->sideband.items;
     int32_t pid, tid;
+    COFI_TRY(name_processes(recording));
     COFI_TRY(add_processors(recording));
     for (size_t i = 0; recording->processors.n && i < recording->sideband.n; i++) {
-        if (sideband[i].cpu > INT32_MAX || !who_runs(&sideband[i], &pid, &tid))
+        if (sideband[i].machine != HOST || sideband[i].cpu > INT32_MAX || !cofi__who_runs(&sideband[i], &pid, &tid))
             continue;
         struct cofi__processor *processor = find(recording, (int32_t)sideband[i].cpu);
         if (processor)
@@ -91,6 +144,7 @@ void cofi__processors_free(struct cofi_recording *recording)
     struct cofi__processor *rows = recording->processors.items;
     for (size_t i = 0; i < recording->processors.n; i++) {
         cofi_image_close(rows[i].image);
+        cofi_image_close(rows[i].guest);
         free(rows[i].turns.items);
     }
     free(recording->processors.items);
@@ -103,7 +157,7 @@ const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *reco
     if (processor && processor->turns.n)
         return processor->image;
     const struct cofi_image *image = s ? cofi_recording_image(recording, s->pid) : NULL;
-    return image ? image : recording->kernel;
+    return image ? image : cofi__host_kernel(recording);
 }
 
 int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t stream, uint64_t time_ns, int32_t *pid)

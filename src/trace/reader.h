@@ -59,6 +59,7 @@ struct cofi__event_id {
 
 struct cofi__piece {
     uint64_t stream_offset, file_offset, bytes, reference;
+    const uint8_t *memory; /* bytes that were compressed in the file, at file_offset; null: the file's */
 };
 
 struct cofi__in_stream {
@@ -70,8 +71,16 @@ struct cofi__in_stream {
     size_t next_hash; /* index + 1, 0: none */
 };
 
+/* An event of a guest [linux: perf_event__synthesize_id_index]. */
+struct cofi__guest_id {
+    uint64_t id;
+    int32_t machine, vcpu, tid; /* tid: the host's thread that is this vcpu */
+};
+
 struct cofi__build_id_row {
     const char *path;
+    int32_t pid;
+    bool guest;
     uint8_t id[20], size;
 };
 
@@ -87,8 +96,17 @@ struct cofi__ksymbol {
     const char *name;
 };
 
+/* The host, or a guest. */
+struct cofi__machine {
+    int32_t pid; /* of its hypervisor; 0: the host; -1: guests that the recording does not tell apart */
+    struct cofi_image *kernel;
+    bool kcore_tried, kcore;
+    char *modules; /* what /proc/modules said when the kcore was taken, or null */
+};
+enum { HOST = 0, SOME_GUEST = -1 };
+
 struct cofi__process {
-    int32_t pid;
+    int32_t machine, pid;
     struct cofi_image *image;
     struct cofi__table *now; /* what it shows at its latest fork, kept while the images are built */
     size_t next_hash; /* index + 1 */
@@ -104,6 +122,15 @@ struct cofi__processor {
     int32_t cpu;
     struct cofi__vector turns; /* struct cofi__turn_row, by time */
     struct cofi_image *image;  /* that of whoever has the turn */
+    struct cofi_image *guest;  /* and of its guest */
+};
+
+/* A guest's processor. */
+struct cofi__vcpu {
+    int32_t machine, vcpu;
+    int32_t tid;               /* the host's thread that it is; -1: not told */
+    struct cofi__vector turns; /* struct cofi__turn_row, of the guest's processes */
+    struct cofi_image *image;  /* what it shows, for streams of that thread; null: no such stream */
 };
 
 enum { IN_BUCKETS = 4096, WARNINGS_MAX = 64 };
@@ -116,6 +143,11 @@ struct cofi_recording {
     struct cofi__vector attrs;     /* struct cofi__event_attr */
     struct cofi__vector ids;       /* struct cofi__event_id, sorted once read */
     bool ids_sorted;
+    struct cofi__vector guest_ids; /* struct cofi__guest_id */
+    struct cofi__vector vcpus;     /* struct cofi__vcpu */
+    struct cofi_image *no_guest;   /* says that the recording does not have it */
+    uint64_t switch_event;         /* the number of sched:sched_switch */
+    uint32_t switch_offset;        /* of next_pid in its bytes; 0: the recording does not know the event */
     struct cofi__vector sideband;  /* struct cofi_sideband */
     struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
@@ -126,9 +158,10 @@ struct cofi_recording {
     struct cofi__vector ksymbols;  /* struct cofi__ksymbol */
     struct cofi__vector processors; /* struct cofi__processor */
     struct cofi__store *store;
-    struct cofi_image *kernel;
+    struct cofi__vector machines;  /* struct cofi__machine *; the first is the host */
+    struct cofi_recording_options options;
     const char *osrelease;
-    bool has_info, nomem, kcore_tried, kcore, sampled;
+    bool has_info, nomem, sampled;
     struct cofi__inflate *inflate;
 };
 
@@ -147,8 +180,20 @@ void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes
 /* The event of an identifier, or the first one. Null: there is none. */
 const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recording, uint64_t id);
 
-/* sample.c: a SAMPLE record -> the trace bytes in it (perf record --aux-sample). */
-void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied);
+/* sample.c: a SAMPLE record -> the trace bytes in it (perf record --aux-sample), who runs from it on (sched_switch).
+ * at, copied: as cofi__read_record. */
+void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied);
+
+/* tracepoint.c: which event sched_switch is, and what a sample of it tells. */
+struct cofi__switch {
+    uint32_t cpu;
+    int32_t pid, tid; /* who ran before */
+    uint64_t time_ns;
+};
+void cofi__read_tracing_data(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n);
+void cofi__read_event_desc(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n);
+bool cofi__is_switch(const struct cofi_recording *recording, const struct cofi__event_attr *attr);
+void cofi__add_switch(struct cofi_recording *recording, const struct cofi__switch *s, const uint8_t *raw, size_t n);
 
 /* records.c: all records of [start, end). */
 void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64_t end, bool unclosed);
@@ -167,9 +212,12 @@ void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record,
 /* auxtrace.c */
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n);
 void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record, uint64_t at, uint64_t bytes);
-/* Trace bytes of a sample: a stream of their own. */
-void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, uint64_t reference, uint64_t file_offset,
-                      uint64_t bytes);
+/* Trace bytes of a sample: a stream of their own, of one piece (its stream_offset is not read). */
+void cofi__add_sample(struct cofi_recording *recording, int32_t tid, int32_t cpu, const struct cofi__piece *piece);
+static inline const uint8_t *cofi__piece_bytes(const struct cofi_recording *recording, const struct cofi__piece *piece)
+{
+    return piece->memory ? piece->memory : recording->in.bytes + piece->file_offset;
+}
 void cofi__finish_streams(struct cofi_recording *recording);
 
 /* inflate.c: a COMPRESSED record's body; the records in it are read. */
@@ -183,8 +231,36 @@ int cofi__build_processes(struct cofi_recording *recording);
 int cofi__build_processors(struct cofi_recording *recording);
 void cofi__processors_free(struct cofi_recording *recording);
 
-/* kernel.c: what the kernel's mappings and the vDSO show. */
-void cofi__map_kernel(struct cofi_recording *recording, const struct cofi_sideband *map);
+/* process.c: the machine of a hypervisor's pid, made at the first question. Null: out of memory. */
+struct cofi__machine *cofi__machine(struct cofi_recording *recording, int32_t pid);
+struct cofi_image *cofi__process_image(struct cofi_recording *recording, int32_t machine, int32_t pid);
+static inline struct cofi_image *cofi__host_kernel(const struct cofi_recording *recording)
+{
+    return (*(struct cofi__machine **)recording->machines.items)->kernel;
+}
+
+/* sideband.c: an ID_INDEX: events of guests. */
+void cofi__read_id_index(struct cofi_recording *recording, const uint8_t *record, size_t n);
+
+/* processor.c: who runs from this record on; false: it does not tell. */
+bool cofi__who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid);
+
+/* guest.c: what streams show while a guest runs. After the processors. */
+int cofi__build_guests(struct cofi_recording *recording);
+void cofi__guests_free(struct cofi_recording *recording);
+
+/* kernel.c: what a kernel's mappings and the vDSO show. */
+void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map);
+/* Below --symfs, or as it is; to be freed, null: out of memory. */
+char *cofi__below_symfs(const struct cofi_recording *recording, const char *path);
+/* perf's name for a kernel is [kernel.kallsyms] with a symbol behind it, whose address is in pgoff. */
+const char *cofi__reference_symbol(const struct cofi_sideband *map);
+
+/* kcore.c: a kernel as it was in memory, modules and patched code included. False: there is none that is proven to be
+ * the recorded one. */
+bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map);
+/* Whether the kcore shows a module where the recording has it. */
+bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a

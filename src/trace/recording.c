@@ -62,6 +62,9 @@ static struct cofi_recording *make(void)
     recording->warnings = (struct cofi__vector)COFI__VECTOR_OF(char *);
     recording->attrs = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_attr);
     recording->ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_id);
+    recording->guest_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__guest_id);
+    recording->vcpus = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__vcpu);
+    recording->machines = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__machine *);
     recording->sideband = (struct cofi__vector)COFI__VECTOR_OF(struct cofi_sideband);
     recording->streams = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__in_stream);
     recording->build_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__build_id_row);
@@ -115,6 +118,8 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
     int status = sorted && !recording->nomem ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
     if (status >= 0)
         status = cofi__build_processors(recording);
+    if (status >= 0)
+        status = cofi__build_guests(recording);
     if (recording->sideband.failed || recording->streams.failed || recording->nomem)
         status = COFI_ERR_NOMEM;
     return status < 0 ? cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status)) : 0;
@@ -122,12 +127,21 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
 
 int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error)
 {
+    return cofi_recording_open_with(recording, path, NULL, error);
+}
+
+int cofi_recording_open_with(struct cofi_recording **recording, const char *path,
+                             const struct cofi_recording_options *options, struct cofi_error *error)
+{
     struct cofi_recording *made = make();
     if (!made)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    if (options)
+        made->options = *options;
     int status = cofi__input_open(&made->in, path, error);
     if (status >= 0)
         status = read_all(made, error);
+    made->options = (struct cofi_recording_options){0};
     if (status < 0) {
         cofi_recording_close(made);
         return status;
@@ -147,11 +161,18 @@ void cofi_recording_close(struct cofi_recording *recording)
     for (size_t i = 0; i < recording->processes.n; i++)
         cofi_image_close(processes[i].image);
     cofi__processors_free(recording);
-    cofi_image_close(recording->kernel);
+    cofi__guests_free(recording);
+    for (size_t i = 0; i < recording->machines.n; i++) {
+        struct cofi__machine *machine = ((struct cofi__machine **)recording->machines.items)[i];
+        cofi_image_close(machine->kernel);
+        free(machine->modules);
+    }
     cofi__store_unref(recording->store);
     free(recording->warnings.items);
     free(recording->attrs.items);
     free(recording->ids.items);
+    free(recording->guest_ids.items);
+    free(recording->machines.items);
     free(recording->sideband.items);
     free(recording->streams.items);
     free(recording->build_ids.items);

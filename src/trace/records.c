@@ -60,7 +60,7 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
     struct cofi_sideband sideband;
     uint32_t type = le32(record);
     if (type == PERF_SAMPLE) {
-        cofi__read_sample(recording, record, n, copied);
+        cofi__read_sample(recording, record, n, at, copied);
         return;
     }
     if (type == PERF_KSYMBOL) {
@@ -77,6 +77,7 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
     }
     switch (type) {
     case PERF_AUXTRACE_INFO: cofi__read_auxtrace_info(recording, record, n); break;
+    case PERF_ID_INDEX: cofi__read_id_index(recording, record, n); break;
     case PERF_HEADER_BUILD_ID: cofi__read_build_ids(recording, record, n); break;
     case PERF_COMPRESSED:
         if (!copied)
@@ -147,8 +148,11 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
             size += read_trace(recording, at, size, end);
         } else {
             cofi__read_record(recording, bytes + at, (size_t)size, at, false);
-            uint64_t more = payload_bytes(bytes + at, (size_t)size);
-            size += more < end - at - size ? more : end - at - size;
+            uint64_t more = payload_bytes(bytes + at, (size_t)size), left = end - at - size;
+            more = more < left ? more : left;
+            if (type == PERF_HEADER_TRACING_DATA)
+                cofi__read_tracing_data(recording, bytes + at + size, more);
+            size += more;
         }
         at += size;
     }

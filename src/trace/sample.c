@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * SAMPLE records with trace in them (perf record --aux-sample) -> streams. */
+ * SAMPLE records -> streams of the trace in them (perf record --aux-sample); switches (sched_switch). */
+#include <string.h>
+
 #include "base/bytes.h"
 #include "trace/perf_data.h"
 #include "trace/reader.h"
@@ -86,8 +88,26 @@ static void skip_stack(struct body *body)
         word(body); /* how much of it is filled */
 }
 
+/* A sample's fields that are looked at. */
+struct sample {
+    uint64_t ids, time, cpu;
+    const uint8_t *raw, *trace;
+    uint64_t raw_bytes, trace_bytes;
+};
+
+/* u32 size, bytes. */
+static void read_raw(struct body *body, struct sample *sample)
+{
+    size_t at = body->at;
+    skip_raw(body);
+    if (body->cut)
+        return;
+    sample->raw = body->bytes + at + 4;
+    sample->raw_bytes = le32(body->bytes + at);
+}
+
 /* All between the fixed head and the trace, which is last. */
-static void skip_to_trace(struct body *body, const struct cofi__event_attr *attr)
+static void read_middle(struct body *body, const struct cofi__event_attr *attr, struct sample *sample)
 {
     skip_words(body, has(attr, SAMPLE_PERIOD));
     if (attr->sample_type & SAMPLE_READ)
@@ -95,7 +115,7 @@ static void skip_to_trace(struct body *body, const struct cofi__event_attr *attr
     if (attr->sample_type & SAMPLE_CALLCHAIN)
         skip_words(body, word(body));
     if (attr->sample_type & SAMPLE_RAW)
-        skip_raw(body);
+        read_raw(body, sample);
     if (attr->sample_type & SAMPLE_BRANCH_STACK)
         skip_branches(body, attr->branch_type);
     if (attr->sample_type & SAMPLE_REGS_USER)
@@ -108,34 +128,57 @@ static void skip_to_trace(struct body *body, const struct cofi__event_attr *attr
     skip_words(body, has(attr, SAMPLE_PHYS_ADDR | SAMPLE_CGROUP | SAMPLE_DATA_PAGE_SIZE | SAMPLE_CODE_PAGE_SIZE));
 }
 
-void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied)
+static void read_fields(struct body *body, const struct cofi__event_attr *attr, struct sample *sample)
+{
+    skip_words(body, has(attr, SAMPLE_IDENTIFIER | SAMPLE_IP));
+    sample->ids = attr->sample_type & SAMPLE_TID ? word(body) : UINT64_MAX;
+    sample->time = attr->sample_type & SAMPLE_TIME ? word(body) : 0;
+    skip_words(body, has(attr, SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID));
+    sample->cpu = attr->sample_type & SAMPLE_CPU ? word(body) : UINT64_MAX;
+    read_middle(body, attr, sample);
+    if (!(attr->sample_type & SAMPLE_AUX))
+        return;
+    sample->trace_bytes = word(body);
+    body->cut |= sample->trace_bytes > body->n - body->at;
+    sample->trace = body->bytes + body->at;
+}
+
+static void add_trace(struct cofi_recording *recording, const struct sample *sample, uint64_t at, bool copied)
+{
+    const struct cofi_time_conv *conv = &recording->info.time.conv;
+    bool of_cpu = recording->info.per_cpu && sample->cpu != UINT64_MAX;
+    struct cofi__piece piece = {.file_offset = at, .bytes = sample->trace_bytes,
+                                .reference = conv->mult && sample->time ? cofi_time_ticks(conv, sample->time) : 0};
+    if (copied) {
+        uint8_t *memory = cofi__keep_alloc(&recording->keep, (size_t)sample->trace_bytes);
+        recording->nomem |= !memory;
+        if (!memory)
+            return;
+        piece.memory = memcpy(memory, sample->trace, (size_t)sample->trace_bytes);
+    } else {
+        piece.file_offset = (uint64_t)(sample->trace - recording->in.bytes);
+    }
+    cofi__add_sample(recording, of_cpu ? -1 : (int32_t)(sample->ids >> 32), of_cpu ? (int32_t)(uint32_t)sample->cpu : -1, &piece);
+}
+
+void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied)
 {
     struct body body = {record, PERF_RECORD_HEADER_BYTES, n, n < PERF_RECORD_HEADER_BYTES + 8};
+    struct sample sample = {0};
     if (body.cut)
         return;
     const struct cofi__event_attr *attr = cofi__event_of_id(recording, le64(record + PERF_RECORD_HEADER_BYTES));
-    if (!attr || !(attr->sample_type & SAMPLE_AUX))
+    bool is_switch = attr && cofi__is_switch(recording, attr);
+    if (!attr || (!(attr->sample_type & SAMPLE_AUX) && !is_switch))
         return;
-    skip_words(&body, has(attr, SAMPLE_IDENTIFIER | SAMPLE_IP));
-    uint64_t ids = attr->sample_type & SAMPLE_TID ? word(&body) : UINT64_MAX;
-    uint64_t time = attr->sample_type & SAMPLE_TIME ? word(&body) : 0;
-    skip_words(&body, has(attr, SAMPLE_ADDR | SAMPLE_ID | SAMPLE_STREAM_ID));
-    uint64_t cpu = attr->sample_type & SAMPLE_CPU ? word(&body) : UINT64_MAX;
-    skip_to_trace(&body, attr);
-    uint64_t bytes = word(&body);
-    if (body.cut || bytes > body.n - body.at) {
-        cofi__warn(recording, "a sample of %zu bytes ends before the trace in it", n);
+    read_fields(&body, attr, &sample);
+    if (body.cut) {
+        cofi__warn(recording, "a sample of %zu bytes at %#llx ends before the trace in it", n, (unsigned long long)at);
         return;
     }
-    if (!bytes)
-        return;
-    if (copied) {
-        cofi__warn(recording, "trace inside a compressed sample is not read (record without -z)");
-        return;
-    }
-    const struct cofi_time_conv *conv = &recording->info.time.conv;
-    uint64_t file_offset = (uint64_t)(record - recording->in.bytes) + body.at;
-    bool of_cpu = recording->info.per_cpu && cpu != UINT64_MAX;
-    cofi__add_sample(recording, of_cpu ? -1 : (int32_t)(ids >> 32), of_cpu ? (int32_t)(uint32_t)cpu : -1,
-                     conv->mult && time ? cofi_time_ticks(conv, time) : 0, file_offset, bytes);
+    if (is_switch && sample.raw && sample.ids != UINT64_MAX)
+        cofi__add_switch(recording, &(struct cofi__switch){(uint32_t)sample.cpu, (int32_t)sample.ids, (int32_t)(sample.ids >> 32),
+                                                           sample.time}, sample.raw, (size_t)sample.raw_bytes);
+    if (sample.trace_bytes)
+        add_trace(recording, &sample, at, copied);
 }

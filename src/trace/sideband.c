@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * perf's kernel records -> sideband [PTREF 10.2]. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,17 @@ static const struct cofi__event_attr *event_of(struct cofi_recording *recording,
     return cofi__event_of_id(recording, le64(record + n - 8));
 }
 
+/* A guest's event: whose processes, addresses and processors the record tells. */
+static void set_machine(const struct cofi_recording *recording, uint64_t id, struct cofi_sideband *sb)
+{
+    const struct cofi__guest_id *rows = recording->guest_ids.items;
+    for (size_t i = 0; i < recording->guest_ids.n; i++)
+        if (rows[i].id == id) {
+            sb->machine = rows[i].machine;
+            sb->vcpu = rows[i].vcpu;
+        }
+}
+
 /* Read the trailer of sample_id_all from its end. Returns the record's size without it. */
 static size_t read_trailer(struct cofi_recording *recording, const uint8_t *record, size_t n,
                            struct cofi_sideband *sb)
@@ -52,6 +64,8 @@ static size_t read_trailer(struct cofi_recording *recording, const uint8_t *reco
         if (n < PERF_RECORD_HEADER_BYTES + 8)
             return n;
         n -= 8;
+        if (order[i] == SAMPLE_IDENTIFIER || order[i] == SAMPLE_ID)
+            set_machine(recording, le64(record + n), sb);
         if (order[i] == SAMPLE_CPU)
             sb->cpu = le32(record + n);
         if (order[i] == SAMPLE_TIME)
@@ -96,6 +110,16 @@ static void read_mmap(struct cofi_recording *recording, const uint8_t *record, s
         }
     }
     sb->name = take_string(recording, record, name, n);
+}
+
+/* perf kvm names a guest's kernel [guest.kernel.kallsyms.PID]. */
+static void machine_of_name(struct cofi_sideband *sb)
+{
+    static const char prefix[] = "[guest.kernel.kallsyms.";
+    int pid;
+    if (sb->name && !strncmp(sb->name, prefix, sizeof prefix - 1) && sscanf(sb->name + sizeof prefix - 1, "%d]", &pid) == 1 &&
+        pid > 0)
+        sb->machine = pid;
 }
 
 /* TEXT_POKE: u64 addr, u16 old_len, u16 new_len, old bytes, new bytes. */
@@ -152,19 +176,21 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
 {
     uint32_t type = le32(record);
     uint16_t misc = le16(record + 4), mode = misc & PERF_MISC_CPUMODE;
-    sb->kernel = mode == PERF_MISC_KERNEL;
+    sb->kernel = mode == PERF_MISC_KERNEL || mode == PERF_MISC_GUEST_KERNEL;
     sb->out = misc & PERF_MISC_SWITCH_OUT;
     sb->preempt = misc & PERF_MISC_SWITCH_PREEMPT;
     switch (type) {
     case PERF_MMAP:
     case PERF_MMAP2:
         sb->out = sb->preempt = false;
-        if (mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER)
-            return false;
+        if ((mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER) && sb->machine == HOST)
+            sb->machine = SOME_GUEST;
         /* The mapping that shows perf the bytes of the TEXT_POKE before it: CODE stands for both. */
         if (type == PERF_MMAP2 && !(misc & PERF_MISC_MMAP_BUILD_ID) && le64(record + 56) == COFI_CODE_GENERATION)
             return false;
         read_mmap(recording, record, n, type, misc, sb);
+        if (sb->machine == SOME_GUEST)
+            machine_of_name(sb);
         return true;
     case PERF_LOST: sb->kind = COFI_SB_LOST; sb->len = le64(record + 16); break;
     case PERF_COMM:
@@ -196,7 +222,7 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
                          bool copied, struct cofi_sideband *sideband)
 {
     size_t least = body_bytes(le32(record));
-    *sideband = (struct cofi_sideband){.cpu = UINT32_MAX, .pid = -1, .tid = -1};
+    *sideband = (struct cofi_sideband){.cpu = UINT32_MAX, .pid = -1, .tid = -1, .vcpu = -1};
     if (!least)
         return false;
     if (n < least) {
@@ -219,4 +245,22 @@ void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record,
     struct cofi__ksymbol *row = cofi__vector_push(&recording->ksymbols);
     if (row)
         *row = (struct cofi__ksymbol){le64(record + 8), le32(record + 16), take_string(recording, record, FIXED, n)};
+}
+
+/* u64 n; n times id, idx, cpu, tid; and, if any event is a guest's, n times the hypervisor's pid, the guest's processor. */
+void cofi__read_id_index(struct cofi_recording *recording, const uint8_t *record, size_t n)
+{
+    enum { HEAD = 16, ENTRY = 32, GUEST = 16 };
+    uint64_t entries = n >= HEAD ? le64(record + 8) : 0;
+    if (entries > (n - HEAD) / (ENTRY + GUEST))
+        return; /* there is no second part */
+    for (uint64_t i = 0; i < entries; i++) {
+        const uint8_t *entry = record + HEAD + i * ENTRY, *guest = record + HEAD + entries * ENTRY + i * GUEST;
+        if (!le64(guest))
+            continue;
+        struct cofi__guest_id *row = cofi__vector_push(&recording->guest_ids);
+        if (row)
+            *row = (struct cofi__guest_id){le64(entry), (int32_t)le64(guest), (int32_t)le64(guest + 8),
+                                           (int32_t)le64(entry + 24)};
+    }
 }

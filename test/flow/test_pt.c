@@ -313,6 +313,25 @@ static void each_cr3_has_its_own_code(void **state)
     cofi_image_close(other);
 }
 
+static void an_address_space_that_comes_back_shows_what_changed_meanwhile(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x90, 0x90, 0x0f, 0x05};
+    assert_int_equal(cofi_image_open(&other), 0);
+    assert_int_equal(cofi_image_map_bytes(other, 0, 0x401000, code, sizeof code, "other"), 0);
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x401000, "0f05");
+    rig.config.space = space;
+    /* as above; while the other space is seen, TSC tells the time of the change */
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 3d0110 0243000200000000 2d0010 1900200000000000 "
+                    "3d0210 0243000100000000 2d0010 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [async 401001 >401000] [paging 401000 v2000] 401000 401001 "
+        "[async 401002 >401000] [paging 401000 v1000] [code v1] 401000 [disabled 401000]");
+    rig_close(&rig);
+    cofi_image_close(other);
+}
+
 /* Every prefix of a stream, and the stream in pieces of 1 to 40 bytes. */
 static void cutting_and_feeding_in_pieces_change_nothing(void **state)
 {
@@ -362,6 +381,7 @@ int main(void)
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
         cmocka_unit_test(each_cr3_has_its_own_code),
+        cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

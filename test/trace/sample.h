@@ -72,9 +72,9 @@ static inline int remove_scratch(void **state)
 
 static inline const char *scratch_path(const char *name)
 {
-    static char path[4][160];
+    static char path[8][224];
     static unsigned next;
-    next = (next + 1) % 4;
+    next = (next + 1) % 8;
     snprintf(path[next], sizeof path[next], "%s/%s", scratch, name);
     return path[next];
 }

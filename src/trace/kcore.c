@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * A directory with kcore, kallsyms and modules, as perf keeps them and /proc shows them -> a kernel's image. */
+#include <gelf.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+/* A whole text file; null: it cannot be read. (Files of /proc tell no size.) */
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t n = file ? getdelim(&text, &room, 0, file) : -1;
+    if (file)
+        fclose(file);
+    if (n >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static char *join(const char *directory, const char *name)
+{
+    char *path = NULL;
+    return directory && asprintf(&path, "%s/%s", directory, name) >= 0 ? path : NULL;
+}
+
+/* ---- kallsyms: "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME\t[MODULE]" ---- */
+
+struct name {
+    uint64_t addr;
+    const char *text;
+};
+
+static bool next_name(char **at, struct name *name, char *type)
+{
+    char *line = *at, *end;
+    if (!*line)
+        return false;
+    char *next = strchr(line, '\n');
+    *at = next ? next + 1 : line + strlen(line);
+    if (next)
+        *next = 0;
+    name->addr = strtoull(line, &end, 16);
+    *type = end[0] == ' ' && end[1] ? end[1] : 0;
+    name->text = *type && end[2] == ' ' ? end + 3 : "";
+    end = strchr(name->text, '\t');
+    if (end)
+        *end = 0;
+    return true;
+}
+
+static bool symbol_is_at(const char *kallsyms, const char *symbol, uint64_t addr)
+{
+    char *text = read_text(kallsyms), *at = text, type;
+    bool found = false;
+    for (struct name name; text && !found && next_name(&at, &name, &type);)
+        found = name.addr == addr && addr && !strcmp(name.text, symbol);
+    free(text);
+    return found;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* Each function ends where the next one begins, or nearly so. */
+static void give_names(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms)
+{
+    enum { LONGEST = 1 << 20 };
+    struct cofi__vector names = COFI__VECTOR_OF(struct name);
+    char *text = read_text(kallsyms), *at = text, type;
+    for (struct name name; text && next_name(&at, &name, &type);) {
+        struct name *row = name.addr && type && strchr("tTwW", type) ? cofi__vector_push(&names) : NULL;
+        if (row)
+            *row = name;
+    }
+    struct name *rows = names.items;
+    if (names.n)
+        qsort(rows, names.n, sizeof *rows, by_address);
+    for (size_t i = 0; i < names.n; i++) {
+        uint64_t size = i + 1 < names.n ? rows[i + 1].addr - rows[i].addr : LONGEST;
+        if (size && cofi__image_name(machine->kernel, rows[i].addr, size < LONGEST ? size : LONGEST, rows[i].text) < 0)
+            recording->nomem = true;
+    }
+    free(names.items);
+    free(text);
+}
+
+/* ---- modules: "NAME SIZE USES BY STATE ADDRESS" a line ---- */
+
+/* /lib/modules/…/snd-pcm.ko.xz and [snd_pcm] are snd_pcm. */
+static void module_name(const char *path, char *out, size_t n)
+{
+    const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path + (*path == '[');
+    size_t length = slash ? strcspn(from, ".") : strcspn(from, "].");
+    snprintf(out, n, "%.*s", (int)length, from);
+    for (; *out; out++)
+        if (*out == '-')
+            *out = '_';
+}
+
+bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    char name[256];
+    module_name(map->name, name, sizeof name);
+    size_t length = strlen(name);
+    for (const char *line = machine->modules; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const char *addr = !strncmp(line, name, length) && line[length] == ' ' ? strstr(line, " 0x") : NULL;
+        const char *end = strchr(line, '\n');
+        if (addr && (!end || addr < end))
+            return strtoull(addr + 1, NULL, 16) == map->addr;
+    }
+    return !machine->modules;
+}
+
+/* ---- places ---- */
+
+/* Take the kernel from a directory; map: where the recording says that it was, to be proven; null: the directory is
+ * part of the recording. */
+static bool take(struct cofi_recording *recording, struct cofi__machine *machine, const char *directory,
+                 const struct cofi_sideband *map)
+{
+    char *kcore = join(directory, "kcore"), *kallsyms = join(directory, "kallsyms"), *modules = join(directory, "modules");
+    bool taken = kcore && kallsyms && modules && !access(kcore, R_OK) &&
+                 (!map || symbol_is_at(kallsyms, cofi__reference_symbol(map), map->pgoff)) &&
+                 cofi_image_map_elf(machine->kernel, 0, kcore, 0, NULL) == 0;
+    if (taken)
+        give_names(recording, machine, kallsyms);
+    if (taken && map)
+        machine->modules = read_text(modules);
+    free(kcore);
+    free(kallsyms);
+    free(modules);
+    return taken;
+}
+
+/* --kcore=FILE: what lies beside it is taken, too. */
+static bool take_told(struct cofi_recording *recording, struct cofi__machine *machine)
+{
+    const char *path = machine->pid == HOST ? recording->options.kcore : NULL;
+    char *kallsyms;
+    if (!path || cofi_image_map_elf(machine->kernel, 0, path, 0, NULL) < 0)
+        return false;
+    const char *slash = strrchr(path, '/');
+    if (asprintf(&kallsyms, "%.*skallsyms", slash ? (int)(slash + 1 - path) : 0, path) >= 0) {
+        give_names(recording, machine, kallsyms);
+        free(kallsyms);
+    }
+    return true;
+}
+
+/* perf record --kcore; a guest's is named after its hypervisor (perf inject --guest-data). */
+static bool take_recorded(struct cofi_recording *recording, struct cofi__machine *machine)
+{
+    char *path = NULL;
+    if (!recording->in.directory)
+        return false;
+    int n = machine->pid == HOST ? asprintf(&path, "%s/kcore_dir", recording->in.directory) :
+                                   asprintf(&path, "%s/kcore_dir__%d", recording->in.directory, machine->pid);
+    bool taken = n >= 0 && take(recording, machine, path, NULL);
+    free(n >= 0 ? path : NULL);
+    return taken;
+}
+
+static void hex_of(const struct cofi_sideband *map, char hex[41])
+{
+    hex[0] = 0;
+    for (size_t i = 0; i < map->build_id_size && i < 20; i++)
+        sprintf(hex + 2 * i, "%02x", map->build_id[i]);
+}
+
+/* perf buildid-cache --kcore: ~/.debug/[kernel.kcore]/BUILDID/TIME/ */
+static bool take_cached(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    char hex[41], *path = NULL;
+    const char *home = getenv("HOME");
+    hex_of(map, hex);
+    if (!home || !hex[0] || asprintf(&path, "%s/.debug/[kernel.kcore]/%s", home, hex) < 0)
+        return false;
+    DIR *directory = opendir(path);
+    bool taken = false;
+    for (struct dirent *entry; directory && !taken && (entry = readdir(directory));) {
+        char *one = entry->d_name[0] == '.' ? NULL : join(path, entry->d_name);
+        taken = one && take(recording, machine, one, map);
+        free(one);
+    }
+    if (directory)
+        closedir(directory);
+    free(path);
+    return taken;
+}
+
+/* The build id among notes: name size, description size, type (3), "GNU", the id. */
+static bool notes_have(const uint8_t *notes, size_t n, const struct cofi_sideband *map)
+{
+    enum { HEAD = 12, BUILD_ID = 3 };
+    for (size_t at = 0; n - at >= HEAD;) {
+        size_t name = (le32(notes + at) + (size_t)3) & ~(size_t)3, text = (le32(notes + at + 4) + (size_t)3) & ~(size_t)3;
+        if (name > n || text > n || name + text > n - at - HEAD)
+            return false;
+        if (le32(notes + at + 8) == BUILD_ID && name == 4 && !memcmp(notes + at + HEAD, "GNU", 4))
+            return text >= map->build_id_size && !memcmp(notes + at + HEAD + name, map->build_id, map->build_id_size);
+        at += HEAD + name + text;
+    }
+    return false;
+}
+
+/* The kernel that runs here, if it is the recorded one and has not moved. */
+static bool take_running(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    uint8_t notes[4096];
+    char *path = cofi__below_symfs(recording, "/sys/kernel/notes"), *proc = cofi__below_symfs(recording, "/proc");
+    FILE *file = path ? fopen(path, "re") : NULL;
+    size_t n = file ? fread(notes, 1, sizeof notes, file) : 0;
+    if (file)
+        fclose(file);
+    bool taken = proc && map->build_id_size && notes_have(notes, n, map) && take(recording, machine, proc, map);
+    free(path);
+    free(proc);
+    return taken;
+}
+
+bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    if (take_told(recording, machine) || take_recorded(recording, machine))
+        return true;
+    if (map->name[0] != '[' || !map->pgoff || (machine->pid == HOST && recording->options.vmlinux))
+        return false;
+    return take_cached(recording, machine, map) || (machine->pid == HOST && take_running(recording, machine, map));
+}
