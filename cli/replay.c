@@ -475,6 +475,7 @@ static void show_state(struct replay *r, const struct cofi_flow_event *flow)
 {
     if (flow->kind == COFI_FLOW_PAGING) {
         r->context.cr3 = flow->value;
+        r->context.pae = flow->value & 0xfe0; /* bits that only PAE paging tells */
         r->context.vmx = flow->a ? 2 : r->context.vmx == 2 ? 1 : r->context.vmx;
         bool told = r->started && pip_of_transfer(r, flow->offset);
         r->paging |= told;

@@ -135,7 +135,7 @@ struct cofi_event {
     uint64_t value;   /* PTWRITE payload, WRMSR value, CR2 of a page fault, exit qualification */
     uint64_t value2;  /* VM exit reason */
     uint64_t control; /* FAR VMENTRY, FAR RSM, EVENT VMEXIT with msr != 0: the transition's own lists
-                       * leave this value in the trace control register */
+                       * leave this value in the trace control register; the target must be known */
     uint64_t tsc;     /* CLOCK, FREQ, SLEEP, WAKE: hardware TSC, ticks */
     uint64_t cycles;  /* same: core cycles since reset */
     struct cofi_context after;

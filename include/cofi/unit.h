@@ -46,6 +46,18 @@ struct cofi_explain {
     const char *tag;                  /* "[RTIT 4.2.8]" */
 };
 
+/* PT: what a processor can do, for a machine of one's own: CPUID leaves 14H and 15H as they stand, and what
+ * no leaf of them says. Capability bits that this library does not know are dropped, and so not shown by
+ * cofi_unit_cpuid. [PTREF 1] */
+struct cofi_unit_cpu {
+    uint32_t leaf14_ebx, leaf14_ecx;                 /* CPUID.(14H,0) EBX, ECX */
+    uint32_t leaf14_1_eax, leaf14_1_ebx, leaf14_1_ecx; /* CPUID.(14H,1); all 0: the sub-leaf does not exist */
+    uint32_t leaf15_eax, leaf15_ebx, leaf15_ecx;     /* CPUID.15H; EAX or EBX 0: no MTC (config.tsc_art_* wins) */
+    uint8_t maxphyaddr;                              /* CPUID.80000008H EAX[7:0], 32..52 */
+    uint8_t ratio;                                   /* CBR's value until the first FREQ event, in 100 MHz */
+    bool vmx;                                        /* IA32_VMX_MISC[14]: traces in VMX operation */
+};
+
 struct cofi_unit_config {
     size_t size;                 /* sizeof(struct cofi_unit_config) */
     enum cofi_gen gen;
@@ -78,6 +90,7 @@ struct cofi_unit_config {
                                   * field names only ("trigger0_cfg"), for no public source tells it */
     uint32_t mtc_burst;          /* PT: at most so many MTC per CLOCK event; 0: every one. A host whose
                                   * clock moves in leaps (ptrace) should say 1. */
+    const struct cofi_unit_cpu *cpu; /* PT: the capabilities, leaf by leaf, in place of model; null: model's */
 };
 
 /* Make a unit in its reset state. Allocates once; nothing after it allocates, does I/O or reads a
@@ -124,6 +137,11 @@ struct cofi_unit_field {
     uint8_t lsb, width;
 };
 int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
+
+/* PT: what RDTSC shows from now on: the hardware's TSC times multiplier (48 bits of fraction as in the VMCS; 0: 1) plus
+ * offset (TSC_ADJUST and the VMCS's). TSC packets have it; MTC, TMA and CYC do not [SDM TSC Scaling]. Makes no packet.
+ * Replaces config.tsc_offset. RTIT's packets have the hardware's TSC: no effect. */
+void cofi_unit_tsc(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset);
 
 /* The unit's CPUID leaves (PT: 7, 14H, 15H). Returns 0, or COFI_ERR_RANGE for another leaf. */
 int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);

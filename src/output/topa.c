@@ -73,6 +73,8 @@ unsigned cofi__topa_load(struct cofi__pt_output *out)
     const char *why = read_entry(out, out->entry, &entry);
     if (!why && entry.end && out->entry == 0)
         why = "END in entry 0 of a table [SDM ToPA Errors]";
+    if (!why && entry.end && !out->multi && entry.base != out->base)
+        why = "entry 1 does not lead back to its table [SDM ToPA Errors]";
     if (!why && entry.end) {
         out->base = entry.base;
         out->entry = 0;
@@ -96,7 +98,7 @@ unsigned cofi__topa_load(struct cofi__pt_output *out)
 /* The current region is full. */
 static unsigned next_region(struct cofi__pt_output *out)
 {
-    unsigned what = out->region_int && out->multi ? PT_OUTPUT_PMI : 0;
+    unsigned what = out->region_int ? PT_OUTPUT_PMI : 0;
     if (out->region_stop) { /* index and offset stay [SDM ToPA STOP] */
         out->region_size = 0;
         return what | PT_OUTPUT_STOP;
@@ -121,8 +123,10 @@ unsigned cofi__topa_write(struct cofi__pt_output *out, const uint8_t *bytes, siz
         /* Stores to restricted memory are dropped [SDM Restricted Memory Access]. */
         if (out->memory.write(out->memory.opaque, out->region + out->offset, bytes, part) < 0)
             what |= PT_OUTPUT_LOST;
-        if (crosses_single(out, part))
+        if (crosses_single(out, part)) {
             what |= PT_OUTPUT_PMI;
+            out->region_int = false; /* raised; where output began behind that point, when the region is full */
+        }
         out->offset += (uint32_t)part;
         bytes += part;
         n -= part;

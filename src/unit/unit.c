@@ -2,12 +2,31 @@
  * The public unit functions -> those of the unit's generation. */
 #include "unit/unit.h"
 
+#include <string.h>
+
 #include "base/bytes.h"
 #include "base/error.h"
 
+/* A caller of another version: members that it does not know are 0, and of those that this library does not know
+ * none may be set. */
+static int config_of(struct cofi_unit_config *known, const struct cofi_unit_config *config)
+{
+    const uint8_t *bytes = (const uint8_t *)config;
+    if (config->size < offsetof(struct cofi_unit_config, sink))
+        return COFI_ERR_RANGE;
+    for (size_t i = sizeof *known; i < config->size; i++)
+        if (bytes[i])
+            return COFI_ERR_UNSUPPORTED;
+    *known = (struct cofi_unit_config){0};
+    memcpy(known, config, config->size < sizeof *known ? config->size : sizeof *known);
+    return 0;
+}
+
 int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config)
 {
-    return (config->gen == COFI_RTIT ? &cofi__rtit_ops : &cofi__pt_ops)->open(unit, config);
+    struct cofi_unit_config known;
+    COFI_TRY(config_of(&known, config));
+    return (known.gen == COFI_RTIT ? &cofi__rtit_ops : &cofi__pt_ops)->open(unit, &known);
 }
 
 void cofi_unit_close(struct cofi_unit *unit)
@@ -56,6 +75,12 @@ uint64_t cofi_unit_bytes(const struct cofi_unit *unit) { return unit->ops->bytes
 int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
 {
     return unit->ops->load ? unit->ops->load(unit, msr, value) : COFI_ERR_UNSUPPORTED;
+}
+
+void cofi_unit_tsc(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset)
+{
+    if (unit->ops->tsc)
+        unit->ops->tsc(unit, multiplier, offset);
 }
 
 unsigned cofi_unit_wants(const struct cofi_unit *unit) { return unit->ops->wants ? unit->ops->wants(unit) : 0; }

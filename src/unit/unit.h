@@ -27,6 +27,7 @@ struct cofi__unit_ops {
     int (*xrstors)(struct cofi_unit *unit, const uint8_t *image);
     int (*capability)(const struct cofi_unit *unit, unsigned i, const char **name); /* null: none */
     int (*field)(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
+    void (*tsc)(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset);      /* null: no such thing */
 };
 
 /* First member of every unit. */

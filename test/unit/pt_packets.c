@@ -255,6 +255,64 @@ static void an_input_fires_the_triggers_that_have_it(void **state)
     done(rig);
 }
 
+/* [PTREF 6.7] IF changes unseen outside of the filter: the same MODE.Exec byte twice. */
+static void a_new_if_is_told_even_if_the_byte_was_sent_last(void **state)
+{
+    struct pt_rig *rig = malloc(sizeof *rig);
+    (void)state;
+    rig_open(rig, NULL);
+    rig_start(rig, all | EVENT_EN | ADDR_CFG(0, 1), 0, 0x500000); /* the filter is the address 0 */
+    for (unsigned i = 0; i < 2; i++) {
+        struct cofi_event sti = {.kind = COFI_EV_STATE, .ip = 0x500000, .next = 0x500001, .context_set = true, .after = rig->context};
+        sti.after.iflag = true;
+        rig_event(rig, &sti);
+        rig->context.iflag = false;
+        rig_interrupt(rig, COFI_CAUSE_TRAP, 0x500001, 0x500000, 0);
+    }
+    rig_expect(rig, "mode.exec(64,if) fup(500001) cfeip(1,0) fup(500001) mode.exec(64,if) fup(500001) cfeip(1,0) fup(500001)");
+    done(rig);
+}
+
+/* [SDM Paging Information (PIP) Packet]: PCIDs and other low bits are no address. */
+static void pip_has_bits_11_to_5_under_pae_only(void **state)
+{
+    struct pt_rig *rig = start(NULL, all, 0x401000);
+    (void)state;
+    rig_mov_cr3(rig, 0x401000, UINT64_C(0x8ff7fff000002fff));
+    rig->context.pae = true;
+    rig_mov_cr3(rig, 0x401003, 0x2fff);
+    expect_hex(rig, "0243" "000200" "00ff7f" "0243" "fe0200" "000000");
+    done(rig);
+}
+
+/* docs/decisions/0309 */
+static void tracing_that_ends_before_a_target_is_known_tells_the_source(void **state)
+{
+    static const struct { enum cofi_event_kind kind; unsigned cause; const char *packets; } cases[] = {
+        {COFI_EV_EVENT, COFI_CAUSE_INTR, "tnt.8(T) cfe(1,20) fup(401010) tip.pgd()"},
+        {COFI_EV_FAR, COFI_FAR_INT, "tnt.8(T) cfe(e,20) fup(401010) tip.pgd()"},
+        {COFI_EV_FAR, COFI_FAR_SYSCALL, "tnt.8(T) cfe(f,20) tip.pgd()"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pt_rig *rig = start(NULL, all | EVENT_EN, 0x401000);
+        rig_jcc(rig, 0x401000, 0x401010, true);
+        struct cofi_event event = {.kind = (uint8_t)cases[i].kind, .cause = (uint8_t)cases[i].cause, .ip = 0x401010, .next = 0x401012,
+                                   .vector = 32, .deferred = true, .context_set = true, .after = rig->context};
+        event.after.cpl = 0;
+        rig_event(rig, &event);
+        cofi_unit_wrmsr(rig->unit, MSR_CTL, all | EVENT_EN);
+        rig_expect(rig, "");
+        cofi_unit_wrmsr(rig->unit, MSR_CTL, USER | BRANCH_EN);
+        rig_expect(rig, cases[i].packets);
+        cofi_unit_wrmsr(rig->unit, MSR_STATUS, UINT64_C(1) << 32);
+        cofi_unit_wrmsr(rig->unit, MSR_CTL, user); /* the event's context is there: CPL 0 */
+        rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = 0x600000});
+        rig_expect(rig, "cbr(24)");
+        done(rig);
+    }
+}
+
 /* Example 16: call, compressed returns, a loop, an indirect jump, a system call. */
 /* [PTREF 12.16; SDM COFI Type for Branch Instructions; SDM Change of Flow Instruction (COFI) Tracing] */
 static void example_16_flow(void **state)
@@ -621,6 +679,28 @@ static void psb_plus_in_a_guest_that_conceals_vmx_has_no_vmcs(void **state)
     done(rig);
 }
 
+/* Timing packets alone reach the period, too: with packets off no address is needed [PTREF 5.11]. */
+static void psb_plus_comes_between_timing_packets_while_packets_are_off(void **state)
+{
+    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
+    (void)state;
+    rig_far(rig, COFI_FAR_SYSCALL, 0x401000, 0xffffffff81000000, 0);
+    for (unsigned i = 1; i <= 3000; i++)
+        rig_clock(rig, i, 0);
+    const char *psb = strstr(rig_packets(rig), "psb");
+    assert_non_null(psb);
+    assert_memory_equal(psb, "psb cbr(24) psbend mtc(", 23);
+    assert_non_null(strstr(psb + 12, " psb "));
+    done(rig);
+    rig = start(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
+    for (unsigned i = 1; i <= 3000; i++) /* with packets on, the FUP's address must come first */
+        rig_clock(rig, i, 0);
+    assert_null(strstr(rig_packets(rig), "psb"));
+    rig_jcc(rig, 0x401002, 0x401000, true);
+    assert_non_null(strstr(rig_packets(rig), "fup(401002) psbend"));
+    done(rig);
+}
+
 static void no_psb_between_init_and_sipi(void **state)
 {
     struct pt_rig *rig = start(NULL, 0, 0x401000);
@@ -792,6 +872,22 @@ static void erratum_bdm64_target_before_an_abort_is_wrong(void **state)
     done(rig);
 }
 
+/* A TIP that waits is not of the next trace. */
+static void erratum_bdm64_a_tip_that_waits_ends_with_the_trace(void **state)
+{
+    struct pt_rig *rig = with_erratum(COFI_ERRATUM_BDM64, user);
+    (void)state;
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XBEGIN, .ip = 0x401000, .next = 0x401006});
+    tip(rig, 0x402000);
+    cofi_unit_reset(rig->unit, COFI_RESET_WARM);
+    rig_packets(rig);
+    cofi_unit_wrmsr(rig->unit, MSR_CTL, user);
+    tip(rig, 0x403000);
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XEND, .ip = 0x403000, .next = 0x403003});
+    assert_null(strstr(rig_packets(rig), " tip(402000)"));
+    done(rig);
+}
+
 /* [ERR SKD007] */
 static void erratum_skd007_ovf_overwrites_the_cyc(void **state)
 {
@@ -931,7 +1027,9 @@ int main(void)
         T(example_3_asynchronous_branch), T(example_4_asynchronous_branch_with_cr3),
         T(example_6_overflow_with_packets_is_fup), T(example_6_overflow_without_packets_is_pge_later),
         T(example_7_transactions), T(example_8_ptwrite), T(example_9_event_trace), T(example_12_power), T(example_13_blocks),
-        T(blocks_of_4_byte_items), T(bits_in_a_block_close_it), T(example_14_triggers), T(an_input_fires_the_triggers_that_have_it), T(example_16_flow), T(example_17_interrupts), T(example_19_filter),
+        T(blocks_of_4_byte_items), T(bits_in_a_block_close_it), T(example_14_triggers), T(an_input_fires_the_triggers_that_have_it), T(example_16_flow), T(example_17_interrupts), T(a_new_if_is_told_even_if_the_byte_was_sent_last),
+        T(pip_has_bits_11_to_5_under_pae_only), T(tracing_that_ends_before_a_target_is_known_tells_the_source),
+        T(psb_plus_comes_between_timing_packets_while_packets_are_off), T(example_19_filter),
         T(filters_are_inclusive_at_both_ends_and_stop_wins), T(falling_out_of_a_filter_changes_nothing_until_a_branch),
         T(enabling_outside_the_filter_makes_no_pge), T(enabling_in_a_stop_range_stops_after_psb_plus),
         T(pae_compares_cr3_down_to_bit_5), T(rip_payloads_and_filters_subtract_the_cs_base), T(six_bits_fill_a_short_tnt),
@@ -944,7 +1042,7 @@ int main(void)
         T(overflow_resumes_as_an_enable_if_the_mode_changed), T(a_small_buffer_overflows_and_drains_with_the_cycles),
         T(disabling_in_an_overflow_tells_it), T(tracestop_in_an_overflow_still_stops), T(the_narrow_door_makes_the_same_bytes),
         T(erratum_bdm70_psb_plus_at_enable_has_fup), T(erratum_bdm64_target_before_an_abort_is_wrong),
-        T(erratum_skd007_ovf_overwrites_the_cyc), T(erratum_skd010_no_fup_after_ovf), T(erratum_skd022_fup_at_vm_entry),
+        T(erratum_bdm64_a_tip_that_waits_ends_with_the_trace), T(erratum_skd007_ovf_overwrites_the_cyc), T(erratum_skd010_no_fup_after_ovf), T(erratum_skd022_fup_at_vm_entry),
         T(erratum_skl014_direct_branch_out_has_no_ip), T(erratum_apl12_stray_fup_and_apl11_pgd_after_ovf),
         T(erratum_skl168_cycles_before_a_psb_are_lost), T(erratum_skz84_tma_is_a_byte_longer),
         T(erratum_bdm106_branch_en_0_faults), T(every_event_is_explained),

@@ -449,6 +449,37 @@ static void xrstors_of_a_reserved_bit_faults_without_effect(void **state)
     done(rig);
 }
 
+static struct cofi_event vm_entry(const struct pt_rig *rig, uint64_t control)
+{
+    return (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_VMENTRY, .ip = 0x401000, .next = 0x401003, .target = 0x500000,
+                               .vector = COFI_NO_VECTOR, .msr = MSR_CTL, .control = control, .context_set = true, .after = rig->context};
+}
+
+/* [SDM Managing Trace Packet Generation Across VMX Transitions; PTREF 2] */
+static void lists_of_vm_transitions_write_what_wrmsr_would_take(void **state)
+{
+    struct pt_rig *rig = open_model("all");
+    uint64_t ctl = TRACE_EN | USER | OS | BRANCH_EN;
+    (void)state;
+    struct cofi_event entry = vm_entry(rig, USER | DIS_RETC); /* TraceEn 0 before and after: the rest is loaded */
+    assert_int_equal(rig_event(rig, &entry), 0);
+    assert_int_equal(rig_msr(rig, MSR_CTL), USER | DIS_RETC);
+    rig_expect(rig, "");
+    entry.control = TRACE_EN | USER | (UINT64_C(1) << 18);
+    assert_int_equal(rig_event(rig, &entry), COFI_ERR_GP);
+    assert_int_equal(rig_msr(rig, MSR_CTL), USER | DIS_RETC);
+    rig_start(rig, ctl, 0, 0x401000);
+    entry.control = ctl & ~OS; /* TraceEn 1 before and after: as if it were not there */
+    assert_int_equal(rig_event(rig, &entry), 0);
+    assert_int_equal(rig_msr(rig, MSR_CTL), ctl);
+    rig_expect(rig, "tip(500000)");
+    entry.control = DIS_RETC | PSB_FREQ(3);
+    assert_int_equal(rig_event(rig, &entry), 0);
+    assert_int_equal(rig_msr(rig, MSR_CTL), DIS_RETC | PSB_FREQ(3));
+    rig_expect(rig, "tip.pgd()");
+    done(rig);
+}
+
 static void fields_are_set_by_name(void **state)
 {
     struct pt_rig *rig = open_model("all");
@@ -608,6 +639,7 @@ int main(void)
         cmocka_unit_test(xsaves_stores_ctl_and_clears_trace_en),
         cmocka_unit_test(xrstors_puts_it_back_and_goes_on),
         cmocka_unit_test(xrstors_of_a_reserved_bit_faults_without_effect),
+        cmocka_unit_test(lists_of_vm_transitions_write_what_wrmsr_would_take),
         cmocka_unit_test(fields_are_set_by_name),
         cmocka_unit_test(cpuid_has_the_leaves_of_the_part),
         cmocka_unit_test(measured_presets_have_the_leaves_of_their_dumps),

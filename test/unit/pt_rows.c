@@ -1,53 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The packet generation tables, a test a row: enables and state before, one event, the packets it makes.
+ * The packet generation tables, a test a row; pt_table.c has the cases by number.
  * [PTREF 6.1; SDM Packet Generation under Different Enable Conditions; SDM PwrEvtEn and PTWEn Packet
  * Generation under Different Enable Conditions]. Expected packets are transcribed from those tables. */
-#include "pt_rig.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* A filter over [401000, 401fff] and a TraceStop range over [600000, 600fff], where ctl says so. */
-#define FILTER ADDR_CFG(0, 1)
-#define STOP ADDR_CFG(1, 2)
-enum { IN = 0x401000, OUT = 0x500000, STOPS = 0x600000 };
-#define KERNEL UINT64_C(0xffffffff81000000)
-
-/* Context changes: 0 is "as it was", so values are one more. */
-struct change {
-    uint8_t cpl, mode, vmx, enclave, intx, iflag, smm;
-    uint8_t conceal;
-    uint64_t cr3, vmcs;
-};
-
-struct row {
-    const char *name;
-    uint64_t ctl;
-    struct change before;
-    uint64_t ip;
-    struct cofi_event event;
-    struct change after;
-    const char *packets;
-};
-
-#define BASE_CTL (TRACE_EN | BRANCH_EN)
-#define U (BASE_CTL | USER)
-#define K (BASE_CTL | OS)
-#define UK (BASE_CTL | USER | OS)
-#define NOBR (TRACE_EN | USER | OS)
-#define CPL(n) .cpl = (n) + 1
-#define IN_KERNEL {CPL(0)}
-
-#define EV(k, ip_, ...) {.kind = COFI_EV_##k, .ip = ip_, .next = ip_ + 2, .vector = COFI_NO_VECTOR, __VA_ARGS__}
-#define NEAR(k, ip_, target_) EV(k, ip_, .target = target_)
-#define JCC(ip_, target_, taken_) EV(JCC, ip_, .target = target_, .taken = taken_)
-#define FAR(k, ip_, target_, ...) EV(FAR, ip_, .cause = COFI_FAR_##k, .target = target_, ##__VA_ARGS__)
-#define INT(k, ip_, target_, ...) EV(EVENT, ip_, .cause = COFI_CAUSE_##k, .target = target_, ##__VA_ARGS__)
-#define CR3(ip_) EV(MOV_CR3, ip_)
-#define CTL(ip_, value_) EV(WRMSR, ip_, .msr = MSR_CTL, .value = value_)
+#include "pt_row.h"
 
 static const struct row rows[] = {
-    /* 6.1 enabling and disabling: see pt_enable.c for PSB and TraceStop */
+    /* 6.1 enabling and disabling: by number in pt_table.c */
     {"other_instruction_makes_nothing", UK, {0}, IN, EV(INSN, IN), {0}, ""},
     {"wrmsr_clearing_trace_en_with_packets_is_fup_clip_and_pgd", UK, {0}, IN, CTL(IN, UK & ~TRACE_EN), {0},
      "fup(401000) tip.pgd()"},
@@ -197,8 +155,8 @@ static const struct row rows[] = {
      "pip(3000,nr) tip(ffffffff81000000)"},
     {"vm_entry_concealed_makes_no_pip", UK, {CPL(0), .vmx = 2, .conceal = COFI_CONCEAL_ENTRIES}, IN, FAR(VMENTRY, IN, KERNEL),
      {.vmx = 3, .cr3 = 0x3000}, "tip(ffffffff81000000)"},
-    {"vm_entry_to_a_guest_that_conceals_vmx_has_nr_0", UK, {CPL(0), .vmx = 2, .conceal = COFI_CONCEAL_VMX}, IN,
-     FAR(VMENTRY, IN, KERNEL), {.vmx = 3, .cr3 = 0x3000}, "pip(3000) tip(ffffffff81000000)"},
+    {"vm_entry_has_nr_1_even_if_the_guest_conceals_vmx", UK, {CPL(0), .vmx = 2, .conceal = COFI_CONCEAL_VMX}, IN,
+     FAR(VMENTRY, IN, KERNEL), {.vmx = 3, .cr3 = 0x3000}, "pip(3000,nr) tip(ffffffff81000000)"},
     {"vm_entry_into_the_filter_is_pip_pge", UK | FILTER, {CPL(0), .vmx = 2}, OUT, FAR(VMENTRY, OUT, IN), {.vmx = 3},
      "pip(1000,nr) mode.exec(64) tip.pge(401000)"},
     {"vm_entry_out_of_the_filter_is_pip_pgd", UK | FILTER, {CPL(0), .vmx = 2}, IN, FAR(VMENTRY, IN, OUT), {.vmx = 3},
@@ -298,6 +256,10 @@ static const struct row rows[] = {
      "cfeip(2,0) fup(500000)"},
     {"event_trace_syscall", UK | EVENT_EN, {0}, IN, FAR(SYSCALL, IN, KERNEL), {CPL(0)}, "cfe(f,0) tip(ffffffff81000000)"},
     {"event_trace_smi", UK | EVENT_EN, {0}, IN, INT(SMI, IN, 0x8000), {CPL(0)}, "cfe(3,0) fup(401000) tip.pgd()"},
+    {"event_trace_rsm_stands_before_pge", 0, IN_KERNEL, 0x8000, FAR(RSM, 0x8000, IN, .msr = MSR_CTL, .control = U | EVENT_EN), {CPL(3)},
+     "cbr(24) cfe(4,0) mode.exec(64) tip.pge(401000)", .count = 100},
+    {"event_trace_rsm_out_of_context_is_nothing", 0, IN_KERNEL, 0x8000, FAR(RSM, 0x8000, KERNEL, .msr = MSR_CTL, .control = U | EVENT_EN),
+     {.smm = 1}, "cbr(24)", .count = 100},
     {"event_trace_rsm_needs_trigger_en", 0, IN_KERNEL, 0x8000, FAR(RSM, 0x8000, IN), {0}, ""},
     {"event_trace_vm_exit", UK | EVENT_EN, {CPL(0), .vmx = 3}, IN, INT(VMEXIT, IN, KERNEL, .value = 0x77, .value2 = 0x30), {.vmx = 2},
      "evd(1,77) evd(2,30) cfe(8,0) fup(401000) pip(1000) tip(ffffffff81000000)"},
@@ -366,49 +328,6 @@ static const struct row rows[] = {
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
-
-static void apply(struct cofi_context *context, const struct change *change)
-{
-    context->cpl = change->cpl ? change->cpl - 1 : context->cpl;
-    context->mode = change->mode ? change->mode & ~1 : context->mode;
-    context->vmx = change->vmx ? change->vmx - 1 : context->vmx;
-    context->enclave = change->enclave ? change->enclave - 1 : context->enclave;
-    context->intx = change->intx ? change->intx - 1 : context->intx;
-    context->iflag = change->iflag ? change->iflag - 1 : context->iflag;
-    context->smm = change->smm ? change->smm - 1 : context->smm;
-    context->cr3 = change->cr3 ? change->cr3 : context->cr3;
-    context->vmcs = change->vmcs ? change->vmcs : context->vmcs;
-    context->conceal = change->conceal ? change->conceal : context->conceal;
-}
-
-static bool changes(const struct change *change)
-{
-    static const struct change none;
-    return memcmp(change, &none, sizeof none) != 0;
-}
-
-static void check_row(void **state)
-{
-    const struct row *row = *state;
-    struct pt_rig *rig = malloc(sizeof *rig);
-    rig_open(rig, &(struct cofi_unit_config){.model = "all", .tsc_art_num = 84, .tsc_art_den = 1});
-    rig->context.cpl = 3;
-    apply(&rig->context, &row->before);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_A, IN), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_B, IN + 0xfff), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_A + 2, STOPS), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_B + 2, STOPS + 0xfff), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_CR3_MATCH, 0x5000), 0);
-    rig_start(rig, row->ctl, rig->context.cpl, row->ip);
-    struct cofi_event event = row->event;
-    event.after = rig->context;
-    apply(&event.after, &row->after);
-    event.context_set = changes(&row->after) || event.kind == COFI_EV_MOV_CR3 || event.kind == COFI_EV_VMPTRLD;
-    assert_int_equal(rig_event(rig, &event), 0);
-    assert_string_equal(rig_packets(rig), row->packets);
-    rig_close(rig);
-    free(rig);
-}
 
 int main(void)
 {

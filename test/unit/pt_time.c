@@ -215,6 +215,21 @@ static void tsc_has_the_offset_and_tma_has_not(void **state)
     done(bench);
 }
 
+/* [SDM TSC Scaling]: software may write its TSC, and a guest has another. */
+static void tsc_follows_offset_and_scaling_while_tracing(void **state)
+{
+    struct bench *bench = open_bench(&(struct cofi_unit_config){.tsc_art_num = 84, .tsc_art_den = 1, .tsc_offset = 1});
+    struct pt_rig *rig = &bench->rig;
+    (void)state;
+    rig_start(rig, TRACE_EN | USER | BRANCH_EN | TSC_EN | MTC_EN, 3, 0x401000);
+    cofi_unit_tsc(rig->unit, 0, 100);
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .size = 1, .tsc = 845});
+    cofi_unit_tsc(rig->unit, UINT64_C(3) << 47, (uint64_t)-1000); /* 1.5 times */
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .size = 1, .tsc = 1690});
+    rig_expect(rig, "tsc(945) tma(10,5) cbr(24) tsc(1535) tma(20,10) cbr(24)");
+    done(bench);
+}
+
 static void tsc_is_56_bits(void **state)
 {
     struct bench *bench = open_bench(NULL);
@@ -339,6 +354,7 @@ int main(void)
         cmocka_unit_test(the_cycle_counter_stands_still_in_sleep),
         cmocka_unit_test(tma_has_the_art_and_the_ticks_since_its_edge),
         cmocka_unit_test(tsc_has_the_offset_and_tma_has_not),
+        cmocka_unit_test(tsc_follows_offset_and_scaling_while_tracing),
         cmocka_unit_test(tsc_is_56_bits),
         cmocka_unit_test(mtc_comes_at_each_step_of_every_frequency),
         cmocka_unit_test(mtc_comes_without_context_and_filter),

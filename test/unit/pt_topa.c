@@ -297,8 +297,8 @@ static void table_in_restricted_memory_is_an_error(void **state)
     expect_error(bench, T0, 0x7f, TOPA);
 }
 
-/* A bad entry 1 is no error before entry 0 is full. */
-static void expect_late_error(struct bench *bench, uint64_t entry)
+/* A bad entry 1 is no error before entry 0 is full; then the registers point to it, or to where it leads. */
+static void expect_late_error_at(struct bench *bench, uint64_t entry, uint64_t table, unsigned index)
 {
     memory_entry(bench->memory, T0, 0, R0);
     memory_entry(bench->memory, T0, 1, entry);
@@ -310,7 +310,12 @@ static void expect_late_error(struct bench *bench, uint64_t entry)
     assert_int_equal(status(bench) & 0x34, 0x10);
     cofi_unit_drain(bench->plain.unit);
     assert_memory_equal(bench->memory->bytes + R0, bench->plain.bytes, 4096);
+    stop(bench);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), table);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS), index << 7 | 0x7f);
 }
+
+static void expect_late_error(struct bench *bench, uint64_t entry) { expect_late_error_at(bench, entry, T0, 1); }
 
 static void a_bad_entry_is_found_when_it_is_reached(void **state) { expect_late_error(*state, R1 | 2); }
 static void int_with_end_is_an_error(void **state) { expect_late_error(*state, T0 | TOPA_END | TOPA_INT); }
@@ -319,7 +324,188 @@ static void link_to_a_table_that_begins_with_end_is_an_error(void **state)
 {
     struct bench *bench = *state;
     memory_entry(bench->memory, T1, 0, T0 | TOPA_END);
-    expect_late_error(bench, T1 | TOPA_END);
+    expect_late_error_at(bench, T1 | TOPA_END, T1, 0);
+}
+
+static void link_to_a_table_with_a_bad_entry_is_an_error(void **state)
+{
+    struct bench *bench = *state;
+    memory_entry(bench->memory, T1, 0, R1 | 8);
+    expect_late_error_at(bench, T1 | TOPA_END, T1, 0);
+}
+
+static void link_into_restricted_memory_is_an_error(void **state)
+{
+    struct bench *bench = *state;
+    bench->memory->restricted = T1;
+    bench->memory->restricted_end = T1 + 8;
+    expect_late_error_at(bench, T1 | TOPA_END, T1, 0);
+}
+
+static void link_beyond_maxphyaddr_is_an_error(void **state) { expect_late_error(*state, UINT64_C(1) << 46 | TOPA_END); }
+static void link_not_4k_aligned_is_an_error(void **state) { expect_late_error(*state, (T1 + 0x800) | TOPA_END); }
+
+/* Size is of no interest in a link [PTREF 4.3]. */
+static void a_link_ignores_its_size(void **state)
+{
+    struct bench *bench = *state;
+    memory_entry(bench->memory, T0, 0, R0);
+    memory_entry(bench->memory, T0, 1, T1 | TOPA_END | TOPA_SIZE(15));
+    memory_entry(bench->memory, T1, 0, R1);
+    start(bench, T0, 0x7f, TOPA);
+    jump(bench, 800);
+    assert_int_equal(status(bench) & 0x34, 4);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), T1);
+}
+
+/* [PTREF 4.3]: 4 KiB << Size, to the byte. */
+static void regions_have_every_size(void **state)
+{
+    struct bench *bench = *state;
+    for (unsigned size = 0; size < 16; size++) {
+        uint64_t bytes = UINT64_C(4096) << size;
+        cofi_unit_reset(bench->rig.unit, COFI_RESET_COLD);
+        memory_entry(bench->memory, T0, 0, (size < 12 ? bytes : 0) | TOPA_SIZE(size) | TOPA_STOP);
+        start(bench, T0, bytes << 32 | 0x7f, TOPA);
+        assert_int_equal(status(bench) & 0x34, 0x10);
+        stop(bench);
+        assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_STATUS, 0), 0);
+        start(bench, T0, (bytes - 40) << 32 | 0x7f, TOPA);
+        assert_int_equal(status(bench) & 0x34, 4);
+        jump(bench, 10);
+        assert_int_equal(status(bench) & 0x34, 0x20);
+        stop(bench);
+        assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS) >> 32, bytes);
+        if (size < 11)
+            assert_memory_equal(bench->memory->bytes + 2 * bytes - 40, "\x02\x82\x02\x82\x02\x82\x02\x82", 8);
+        if (size > 0) { /* alignment is to that size */
+            memory_entry(bench->memory, T0, 0, bytes / 2 | TOPA_SIZE(size));
+            assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_STATUS, 0), 0);
+            start(bench, T0, 0x7f, TOPA);
+            assert_int_equal(status(bench) & 0x34, 0x10);
+            stop(bench);
+        }
+    }
+}
+
+/* Physical memory of 4 GiB and more, every table entry a region of 4 KiB at 0; the last byte's address is kept. */
+static int any_entry(void *opaque, uint64_t address, uint8_t *bytes, size_t n)
+{
+    (void)opaque, (void)address;
+    memset(bytes, 0, n);
+    return 0;
+}
+
+static int any_store(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
+{
+    (void)bytes;
+    *(uint64_t *)opaque = address + n;
+    return 0;
+}
+
+static void open_huge(struct bench *bench, uint64_t *end)
+{
+    rig_close(&bench->rig);
+    rig_open(&bench->rig, &(struct cofi_unit_config){.memory = {any_entry, any_store, end}});
+}
+
+/* [PTREF 6.9]: a table without END ends at the offset field's last index. */
+static void the_last_index_is_followed_by_entry_0(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t end = 0;
+    open_huge(bench, &end);
+    start(bench, 0, (UINT64_C(4096) - 30) << 32 | 0xffffffff, TOPA);
+    assert_int_equal(status(bench) & 0x34, 4);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS), UINT64_C(1) << 32 | 0x7f);
+}
+
+static void a_single_range_of_4_gib_wraps(void **state)
+{
+    struct bench *bench = *state;
+    uint64_t end = 0;
+    open_huge(bench, &end);
+    start(bench, UINT64_C(1) << 32, UINT64_C(0xfffffff0) << 32 | 0xffffffff, 0);
+    assert_int_equal(status(bench) & 0x34, 4);
+    assert_int_equal(end, (UINT64_C(1) << 32) + 15);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS), UINT64_C(15) << 32 | 0xffffffff);
+}
+
+/* [SDM Restricted Memory Access] */
+static void stores_of_a_single_range_to_restricted_memory_are_dropped(void **state)
+{
+    struct bench *bench = *state;
+    bench->memory->restricted = R0;
+    bench->memory->restricted_end = R0 + 128;
+    start(bench, R0, 0xfff, 0);
+    jump(bench, 100);
+    assert_int_equal(status(bench) & 0x34, 4);
+    stop(bench);
+    assert_int_equal(bench->memory->bytes[R0], 0);
+    assert_memory_equal(bench->memory->bytes + R0 + 160, bench->plain.bytes + 160, 100);
+}
+
+/* ---- what enabling and resets do to the registers ---- */
+
+/* [PTREF 2; SDM Warm Reset] */
+static void a_warm_reset_leaves_the_registers_where_the_output_was(void **state)
+{
+    struct bench *bench = *state;
+    two_regions(bench, 0, 0, T1);
+    memory_entry(bench->memory, T1, 0, R2 | TOPA_SIZE(4));
+    start(bench, T0, 0x7f, TOPA);
+    jump(bench, 2500);
+    cofi_unit_reset(bench->rig.unit, COFI_RESET_WARM);
+    cofi_unit_drain(bench->plain.unit);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), T1);
+    read_back(bench, T0, 0);
+    expect_all(bench);
+    assert_int_equal(status(bench) & 0x37, 0);
+}
+
+static void enabling_while_stopped_moves_no_register(void **state)
+{
+    struct bench *bench = *state;
+    two_regions(bench, 0, 0, T1);
+    for (unsigned bit = 4; bit <= 5; bit++) {
+        assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_STATUS, UINT64_C(1) << bit), 0);
+        start(bench, T0, 2 << 7 | 0x7f, TOPA); /* at the link, which would be followed */
+        assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), T0);
+        stop(bench);
+        assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), T0);
+        assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS), 2 << 7 | 0x7f);
+        assert_int_equal(status(bench) & 0x34, UINT64_C(1) << bit);
+    }
+    assert_int_equal(cofi_unit_bytes(bench->rig.unit), 0);
+}
+
+static void enabling_at_a_link_follows_it(void **state)
+{
+    struct bench *bench = *state;
+    two_regions(bench, 0, 0, T1);
+    memory_entry(bench->memory, T1, 0, R2);
+    start(bench, T0, 2 << 7 | 0x7f, TOPA);
+    assert_int_equal(status(bench) & 0x34, 4);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_BASE), T1);
+    assert_memory_equal(bench->memory->bytes + R2, "\x02\x82\x02\x82", 4);
+}
+
+static void ask_status(void *opaque)
+{
+    struct pt_rig *rig = opaque;
+    rig->pmis = (unsigned)rig_msr(rig, MSR_STATUS);
+}
+
+/* [PTREF 4.4]: the PMI comes after the stop. */
+static void the_pmi_of_a_stop_finds_it_stopped(void **state)
+{
+    struct bench *bench = *state;
+    rig_close(&bench->rig);
+    rig_open(&bench->rig, &(struct cofi_unit_config){.memory = memory_access(bench->memory), .pmi = ask_status, .opaque = &bench->rig});
+    two_regions(bench, TOPA_STOP | TOPA_INT, 0, T0);
+    start(bench, T0, 0x7f, TOPA);
+    jump(bench, 1000);
+    assert_int_equal(bench->rig.pmis & 0x34, 0x20);
 }
 
 static void stores_to_restricted_regions_are_dropped(void **state)
@@ -359,6 +545,49 @@ static void one_entry_parts_interrupt_before_the_region_is_full(void **state)
     jump(bench, 1000);
     assert_int_equal(status(bench) & 0x34, 0x20);
     assert_int_equal(bench->rig.pmis, 1);
+}
+
+static void one_entry_parts_that_begin_behind_that_point_interrupt_when_full(void **state)
+{
+    struct bench *bench = *state;
+    single(bench);
+    start(bench, T0, UINT64_C(4000) << 32 | 0x7f, TOPA);
+    assert_int_equal(bench->rig.pmis, 0);
+    jump(bench, 100);
+    assert_int_equal(bench->rig.pmis, 1);
+    assert_int_equal(status(bench) & 0x34, 0x20);
+}
+
+static void one_entry_parts_wrap_and_interrupt_each_time(void **state)
+{
+    struct bench *bench = *state;
+    single(bench);
+    memory_entry(bench->memory, T0, 0, R0 | TOPA_INT);
+    start(bench, T0, 0x7f, TOPA);
+    while (cofi_unit_bytes(bench->rig.unit) < 3 * 4096 + 100)
+        jump(bench, 1);
+    assert_int_equal(bench->rig.pmis, 3);
+    assert_int_equal(status(bench) & 0x34, 4);
+}
+
+static void one_entry_parts_may_begin_at_the_link_back(void **state)
+{
+    struct bench *bench = *state;
+    single(bench);
+    start(bench, T0, 1 << 7 | 0x7f, TOPA);
+    assert_int_equal(status(bench) & 0x34, 4);
+    stop(bench);
+    assert_int_equal(rig_msr(&bench->rig, MSR_OUTPUT_MASK_PTRS) & UINT32_MAX, 0x7f);
+}
+
+static void one_entry_parts_that_begin_at_a_link_elsewhere_fail(void **state)
+{
+    struct bench *bench = *state;
+    single(bench);
+    memory_entry(bench->memory, T0, 1, T1 | TOPA_END);
+    memory_entry(bench->memory, T1, 0, R1);
+    memory_entry(bench->memory, T1, 1, T1 | TOPA_END);
+    expect_error(bench, T0, 1 << 7 | 0x7f, TOPA);
 }
 
 static void one_entry_parts_need_end_in_entry_1(void **state)
@@ -452,6 +681,14 @@ int main(void)
         T(table_in_no_memory_is_an_error), T(offset_beyond_the_region_is_an_error),
         T(table_in_restricted_memory_is_an_error), T(a_bad_entry_is_found_when_it_is_reached),
         T(int_with_end_is_an_error), T(stop_with_end_is_an_error), T(link_to_a_table_that_begins_with_end_is_an_error),
+        T(link_to_a_table_with_a_bad_entry_is_an_error), T(link_into_restricted_memory_is_an_error),
+        T(link_beyond_maxphyaddr_is_an_error), T(link_not_4k_aligned_is_an_error), T(a_link_ignores_its_size),
+        T(regions_have_every_size), T(the_last_index_is_followed_by_entry_0), T(a_single_range_of_4_gib_wraps),
+        T(stores_of_a_single_range_to_restricted_memory_are_dropped),
+        T(a_warm_reset_leaves_the_registers_where_the_output_was), T(enabling_while_stopped_moves_no_register),
+        T(enabling_at_a_link_follows_it), T(the_pmi_of_a_stop_finds_it_stopped),
+        T(one_entry_parts_that_begin_behind_that_point_interrupt_when_full), T(one_entry_parts_wrap_and_interrupt_each_time),
+        T(one_entry_parts_may_begin_at_the_link_back), T(one_entry_parts_that_begin_at_a_link_elsewhere_fail),
         T(stores_to_restricted_regions_are_dropped), T(one_entry_parts_interrupt_before_the_region_is_full),
         T(one_entry_parts_need_end_in_entry_1), T(one_entry_parts_need_entry_1_to_lead_back),
         T(fabric_ignores_topa_and_goes_to_the_sink), T(a_sink_that_refuses_is_an_operational_error_and_told),

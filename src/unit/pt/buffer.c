@@ -158,7 +158,7 @@ void cofi__pt_resume(struct cofi__pt *pt, uint64_t ip, bool ip_known)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, ip, PT_RULE_RESUME);
     } else if (!same) {
         if (cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
-            cofi__pt_emit_pip(pt, PT_RULE_RESUME);
+            cofi__pt_emit_pip(pt, false, PT_RULE_RESUME);
         cofi__pt_emit_tsx(pt, pt->context.intx, false, PT_RULE_RESUME);
         cofi__pt_emit_mode(pt, true, PT_RULE_RESUME);
         cofi__pt_emit_ip(pt, COFI_PT_TIP_PGE, ip, PT_RULE_RESUME);

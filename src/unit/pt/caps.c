@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <cofi/unit.h>
+
 #include "base/error.h"
 
 static const struct cofi__pt_caps models[] = {
@@ -51,6 +53,28 @@ const struct cofi__pt_caps *cofi__pt_caps_find(const char *name)
         if (!strcmp(models[i].name, name ? name : "all"))
             return &models[i];
     return NULL;
+}
+
+/* All bits of leaf 14H that any need names. */
+static uint32_t known_bits(bool ecx)
+{
+    uint32_t known = 0;
+    for (size_t i = 1; i < ARRAY_LEN(needs); i++)
+        if (needs[i].ecx == ecx)
+            known |= UINT32_C(1) << needs[i].bit;
+    return known;
+}
+
+bool cofi__pt_caps_of_cpu(const struct cofi_unit_cpu *cpu, struct cofi__pt_caps *caps)
+{
+    *caps = (struct cofi__pt_caps){
+        .name = "own", .text = "the host's own", .maxphyaddr = cpu->maxphyaddr, .ratio = cpu->ratio, .vmx = cpu->vmx,
+        .leaf14_ebx = cpu->leaf14_ebx & known_bits(false), .leaf14_ecx = cpu->leaf14_ecx & known_bits(true),
+        .leaf14_1_eax = cpu->leaf14_1_eax & 0xffff0707, .leaf14_1_ebx = cpu->leaf14_1_ebx,
+        .leaf14_1_ecx = cpu->leaf14_1_ecx & 0x00008003,
+        .art_den = cpu->leaf15_eax, .art_num = cpu->leaf15_eax ? cpu->leaf15_ebx : 0, .art_hz = cpu->leaf15_ecx,
+    };
+    return cpu->maxphyaddr >= 32 && cpu->maxphyaddr <= 52;
 }
 
 int cofi__pt_caps_name(const struct cofi__pt_caps *caps, unsigned i, const char **name)
@@ -103,7 +127,7 @@ bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need
 
 static void leaf14(const struct cofi__pt_caps *caps, uint32_t subleaf, uint32_t regs[4])
 {
-    uint32_t last = caps->leaf14_1_eax ? 1 : 0;
+    uint32_t last = caps->leaf14_1_eax | caps->leaf14_1_ebx | caps->leaf14_1_ecx ? 1 : 0;
     if (subleaf == 0) {
         regs[0] = last;
         regs[1] = caps->leaf14_ebx;

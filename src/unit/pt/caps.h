@@ -34,6 +34,9 @@ struct cofi__pt_caps {
 
 /* The preset of that name (null: "all"), or null. */
 const struct cofi__pt_caps *cofi__pt_caps_find(const char *name);
+/* Those of a host's own machine; false: no processor can be so. */
+struct cofi_unit_cpu;
+bool cofi__pt_caps_of_cpu(const struct cofi_unit_cpu *cpu, struct cofi__pt_caps *caps);
 /* The i-th preset, or null past the last. */
 const struct cofi__pt_caps *cofi__pt_caps_at(unsigned i);
 bool cofi__pt_caps_has(const struct cofi__pt_caps *caps, enum cofi__pt_need need);

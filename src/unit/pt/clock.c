@@ -81,13 +81,20 @@ static void stand_alone_cyc(struct cofi__pt *pt)
     cofi__pt_commit(pt);
 }
 
+/* What RDTSC gives; the hardware's own count goes into everything but TSC packets [PTREF 8.1]. */
+static uint64_t software_tsc(const struct cofi__pt *pt)
+{
+    uint64_t scaled = pt->tsc_multiplier ? (uint64_t)((wide)pt->tsc * pt->tsc_multiplier >> 48) : pt->tsc;
+    return scaled + pt->tsc_offset;
+}
+
 /* TSC if TSCEn, and TMA right behind it if MTCEn [SDM TSC/MTC Alignment (TMA) Packet]. */
 void cofi__pt_tsc_tma(struct cofi__pt *pt, enum cofi__pt_rule rule)
 {
     struct cofi_packet tsc = {.kind = COFI_PT_TSC}, tma = {.kind = COFI_PT_TMA};
     if (!(cofi__pt_ctl(pt) & PT_BIT(CTL_TSC_EN)))
         return;
-    tsc.tsc.tsc = bits(pt->tsc + pt->config.tsc_offset, 0, 56);
+    tsc.tsc.tsc = bits(software_tsc(pt), 0, 56);
     cofi__pt_emit(pt, &tsc, rule);
     if (!(cofi__pt_ctl(pt) & PT_BIT(CTL_MTC_EN)))
         return;

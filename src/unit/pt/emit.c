@@ -152,12 +152,14 @@ void cofi__pt_emit_no_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, enum c
     cofi__pt_emit_kind(pt, kind, rule);
 }
 
-/* [SDM Paging Information (PIP) Packet]: NR is hidden with VMX itself. */
-void cofi__pt_emit_pip(struct cofi__pt *pt, enum cofi__pt_rule rule)
+/* [SDM Paging Information (PIP) Packet]: the address part of CR3, which only PAE paging has in bits 11:5 (PCIDs
+ * are none). NR is hidden with VMX itself, but not the one of a VM entry. */
+void cofi__pt_emit_pip(struct cofi__pt *pt, bool entry, enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = COFI_PT_PIP};
-    packet.pip.cr3 = pt->context.cr3 & UINT64_C(0x000fffffffffffe0);
-    packet.pip.nr = pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX);
+    bool guest = pt->context.vmx == 2;
+    packet.pip.cr3 = pt->context.cr3 & (pt->context.pae ? UINT64_C(0x000fffffffffffe0) : UINT64_C(0x000ffffffffff000));
+    packet.pip.nr = guest && (entry || !(pt->context.conceal & COFI_CONCEAL_VMX));
     cofi__pt_emit(pt, &packet, rule);
 }
 
@@ -265,7 +267,7 @@ void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt
     cofi__pt_ret_clear(pt);
     cofi__pt_tsc_tma(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
-        cofi__pt_emit_pip(pt, PT_RULE_PSB_PLUS);
+        cofi__pt_emit_pip(pt, false, PT_RULE_PSB_PLUS);
     if (pt->context_en && (pt->context.vmx == 1 ||
                            (pt->context.vmx == 2 && !(pt->context.conceal & COFI_CONCEAL_VMX))))
         cofi__pt_emit_vmcs(pt, PT_RULE_PSB_PLUS);

@@ -111,6 +111,7 @@ void cofi__pt_trigger_off(struct cofi__pt *pt)
     pt->codec.block = 0;
     pt->compound = false;
     pt->tnt_count = pt->deferred_count = 0;
+    pt->tip_held = false;
     pt->mtc_tsc = UINT64_MAX;
     pt->attention &= PT_DO_CLOCK;
     cofi__pt_enables_packet(pt);
@@ -171,20 +172,27 @@ static void inject_pmi(struct cofi__pt *pt)
         pt->config.pmi(pt->config.opaque);
 }
 
-/* TraceEn became 1 and the next instruction is at ip [SDM Enabling Packet Generation, PTREF 6.1].
- */
-void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
+/* The output that the registers describe, unless an earlier stop or error forbids it: is it there? */
+static bool open_output(struct cofi__pt *pt)
+{
+    pt->out.mode = PT_OUTPUT_SINK; /* the registers stay as they are */
+    if (pt->msr[PT_MSR_STATUS] & (PT_BIT(STATUS_ERROR) | PT_BIT(STATUS_STOPPED)))
+        return false;
+    unsigned what = cofi__pt_output_start(&pt->out, output_mode(pt), pt->msr[PT_MSR_OUTPUT_BASE],
+                                          pt->msr[PT_MSR_OUTPUT_MASK_PTRS]);
+    if (what & PT_OUTPUT_ERROR)
+        pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_ERROR);
+    return !(what & PT_OUTPUT_ERROR);
+}
+
+/* TraceEn became 1 by an instruction at clip, and the next is at ip [SDM Enabling Packet Generation, PTREF 6.1].
+ * A TraceStop range with that instruction in it stops, too [PTREF 3.3]. */
+void cofi__pt_enable(struct cofi__pt *pt, uint64_t clip, uint64_t ip)
 {
     enum cofi__pt_rule rule;
     cofi__pt_ranges_load(pt);
-    unsigned what = cofi__pt_output_start(&pt->out, output_mode(pt), pt->msr[PT_MSR_OUTPUT_BASE],
-                                          pt->msr[PT_MSR_OUTPUT_MASK_PTRS]);
-    if (pt->msr[PT_MSR_STATUS] & (PT_BIT(STATUS_ERROR) | PT_BIT(STATUS_STOPPED)))
+    if (!open_output(pt))
         return;
-    if (what & PT_OUTPUT_ERROR) {
-        pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_ERROR);
-        return;
-    }
     pt->trigger_en = true;
     pt->filter_en = pt->filter_count == 0;
     pt->psb_bytes = PT_GET(pt->msr[PT_MSR_STATUS], STATUS_PACKET_BYTE_CNT);
@@ -194,6 +202,10 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
     cofi__pt_clock_start(pt);
     cofi__pt_enables_context(pt, &pt->context);
     cofi__pt_enables_filter(pt, ip);
+    if (pt->context_en && cofi__pt_in_stop(pt, clip)) {
+        pt->stopping = true;
+        pt->filter_en = false;
+    }
     inject_pmi(pt);
     if (psb_owed(pt, &rule)) {
         cofi__pt_psb(pt, true, ip, rule);
@@ -203,6 +215,7 @@ void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip)
     }
     if (!pt->trigger_en) /* the output stopped already */
         return;
+    cofi__pt_tell_rsm(pt);
     cofi__pt_enables_packet(pt);
     if (pt->packet_en) {
         cofi__pt_emit_mode(pt, true, PT_RULE_MODE);
@@ -219,12 +232,23 @@ static void last_packets(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
     if (pt->buffer.capacity) /* so that they find room */
         cofi__pt_drain_all(pt);
     tell_overflow(pt);
-    if (pt->packet_en && fup)
+    if (pt->attention & PT_DO_PENDING)
+        cofi__pt_abandon(pt);
+    else if (pt->packet_en && fup)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, fup_ip, PT_RULE_DISABLE);
     if (pt->packet_en)
         cofi__pt_emit_no_ip(pt, COFI_PT_TIP_PGD, PT_RULE_DISABLE);
     cofi__pt_flush_tnt(pt);
     cofi__pt_commit(pt);
+}
+
+/* The output registers are the unit's while TraceEn is 1, and software's from now on. */
+void cofi__pt_output_store(struct cofi__pt *pt)
+{
+    if (pt->out.mode == PT_OUTPUT_SINK)
+        return;
+    pt->msr[PT_MSR_OUTPUT_BASE] = cofi__pt_output_base(&pt->out);
+    pt->msr[PT_MSR_OUTPUT_MASK_PTRS] = cofi__pt_output_mask_ptrs(&pt->out);
 }
 
 /* TraceEn becomes 0 (the register still has it): what is inside goes out [SDM Flushing Trace
@@ -240,9 +264,6 @@ void cofi__pt_disable(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
     if (due && pt->trigger_en && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT))
         pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_PEND_PSB);
     cofi__pt_trigger_off(pt);
-    if (pt->out.mode != PT_OUTPUT_SINK) {
-        pt->msr[PT_MSR_OUTPUT_BASE] = cofi__pt_output_base(&pt->out);
-        pt->msr[PT_MSR_OUTPUT_MASK_PTRS] = cofi__pt_output_mask_ptrs(&pt->out);
-    }
+    cofi__pt_output_store(pt);
     pt->msr[PT_MSR_CTL] &= ~PT_BIT(CTL_TRACE_EN);
 }

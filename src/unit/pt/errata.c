@@ -44,10 +44,10 @@ void cofi__pt_erratum_before_psb(struct cofi__pt *pt)
         pt->cyc_base = pt->cyc_last = pt->cycles;
 }
 
-/* [ERR SKZ84]: under a TSC offset the TMA has reserved bits set and a byte too many. */
+/* [ERR SKZ84]: under a TSC offset or scaling the TMA has reserved bits set and a byte too many. */
 void cofi__pt_erratum_tma(struct cofi__pt *pt)
 {
-    if (!on(pt, COFI_ERRATUM_SKZ84) || !pt->config.tsc_offset || pt->stage_count - pt->op_start < 7)
+    if (!on(pt, COFI_ERRATUM_SKZ84) || !(pt->tsc_offset | pt->tsc_multiplier) || pt->stage_count - pt->op_start < 7)
         return;
     pt->stage[pt->stage_count - 3] = 1;
     pt->stage[pt->stage_count++] = 0;

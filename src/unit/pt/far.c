@@ -106,12 +106,12 @@ static bool writes_cr3(const struct cofi__pt *pt, const struct cofi_event *event
 static void pip(struct cofi__pt *pt, const struct cofi_event *event,
                 const struct cofi_context *before)
 {
-    bool vmx = event->kind == COFI_EV_FAR
-                   ? event->cause == COFI_FAR_VMENTRY || event->cause == COFI_FAR_VMENTRY_LATE
-                   : event->cause == COFI_CAUSE_VMEXIT;
+    bool entry = event->kind == COFI_EV_FAR && event->cause == COFI_FAR_VMENTRY;
+    bool vmx = entry || (event->kind == COFI_EV_FAR ? event->cause == COFI_FAR_VMENTRY_LATE
+                                                    : event->cause == COFI_CAUSE_VMEXIT);
     if (pt->trigger_en && pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS) &&
         writes_cr3(pt, event, before))
-        cofi__pt_emit_pip(pt, vmx ? PT_RULE_PIP_VMX : PT_RULE_PIP);
+        cofi__pt_emit_pip(pt, entry, vmx ? PT_RULE_PIP_VMX : PT_RULE_PIP);
 }
 
 /* Into an STM and out of it again: which VMCS runs now [SDM VMX-Specific Packets and VMCS Controls, SDM
@@ -154,6 +154,15 @@ static void arrive(struct cofi__pt *pt, const struct cofi_event *event,
         cofi__pt_trace_stop(pt);
 }
 
+/* Does the transfer tell where it came from? Events do, of instructions only INT n and enclave transitions
+ * [SDM FUP Cases and IP Payload]. */
+static bool has_fup(const struct cofi_event *event)
+{
+    if (event->kind == COFI_EV_EVENT)
+        return event->cause != COFI_CAUSE_SIPI;
+    return event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER || event->cause == COFI_FAR_EEXIT;
+}
+
 static void fup(struct cofi__pt *pt, uint64_t ip)
 {
     if (pt->packet_en)
@@ -167,8 +176,7 @@ static void loaded_control(struct cofi__pt *pt, const struct cofi_event *event,
                            const struct cofi_context *after)
 {
     struct cofi_context before = pt->context;
-    bool was = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN), on = event->control & PT_BIT(CTL_TRACE_EN);
-    if (was && !on) {
+    if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN)) {
         bool packets = pt->packet_en;
         if (event->kind == COFI_EV_FAR && pt->config.errata & COFI_ERRATUM_SKD022)
             fup(pt, event->ip);
@@ -179,14 +187,22 @@ static void loaded_control(struct cofi__pt *pt, const struct cofi_event *event,
     }
     pt->context = *after;
     pt->ip = event->target;
-    if (was != on || !on)
-        cofi__pt_ctl_load(pt, event->control, event->target);
+    pt->rsm = event->kind == COFI_EV_FAR && event->cause == COFI_FAR_RSM ? event : NULL;
+    cofi__pt_ctl_load(pt, event->control, event->target, event->target);
+    pt->rsm = NULL;
 }
 
+/* RSM has turned tracing on: its CFE stands before TIP.PGE [PTREF 6.7]. */
+void cofi__pt_tell_rsm(struct cofi__pt *pt)
+{
+    if (pt->rsm)
+        event_trace(pt, pt->rsm, &pt->context);
+}
+
+/* Not where TraceEn is 1 before and after: such a list does not change the register [PTREF 2]. */
 static bool loads_control(const struct cofi__pt *pt, const struct cofi_event *event)
 {
-    uint64_t differ = event->control ^ cofi__pt_ctl(pt);
-    return event->msr && differ & PT_BIT(CTL_TRACE_EN);
+    return event->msr && !(event->control & cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN));
 }
 
 /* A VM entry that fails late has loaded the guest's state: its PIP comes first. Where lists cleared
@@ -204,7 +220,7 @@ static void late_failure(struct cofi__pt *pt, const struct cofi_event *event)
                !(host.conceal & COFI_CONCEAL_ENTRIES)) {
         pt->context.cr3 = event->value;
         pt->context.vmx = 2;
-        cofi__pt_emit_pip(pt, PT_RULE_PIP_VMX);
+        cofi__pt_emit_pip(pt, true, PT_RULE_PIP_VMX);
         pt->context = host;
     }
 }
@@ -229,18 +245,32 @@ static void code_module(struct cofi__pt *pt)
     cofi__pt_cbr(pt, PT_RULE_ACM);
 }
 
-/* FUP only for INT n and enclave transitions [SDM FUP Cases and IP Payload]; the RET stack is not
- * kept across far transfers [PTREF 7.2]. */
+/* Tracing is being turned off while an EVENT or FAR waits for its target: what is known of it is told, and that
+ * tracing ends there. */
+void cofi__pt_abandon(struct cofi__pt *pt)
+{
+    struct cofi_event event = pt->pending;
+    pt->attention &= (uint8_t)~PT_DO_PENDING;
+    event_trace(pt, &event, event.context_set ? &event.after : &pt->context);
+    if (has_fup(&event))
+        fup(pt, event.ip);
+    if (event.context_set)
+        pt->context = event.after;
+}
+
+/* The RET stack is not kept across far transfers [PTREF 7.2]. RSM while TraceEn is 1 ends in shutdown and makes
+ * nothing [PTREF 6.3]. */
 void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
 {
     const struct cofi_context *after = event->context_set ? &event->after : &pt->context;
     struct cofi_context copy = *after;
     bool before_en = pt->packet_en;
+    if (event->cause == COFI_FAR_RSM && cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+        return;
     event_trace(pt, event, &copy);
     if (event->cause == COFI_FAR_VMENTRY_LATE)
         late_failure(pt, event);
-    if (event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER ||
-        event->cause == COFI_FAR_EEXIT)
+    if (has_fup(event))
         fup(pt, event->ip);
     if (event->cause == COFI_FAR_SENTER)
         senter(pt, &copy);
@@ -261,17 +291,18 @@ static struct cofi_context reset_context(void)
     return (struct cofi_context){.vmcs = UINT64_MAX, .cs_base = 0xffff0000, .mode = 16};
 }
 
-/* An application processor now waits for SIPI: FUP, PIP(0)?, and the TIP comes with SIPI. */
+/* An application processor now waits for SIPI: FUP, PIP(0)?, and the TIP comes with SIPI; nothing at all where
+ * packets are off. */
 static void init_ap(struct cofi__pt *pt, const struct cofi_event *event,
                     const struct cofi_context *after)
 {
     struct cofi_context before = pt->context;
     bool filter = pt->filter_en, context = pt->context_en;
     cofi__pt_enables_context(pt, after);
-    pip(pt, event, &before);
     pt->compound = pt->packet_en;
-    if (pt->packet_en) { /* enables move with SIPI */
-        pt->context_en = context;
+    if (pt->packet_en) {
+        pip(pt, event, &before);
+        pt->context_en = context; /* enables move with SIPI */
         pt->filter_en = filter;
     }
 }
@@ -327,7 +358,7 @@ void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event)
         vmx_abort(pt, event, &after);
         return;
     }
-    if (cause != COFI_CAUSE_SIPI)
+    if (has_fup(event))
         fup(pt, event->ip);
     if (cause == COFI_CAUSE_INIT_AP) {
         init_ap(pt, event, &after);

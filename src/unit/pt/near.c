@@ -98,7 +98,7 @@ static void change(struct cofi__pt *pt, const struct cofi_event *event, bool cr3
     }
     cofi__pt_enables_packet(pt);
     if (cr3 && pt->trigger_en && pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))
-        cofi__pt_emit_pip(pt, PT_RULE_PIP);
+        cofi__pt_emit_pip(pt, false, PT_RULE_PIP);
     if (!before && pt->packet_en)
         page_in(pt, event->next);
     else if (before && !pt->packet_en)
@@ -126,7 +126,7 @@ void cofi__pt_state(struct cofi__pt *pt, const struct cofi_event *event)
         cofi__pt_disable(pt, event->ip, true);
     change(pt, event, false);
     if (iflag && pt->trigger_en && pt->context_en) {
-        cofi__pt_emit_mode(pt, false, PT_RULE_MODE_IF);
+        cofi__pt_emit_mode(pt, true, PT_RULE_MODE_IF);
         cofi__pt_emit_ip(pt, COFI_PT_FUP, event->next, PT_RULE_MODE_IF);
     }
 }

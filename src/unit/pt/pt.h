@@ -56,6 +56,7 @@ struct cofi__pt {
     struct cofi_unit unit;
     struct cofi_unit_config config;
     const struct cofi__pt_caps *caps;
+    struct cofi__pt_caps own_caps; /* of config.cpu */
 
     /* Registers, as rdmsr gives them; those of output live in `out` while TraceEn=1. */
     uint64_t msr[PT_MSRS];
@@ -74,6 +75,7 @@ struct cofi__pt {
     uint8_t attention; /* PT_DO_* */
     bool compound; /* between INIT and SIPI: no PSB here */
     struct cofi_event pending;
+    const struct cofi_event *rsm; /* the RSM that turns tracing on now */
     uint8_t sleeping; /* C-state, 0 none */
     bool block_open;
 
@@ -96,6 +98,7 @@ struct cofi__pt {
 
     /* Time. */
     uint64_t tsc, cycles;
+    uint64_t tsc_multiplier, tsc_offset; /* what software reads: 48 bits of fraction, 0: 1 */
     uint64_t art_num, art_den;
     uint64_t mtc_tsc;     /* TSC at which the next MTC is due, UINT64_MAX none */
     uint64_t mtc_count;   /* ART >> MTCFreq of the last MTC */
@@ -135,7 +138,8 @@ static inline uint64_t cofi__pt_ctl(const struct cofi__pt *pt) { return pt->msr[
 int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t msr, uint64_t value, uint64_t clip,
                       uint64_t nlip);
-void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t nlip);
+bool cofi__pt_ctl_legal(const struct cofi__pt *pt, uint64_t value);
+void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_t nlip);
 int cofi__pt_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 int cofi__pt_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value);
 int cofi__pt_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
@@ -153,7 +157,8 @@ void cofi__pt_enables_packet(struct cofi__pt *pt);
 bool cofi__pt_context_value(const struct cofi__pt *pt, const struct cofi_context *context);
 bool cofi__pt_in_stop(const struct cofi__pt *pt, uint64_t ip);
 void cofi__pt_trace_stop(struct cofi__pt *pt);
-void cofi__pt_enable(struct cofi__pt *pt, uint64_t ip);
+void cofi__pt_enable(struct cofi__pt *pt, uint64_t clip, uint64_t ip);
+void cofi__pt_output_store(struct cofi__pt *pt);
 void cofi__pt_disable(struct cofi__pt *pt, uint64_t fup_ip, bool fup);
 void cofi__pt_trigger_off(struct cofi__pt *pt);
 
@@ -163,7 +168,7 @@ void cofi__pt_emit_kind(struct cofi__pt *pt, enum cofi_packet_kind kind, enum co
 void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
                       enum cofi__pt_rule rule);
 void cofi__pt_emit_no_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, enum cofi__pt_rule rule);
-void cofi__pt_emit_pip(struct cofi__pt *pt, enum cofi__pt_rule rule);
+void cofi__pt_emit_pip(struct cofi__pt *pt, bool entry, enum cofi__pt_rule rule);
 void cofi__pt_emit_vmcs(struct cofi__pt *pt, enum cofi__pt_rule rule);
 uint8_t cofi__pt_mode_byte(const struct cofi__pt *pt, struct cofi_packet *packet);
 void cofi__pt_emit_mode(struct cofi__pt *pt, bool always, enum cofi__pt_rule rule);
@@ -215,6 +220,8 @@ void cofi__pt_indirect(struct cofi__pt *pt, const struct cofi_event *event, bool
 void cofi__pt_return(struct cofi__pt *pt, const struct cofi_event *event);
 void cofi__pt_mov_cr3(struct cofi__pt *pt, const struct cofi_event *event);
 void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event);
+void cofi__pt_abandon(struct cofi__pt *pt);
+void cofi__pt_tell_rsm(struct cofi__pt *pt);
 void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event);
 void cofi__pt_tsx(struct cofi__pt *pt, const struct cofi_event *event);
 void cofi__pt_state(struct cofi__pt *pt, const struct cofi_event *event);

@@ -117,14 +117,22 @@ static bool may_enable(const struct cofi__pt *pt, uint64_t ctl)
     return pt->caps->vmx || pt->context.vmx == 0; /* [PTREF 1.4] */
 }
 
-/* CTL is value from now on; the instruction after is at nlip. */
-void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t nlip)
+/* Would the lists of a VM transition, or RSM, be let write value? */
+bool cofi__pt_ctl_legal(const struct cofi__pt *pt, uint64_t value)
+{
+    uint64_t result;
+    return check(pt, PT_MSR_CTL, value, &result) == 0 &&
+           (!(value & PT_BIT(CTL_TRACE_EN)) || may_enable(pt, value));
+}
+
+/* CTL is value from now on; the instruction that writes it is at clip, the next at nlip. */
+void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_t nlip)
 {
     bool was = cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN), on = value & PT_BIT(CTL_TRACE_EN);
     pt->msr[PT_MSR_CTL] = value;
     cofi__pt_clock_load(pt);
     if (!was && on)
-        cofi__pt_enable(pt, nlip);
+        cofi__pt_enable(pt, clip, nlip);
 }
 
 static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_t nlip)
@@ -140,7 +148,7 @@ static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_
     }
     if (was)
         cofi__pt_disable(pt, clip, true);
-    cofi__pt_ctl_load(pt, value, nlip);
+    cofi__pt_ctl_load(pt, value, clip, nlip);
     return 0;
 }
 
@@ -295,6 +303,6 @@ int cofi__pt_xrstors(struct cofi_unit *unit, const uint8_t *image)
         return COFI_ERR_GP;
     for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
         pt->msr[image_order[i]] = values[i];
-    cofi__pt_ctl_load(pt, values[0], pt->ip);
+    cofi__pt_ctl_load(pt, values[0], pt->ip, pt->ip);
     return 0;
 }

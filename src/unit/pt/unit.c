@@ -32,6 +32,8 @@ static void reset(struct cofi_unit *unit, enum cofi_reset kind)
     case COFI_RESET_INIT: return;
     case COFI_RESET_WARM:
         forget(pt);
+        if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN))
+            cofi__pt_output_store(pt);
         if (cofi__pt_caps_has(pt->caps, PT_NEED_IP_FILTER))
             pt->msr[PT_MSR_CTL] &= ~PT_BIT(CTL_TRACE_EN);
         else
@@ -46,12 +48,21 @@ static void reset(struct cofi_unit *unit, enum cofi_reset kind)
     cofi__pt_ranges_load(pt);
 }
 
+/* The capabilities that the host asks for, or null: there are none such. */
+static const struct cofi__pt_caps *find_caps(const struct cofi_unit_config *config, struct cofi__pt_caps *own)
+{
+    if (!config->cpu)
+        return cofi__pt_caps_find(config->model);
+    return cofi__pt_caps_of_cpu(config->cpu, own) ? own : NULL;
+}
+
 static void settle(struct cofi__pt *pt, const struct cofi_unit_config *config,
                    const struct cofi__pt_caps *caps)
 {
     pt->unit.ops = &cofi__pt_ops;
     pt->config = *config;
     pt->caps = caps;
+    pt->tsc_offset = config->tsc_offset;
     pt->codec.gen = COFI_PT;
     pt->tnt_max = config->long_tnt ? 47 : 6;
     pt->art_num = config->tsc_art_num ? config->tsc_art_num : caps->art_num;
@@ -67,12 +78,17 @@ static void settle(struct cofi__pt *pt, const struct cofi_unit_config *config,
 
 static int open(struct cofi_unit **unit, const struct cofi_unit_config *config)
 {
-    const struct cofi__pt_caps *caps = cofi__pt_caps_find(config->model);
+    struct cofi__pt_caps own;
+    const struct cofi__pt_caps *caps = find_caps(config, &own);
     if (!caps || (config->buffer_bytes && config->buffer_bytes < BUFFER_LEAST))
         return COFI_ERR_RANGE;
     struct cofi__pt *pt = calloc(1, sizeof *pt + config->buffer_bytes);
     if (!pt)
         return COFI_ERR_NOMEM;
+    if (caps == &own) {
+        pt->own_caps = own;
+        caps = &pt->own_caps;
+    }
     settle(pt, config, caps);
     cofi__buffer_init(&pt->buffer, (uint8_t *)(pt + 1), config->buffer_bytes, config->drain_bytes,
                       config->drain_cycles, (struct cofi__drain){cofi__pt_leave, pt});
@@ -175,20 +191,22 @@ static void complete(struct cofi__pt *pt, uint64_t target)
     cofi__pt_commit(pt);
 }
 
-/* What is due before the event: a deferred target, the time, the way out of an overflow, a PSB+. */
+/* What is due before the event: a deferred target, the time, the way out of an overflow, a PSB+. The last two
+ * need the address of the next instruction only where packets are on. */
 static void attend(struct cofi__pt *pt, const struct cofi_event *event)
 {
     bool known = tells_ip(event->kind);
+    uint64_t ip = known ? event->ip : pt->ip;
     if (pt->attention & PT_DO_PENDING && known)
         complete(pt, event->ip);
     if (pt->attention & PT_DO_CLOCK)
         cofi__pt_clock_ask(pt);
-    if (pt->attention & PT_DO_PENDING || !known || !pt->trigger_en)
+    if (pt->attention & PT_DO_PENDING || (!known && pt->packet_en) || !pt->trigger_en)
         return;
     if (pt->attention & PT_DO_RESUME && cofi__buffer_empty(&pt->buffer))
-        cofi__pt_resume(pt, event->ip, true);
+        cofi__pt_resume(pt, ip, true);
     if (pt->attention & PT_DO_PSB && !pt->overflow && !pt->compound && !pt->block_open)
-        cofi__pt_psb(pt, false, event->ip, PT_RULE_PSB);
+        cofi__pt_psb(pt, false, ip, PT_RULE_PSB);
 }
 
 /* Events that change the processor's state without any rule of their own. */
@@ -215,7 +233,11 @@ static int dispatch(struct cofi__pt *pt, const struct cofi_event *event)
     case COFI_EV_CALL_IND: cofi__pt_indirect(pt, event, true); break;
     case COFI_EV_RET: cofi__pt_return(pt, event); break;
     case COFI_EV_FAR:
-    case COFI_EV_EVENT: transfer_or_wait(pt, event); break;
+    case COFI_EV_EVENT:
+        if (event->msr && !cofi__pt_ctl_legal(pt, event->control))
+            return COFI_ERR_GP;
+        transfer_or_wait(pt, event);
+        break;
     case COFI_EV_MOV_CR3: cofi__pt_mov_cr3(pt, event); break;
     case COFI_EV_INSN:
     case COFI_EV_MOV_CR0:
@@ -380,6 +402,13 @@ static int tip(struct cofi_unit *unit, uint64_t target)
     return refused(pt, 0);
 }
 
+static void tsc(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset)
+{
+    struct cofi__pt *pt = cofi__pt_of(unit);
+    pt->tsc_multiplier = multiplier;
+    pt->tsc_offset = offset;
+}
+
 static void drain(struct cofi_unit *unit)
 {
     cofi__pt_drain_all(cofi__pt_of(unit));
@@ -426,4 +455,5 @@ const struct cofi__unit_ops cofi__pt_ops = {
     .xrstors = cofi__pt_xrstors,
     .capability = capability,
     .field = cofi__pt_field,
+    .tsc = tsc,
 };
