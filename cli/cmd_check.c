@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "compare.h"
+#include "ranges.h"
 #include "session.h"
 #include "truth.h"
 #include "writer.h"
@@ -106,6 +107,8 @@ static void print_stream(struct writer *out, const struct session_stream *stream
         write_format(out, ", %s", comparison->differs ? "DIFFERS from the truth" : "equals the truth");
     if (comparison->hidden && !comparison->differs)
         write_format(out, " but for %" PRIu64 " instructions that overflows hid", comparison->hidden);
+    if (comparison->stopped && !comparison->differs)
+        write_format(out, ", up to TraceStop: %" PRIu64 " ran after it", comparison->after_stop);
     write_format(out, "\n");
 }
 
@@ -132,6 +135,8 @@ static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_f
 {
     struct check *check = opaque;
     check_time(check, event);
+    if (event->kind == COFI_FLOW_STOP)
+        compare_stop(&check->comparison);
     if (event->kind == COFI_FLOW_OVERFLOW)
         compare_overflow(&check->comparison, event->offset);
     if (event->kind == COFI_FLOW_GAP && check->gaps++ < check->options->max_gaps &&
@@ -190,24 +195,9 @@ static void print_totals(const struct check_options *options, const struct check
 
 /* ---- what of the truth the filters let through ---- */
 
-/* PT's ranges: inclusive, and any will do [SDM Filtering by IP]. */
-static bool passes_pt_range(const struct cofi_recording_info *info, uint64_t ip)
-{
-    bool any = false;
-    for (unsigned i = 0; i < COFI_INFO_RANGES_MAX && info->ranges_known; i++) {
-        bool filter = (info->config >> (32 + 4 * i) & 15) == 1;
-        any |= filter;
-        if (filter && ip >= info->range_base[i] && ip <= info->range_limit[i])
-            return true;
-    }
-    return !any;
-}
-
 /* RTIT's ranges: the event id of the filter, base and limit [RTIT Table 7]. */
-static bool passes_range(const struct cofi_recording_info *info, uint64_t ip)
+static bool passes_rtit_range(const struct cofi_recording_info *info, uint64_t ip)
 {
-    if (info->gen == COFI_PT)
-        return passes_pt_range(info, ip);
     unsigned id = info->events & 7;
     for (unsigned i = 0; i < 2; i++)
         if ((id == i || id == 2) && ip >= info->range_base[i] && ip < info->range_limit[i])
@@ -243,15 +233,18 @@ static void apply_filters(const struct session *session, const struct session_st
     uint64_t n = 0, optional_n = 0, optional = 0;
     if (!recording)
         return;
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    struct ranges ranges = ranges_of(recording, stream->pid);
     bool process = passes_cr3(session, stream);
     for (uint64_t i = 0; i < thread->n; i++) {
         bool is_optional = optional < thread->optional_n && thread->optional[optional] == i;
         optional += is_optional;
-        if (!process || !passes_range(cofi_recording_info(recording), thread->ips[i]))
+        uint64_t ip = thread->ips[i];
+        if (!process || !(info->gen == COFI_PT ? ranges_pass(&ranges, ip) : passes_rtit_range(info, ip)))
             continue;
         if (is_optional)
             thread->optional[optional_n++] = n;
-        thread->ips[n++] = thread->ips[i];
+        thread->ips[n++] = ip;
     }
     thread->n = n;
     thread->optional_n = optional_n;

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cofi/filter.h>
 #include <cofi/stream.h>
 
 #include "cli.h"
+#include "ranges.h"
 #include "replay.h"
 #include "session.h"
 
-enum { DEFAULT_CTL = 0x2008, RANGES = 4 }; /* branch_en, user */
+enum { DEFAULT_CTL = 0x2008 }; /* branch_en, user */
 
 struct replay_options {
     struct session_options session;
     uint64_t ctl;
     bool ctl_given;
-    struct replay_setup ranges; /* of --range; ctl has their ADDRn_CFG */
+    struct ranges ranges; /* of --range */
     unsigned ranges_n;
 };
 
@@ -39,25 +39,16 @@ static const struct option long_options[] = {SESSION_LONG_OPTIONS,
                                              {"range", required_argument, 0, 'r'},
                                              {0}};
 
-/* Range i of the setup. */
-static void set_range(struct replay_setup *setup, unsigned i, uint64_t base, uint64_t limit, bool stop)
-{
-    setup->ranges_known = true;
-    setup->base[i] = base;
-    setup->limit[i] = limit;
-    setup->ctl |= UINT64_C(1) << (32 + 4 * i + stop);
-}
-
 static int take_range(struct replay_options *o, const char *text)
 {
     char *end;
     uint64_t base = strtoull(text, &end, 16);
-    if (end == text || *end != '-' || o->ranges_n == RANGES)
+    if (end == text || *end != '-' || o->ranges_n == RANGES_MAX)
         return -1;
     uint64_t limit = strtoull(end + 1, &end, 16);
     if (limit < base || (*end && strcmp(end, ",stop") != 0))
         return -1;
-    set_range(&o->ranges, o->ranges_n++, base, limit, *end != 0);
+    ranges_set(&o->ranges, o->ranges_n++, base, limit, *end != 0);
     return 0;
 }
 
@@ -82,59 +73,21 @@ static int parse(struct replay_options *o, int argc, char **argv)
 
 /* ---- the configuration ---- */
 
-/* Where a filter's file is mapped for a process (any, where the stream is a processor's): the first executable place. */
-static bool find_mapped(const struct cofi_recording *recording, int32_t pid, const struct cofi_filter *f, uint64_t *base)
-{
-    const struct cofi_sideband *sb;
-    *base = f->start;
-    for (size_t i = 0; f->path && (sb = cofi_recording_sideband(recording, i)); i++)
-        if (sb->kind == COFI_SB_MMAP && sb->prot & 4 && (sb->pid == pid || pid < 0) && sb->name &&
-            !strcmp(sb->name, f->path) && f->start + f->size > sb->pgoff && f->start < sb->pgoff + sb->len) {
-            *base = sb->addr + f->start - sb->pgoff;
-            return true;
-        }
-    return !f->path;
-}
-
-/* perf's filter text -> ranges; false: not all of it can be placed. */
-static bool ranges_of_text(struct replay_setup *setup, const struct cofi_recording *recording, int32_t pid,
-                           const char *text)
-{
-    struct cofi_filters filters = {0};
-    bool good = cofi_filters_parse(&filters, text, NULL, NULL) >= 0;
-    unsigned n = 0;
-    for (size_t i = 0; good && i < filters.n; i++) {
-        const struct cofi_filter *f = &filters.filter[i];
-        uint64_t base;
-        good = n < RANGES && f->size && (f->action == COFI_FILTER_RANGE || f->action == COFI_FILTER_TRACESTOP);
-        if (!good || !find_mapped(recording, pid, f, &base))
-            continue;
-        set_range(setup, n++, base, base + f->size - 1, f->action == COFI_FILTER_TRACESTOP);
-    }
-    cofi_filters_fini(&filters);
-    return good;
-}
-
 static struct replay_setup setup_of(const struct replay_options *o, const struct session_stream *stream)
 {
     static const uint64_t cfg = UINT64_C(0xffff) << 32;
     const struct cofi_recording *recording = session_recording(stream->session);
     const struct cofi_recording_info *info = recording ? cofi_recording_info(recording) : NULL;
-    struct replay_setup setup = {.ctl = info && !o->ctl_given ? info->config : o->ctl};
-    if (o->ranges_n) {
-        uint64_t ctl = (setup.ctl & ~cfg) | o->ranges.ctl;
-        setup = o->ranges;
-        setup.ctl = ctl;
-    } else if (info && info->ranges_known) {
+    struct replay_setup setup = {.ctl = (info && !o->ctl_given ? info->config : o->ctl) & ~cfg};
+    struct ranges ranges = o->ranges;
+    if (!o->ranges_n && info)
+        ranges = ranges_of(recording, stream->tid < 0 ? -1 : stream->pid);
+    if (ranges.known) {
+        setup.ctl |= ranges.cfg;
         setup.ranges_known = true;
-        memcpy(setup.base, info->range_base, sizeof setup.base);
-        memcpy(setup.limit, info->range_limit, sizeof setup.limit);
-    } else if (info && info->filter) {
-        setup.ctl &= ~cfg;
-        setup.ranges_known &= ranges_of_text(&setup, recording, stream->tid < 0 ? -1 : stream->pid, info->filter);
+        memcpy(setup.base, ranges.base, sizeof setup.base);
+        memcpy(setup.limit, ranges.limit, sizeof setup.limit);
     }
-    if (!setup.ranges_known)
-        setup.ctl &= ~cfg;
     return setup;
 }
 

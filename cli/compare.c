@@ -104,6 +104,7 @@ void compare_block(struct comparison *c, const struct cofi_flow_block *block, ui
 {
     if (!c->truth || c->differs)
         return;
+    c->stopped = false;
     if (c->astray) {
         remember(c, block);
         return;
@@ -125,12 +126,16 @@ void compare_overflow(struct comparison *c, uint64_t offset)
     c->astray = true;
 }
 
+void compare_stop(struct comparison *c) { c->stopped = true; }
+
 void compare_end(struct comparison *c, uint64_t offset)
 {
     if (c->truth && !c->differs) {
-        settle(c, true, offset);
+        settle(c, !c->stopped, offset);
         skip_optional(c->truth, &c->at, &c->optional, COFI_NO_IP);
-        if (!c->differs && c->at < c->truth->n)
+        if (c->stopped)
+            c->after_stop = c->truth->n - c->at;
+        else if (!c->differs && c->at < c->truth->n)
             name_difference(c, COFI_NO_IP, offset);
     }
     free(c->segment);

@@ -532,7 +532,11 @@ static int take_topa(struct cofi_recorder *recorder, const char *text, struct co
 
 static int take_filters(struct cofi_recorder *recorder, const struct cofi_filters *filters, struct cofi_error *error)
 {
-    if (recorder->unit.gen != COFI_PT || cofi__where_check(filters) < 0)
+    if (recorder->unit.gen != COFI_PT)
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                          "RTIT's ranges are addresses, that do not follow a file: give them as the fields "
+                          "filter_event_id=0,lip0=START,lip2=END");
+    if (cofi__where_check(filters) < 0)
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
                           "here the filters are PT's address ranges: at most %d, filter and tracestop only",
                           COFI__WHERE_RANGES);
