@@ -228,3 +228,21 @@ uint32_t cofi__fast_registers(const struct cofi__fast *x)
         used |= 1u << ((x->modrm & 7) | (x->rex & 1) << 3);
     return used;
 }
+
+/* Without REX, registers 5 and 6 of an 8-bit operand are CH and DH (SDM volume 2, Register
+ * Operands and the REX Prefix). Maps 1 and 2 have such operands here and there. */
+static bool may_name_high_bytes(const struct cofi__fast *x)
+{
+    if (x->space != COFI__FAST_LEGACY || x->rex_offset)
+        return false;
+    return x->map == 1 || x->map == 2 || (x->map == 0 && (!(x->opcode & 1) || (x->opcode & 0xf8) == 0xb0));
+}
+
+uint32_t cofi__fast_touches(const struct cofi__fast *x)
+{
+    uint32_t used = cofi__fast_registers(x);
+    if (may_name_high_bytes(x))
+        used |= used >> 4;
+    used |= (x->attr & COFI__FAST_RCX ? 2 : 0) | (x->attr & COFI__FAST_RDX ? 4 : 0);
+    return used & 6;
+}

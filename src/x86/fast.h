@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Attributes of an encoding.
- *  31    29 28     24 23     20 19 18 17 ... 4 3      0
+ *  31    29 28     24 23     20 19        ... 4 3      0
  * |  0     |   far   |  class  |     flags    |  imm   | */
 enum {
     COFI__FAST_IMM_MASK = 0xf,     /* bytes of immediate: 0 1 2 3 (ENTER) 4 8 */
@@ -27,6 +27,8 @@ enum {
     COFI__FAST_REL = 1 << 15,      /* the immediate is relative to the next instruction */
     COFI__FAST_MOFFS = 1 << 16,    /* the immediate has the address size */
     COFI__FAST_V1111 = 1 << 17,    /* vvvv must be 1111 */
+    COFI__FAST_RCX = 1 << 18,      /* reads or writes RCX without naming it */
+    COFI__FAST_RDX = 1 << 19,      /* … RDX */
     COFI__FAST_CLASS_SHIFT = 20,
     COFI__FAST_FAR_SHIFT = 24
 };
@@ -73,5 +75,8 @@ static inline unsigned cofi__fast_class(const struct cofi__fast *x)
 /* General registers that the encoding names (bit n: register n), memory operands included; implied ones
  * (RAX of MUL, RSI of MOVS) are not. */
 uint32_t cofi__fast_registers(const struct cofi__fast *x);
+
+/* Whether the instruction may read or write RCX (bit 1) and RDX (bit 2), named or implied, or a part of it. */
+uint32_t cofi__fast_touches(const struct cofi__fast *x);
 
 #endif

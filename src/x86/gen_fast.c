@@ -58,6 +58,17 @@ static uint32_t operand_bits(const ZydisDecodedOperand *op)
     }
 }
 
+/* RCX and RDX where no field of the encoding says so. */
+static uint32_t implied_bits(const ZydisDecodedOperand *op)
+{
+    ZydisRegister reg = op->type == ZYDIS_OPERAND_TYPE_MEMORY ? op->mem.base : op->reg.value;
+    bool memory = op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+    if ((!memory && op->type != ZYDIS_OPERAND_TYPE_REGISTER) || !is_gpr(reg) || operand_bits(op))
+        return 0;
+    ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+    return wide == ZYDIS_REGISTER_RCX ? COFI__FAST_RCX : wide == ZYDIS_REGISTER_RDX ? COFI__FAST_RDX : 0;
+}
+
 /* Attributes of one byte string; INVALID where Zydis refuses it. */
 static uint32_t ask(const uint8_t *bytes)
 {
@@ -75,7 +86,7 @@ static uint32_t ask(const uint8_t *bytes)
     if (zy.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (zy.opcode & 0xfc) == 0xa0)
         a = (a & ~(uint32_t)COFI__FAST_IMM_MASK) | COFI__FAST_MOFFS;
     for (unsigned i = 0; i < zy.operand_count; i++)
-        a |= operand_bits(&ops[i]);
+        a |= operand_bits(&ops[i]) | implied_bits(&ops[i]);
     if (insn.writes)
         a |= COFI__FAST_WRITES;
     if (zy.cpu_flags && zy.cpu_flags->tested)
@@ -88,7 +99,8 @@ static uint32_t ask(const uint8_t *bytes)
 /* Two answers for one key: what both agree on, SLOW where they do not. */
 static uint32_t merge(uint32_t a, uint32_t b)
 {
-    const uint32_t registers = COFI__FAST_REG | COFI__FAST_RM | COFI__FAST_VVVV | COFI__FAST_OPC;
+    const uint32_t registers =
+        COFI__FAST_REG | COFI__FAST_RM | COFI__FAST_VVVV | COFI__FAST_OPC | COFI__FAST_RCX | COFI__FAST_RDX;
     if (a == b)
         return a;
     if (a == COFI__FAST_INVALID)

@@ -63,6 +63,21 @@ static uint32_t zydis_registers(const ZydisDecodedInstruction *zy, const ZydisDe
     return used;
 }
 
+/* RCX and RDX, hidden operands included: bits 1 and 2. */
+static uint32_t zydis_touches(const ZydisDecodedInstruction *zy, const ZydisDecodedOperand *ops)
+{
+    uint32_t used = 0;
+    for (unsigned i = 0; i < zy->operand_count; i++) {
+        bool memory = ops[i].type == ZYDIS_OPERAND_TYPE_MEMORY;
+        ZydisRegister regs[2] = {memory ? ops[i].mem.base : ops[i].reg.value, memory ? ops[i].mem.index : ZYDIS_REGISTER_NONE};
+        for (unsigned r = 0; r < 2 && (memory || ops[i].type == ZYDIS_OPERAND_TYPE_REGISTER); r++) {
+            ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, regs[r]);
+            used |= (wide == ZYDIS_REGISTER_RCX ? 2u : 0) | (wide == ZYDIS_REGISTER_RDX ? 4u : 0);
+        }
+    }
+    return used;
+}
+
 /* What the translator relies on: length, and which of r8..r15 are named. Returns whether all agrees. */
 static bool layout_agrees(const uint8_t *p, size_t n)
 {
@@ -78,7 +93,8 @@ static bool layout_agrees(const uint8_t *p, size_t n)
         return true; /* JKZD and JKNZD of Knights Corner, which no 64-bit Linux program has */
     int length = cofi__fast_decode(&x, p, n);
     bool writes_flags = zy.cpu_flags && zy.cpu_flags->tested;
-    return length == zy.length && (cofi__fast_registers(&x) & 0xff00) == (zydis_registers(&zy, ops) & 0xff00) &&
+    return length == zy.length && !(zydis_touches(&zy, ops) & ~cofi__fast_touches(&x)) &&
+           (cofi__fast_registers(&x) & 0xff00) == (zydis_registers(&zy, ops) & 0xff00) &&
            (x.attr & COFI__FAST_MOFFS || (x.imm_bytes != 0) == (zy.raw.imm[0].size != 0)) &&
            (x.attr & COFI__FAST_MOFFS || x.disp == zy.raw.disp.value) &&
            (!writes_flags || x.attr & COFI__FAST_FLAGS_READ);

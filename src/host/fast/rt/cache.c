@@ -35,10 +35,10 @@ static unsigned bucket(uint64_t pc)
     return (unsigned)((pc * 0x9e3779b97f4a7c15ul) >> 47);
 }
 
-struct block *cache_find(uint64_t pc, unsigned mode)
+struct block *cache_find(uint64_t pc, unsigned mode, bool arrived)
 {
     for (struct block *b = buckets[bucket(pc)]; b; b = b->next)
-        if (b->pc == pc && b->mode == mode)
+        if (b->pc == pc && b->mode == mode && b->arrived == arrived)
             return b;
     return NULL;
 }
@@ -113,11 +113,8 @@ void cache_link(struct exit *e, struct block *b)
 /* Let indirect transfers find the block. */
 void cache_ibl(struct block *b)
 {
-    if (!b->indirect && !arena_full(b->pc))
-        translate_indirect_entry(b);
-    if (!b->indirect)
-        return;
-    __atomic_store_n(ibl_entry(b), (uint64_t)b->indirect, __ATOMIC_RELEASE);
+    if (b->arrived)
+        __atomic_store_n(ibl_entry(b), (uint64_t)b->code_start, __ATOMIC_RELEASE);
 }
 
 static void unlink_out(struct block *b)
@@ -147,7 +144,7 @@ static void kill_block(struct block *b)
     for (unsigned i = 0; i < b->exits; i++)
         if (b->exit[i].jump)
             patch(b->exit[i].jump, b->exit[i].stub);
-    if (b->indirect && *ibl_entry(b) == (uint64_t)b->indirect)
+    if (b->arrived && *ibl_entry(b) == (uint64_t)b->code_start)
         __atomic_store_n(ibl_entry(b), (uint64_t)rt_miss, __ATOMIC_RELEASE);
     b->dead = true;
 }

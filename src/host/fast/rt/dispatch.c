@@ -23,9 +23,9 @@ static bool still_true(const struct block *b)
 }
 
 /* The block at pc, made if need be; null when no code can be there. */
-static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
+static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
-    struct block *b = cache_find(pc, t->mode);
+    struct block *b = cache_find(pc, t->mode, arrived);
     if (b && still_true(b))
         return b;
     if (b)
@@ -36,10 +36,10 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool indirect)
     if (arena_full(pc))
         cache_flush();
     maps_protect(r, pc, pc + 15);
-    b = translate(r, pc, t->mode, indirect && !r->shared);
+    b = translate(r, pc, t->mode, arrived);
     while (maps_protect(r, b->low, b->high)) { /* written meanwhile, perhaps */
         cache_invalidate(b->low, b->high);
-        b = translate(r, pc, t->mode, indirect && !r->shared);
+        b = translate(r, pc, t->mode, arrived);
     }
     if (r->shared) {
         uint8_t *copy = rt_alloc(b->high - b->low);
@@ -78,6 +78,8 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
     if (trigger)
         trace_trigger(t);
     t->target = b ? (uint64_t)b->code : 0;
+    t->s_rcx = t->regs[RCX]; /* for arrivals */
+    t->s_rdx = t->regs[RDX];
     return b;
 }
 

@@ -29,6 +29,8 @@ static void undo_stand_ins(struct thread *t, unsigned fix)
         t->regs[rip_stand_ins[fix >> FIX_RIP_SHIFT & 3]] = t->s_rip;
     if (fix & FIX_RCX)
         t->regs[RCX] = t->s_rcx;
+    if (fix & FIX_RDX)
+        t->regs[RDX] = t->s_rdx;
 }
 
 /* The guest's state when an instruction at RIP in the cache faulted; its own, or one that writes the log. The
@@ -61,9 +63,9 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     if (p->fix & FIX_DONE) {
         t->pc = mc->rcx;
         t->crossing = HOW_INDIRECT;
-        t->crossing_outcomes = 1u << p->bits;
+        t->crossing_outcomes = (uint8_t)p->bits;
     } else {
-        log_outcomes(t, 1u << p->bits);
+        log_outcomes(t, p->bits);
     }
     return true;
 }

@@ -144,9 +144,9 @@ enum exit_kind {
 /* One guest instruction in a block's code. */
 struct point {
     uint32_t pc;          /* low half; the high half is the block's */
-    uint16_t offset;      /* of its first byte of code, from the block's code */
-    uint16_t fix : 10;    /* enum fix: what to restore */
-    uint16_t bits : 6;    /* not-taken branches since the block's entry: not yet in the log */
+    uint32_t offset : 14; /* of its first byte of code, from the block's first */
+    uint32_t fix : 11;    /* enum fix: what to restore */
+    uint32_t bits : 7;    /* outcomes that are not yet in the log, below a marker bit */
 };
 
 enum fix {
@@ -155,16 +155,16 @@ enum fix {
     FIX_RIP = 2,      /* s_rip holds the own value of the stand-in for RIP */
     FIX_RCX = 4,      /* s_rcx holds RCX */
     FIX_DONE = 8,     /* an indirect transfer that lacks its record only: RCX holds the target */
-    FIX_R11_SHIFT = 4, /* three bits: index in stand_ins */
-    FIX_RIP_SHIFT = 7  /* two: in rip_stand_ins */
+    FIX_RDX = 16,     /* s_rdx holds RDX */
+    FIX_R11_SHIFT = 5, /* three bits: index in stand_ins */
+    FIX_RIP_SHIFT = 8  /* two: in rip_stand_ins */
 };
 
 struct block {
     uint64_t pc;
     uint8_t *cold_start;
-    uint8_t *code_start;  /* first byte of code: the indirect entry or code */
-    uint8_t *code;        /* entry for linked jumps */
-    uint8_t *indirect;    /* entry for indirect ones, null: none yet */
+    uint8_t *code_start;  /* first byte of code */
+    uint8_t *code;        /* … behind the arrival's; where others jump to, unless it is for arrivals */
     uint32_t code_bytes;
     uint16_t points, exits;
     struct point *point;
@@ -174,6 +174,7 @@ struct block {
     struct block *next_watched;
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
+    bool arrived;         /* for indirect transfers: entered at code_start, or at code with RCX and RDX in s_rcx and s_rdx */
     uint8_t mode;         /* enum mode */
     bool trigger;         /* coming here asks for a snapshot: entered by the runtime only */
     uint64_t since;       /* TSC: the recording has its code from then on */
@@ -275,7 +276,7 @@ void maps_release_all(void);
 /* cache.c */
 void cache_init(void);
 void cache_flush(void);
-struct block *cache_find(uint64_t pc, unsigned mode);
+struct block *cache_find(uint64_t pc, unsigned mode, bool arrived);
 struct block *cache_find_code(const uint8_t *code);
 struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
@@ -285,8 +286,7 @@ void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 
 /* translate.c */
-struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect);
-void translate_indirect_entry(struct block *b);
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived);
 enum { STAND_INS = 5 };
 extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
 

@@ -22,18 +22,22 @@ struct build {
     struct point *points;
     const struct plan *plan;
     unsigned at;       /* index in it */
-    unsigned pending;  /* not-taken branches since entry: not in the log yet; 0 where nothing is traced */
+    unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
     unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
     bool dirty;        /* … and that of the thread's memory is older */
+    unsigned out;      /* of RCX and RDX (bits), those whose guest value is in s_rcx, s_rdx; the register holds something else */
 };
+
+enum { OUT_RCX = 1 << RCX, OUT_RDX = 1 << RDX };
 
 static void mark(struct build *g, uint64_t pc, unsigned fix)
 {
     if (g->held != NONE)
         fix |= FIX_R11 | g->held << FIX_R11_SHIFT;
+    fix |= (g->out & OUT_RCX ? FIX_RCX : 0) | (g->out & OUT_RDX ? FIX_RDX : 0);
     g->points[g->b->points++] =
-        (struct point){(uint32_t)pc, (uint16_t)(g->hot.p - g->b->code_start), fix & 0x3ff, g->pending & 0x3f};
+        (struct point){(uint32_t)pc, (uint32_t)(g->hot.p - g->b->code_start) & 0x3fff, fix & 0x7ff, g->pending & 0x7f};
 }
 
 /* Leave to the runtime with the exit's descriptor. */
@@ -50,22 +54,28 @@ static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
     return e;
 }
 
-/* Log n outcomes, all but the youngest not taken. Nothing is too little to log where the way out might be part
- * of a loop that logs nothing: then the store alone lets a safepoint stop it. */
-static void emit_outcomes(struct out *o, struct exit *e, unsigned n, bool taken)
+/* Log outcomes, below a marker bit. Nothing is too little to log where the way out might be part of a loop that
+ * logs nothing: then the store alone lets a safepoint stop it. */
+static void emit_outcomes(struct out *o, struct exit *e, unsigned outcomes)
 {
-    e->outcomes = 1u << n | taken;
+    e->outcomes = outcomes;
     e->store = o->p;
-    log_byte(o, n ? e->outcomes : 0);
-    if (n)
+    log_byte(o, outcomes > 1 ? outcomes : 0);
+    if (outcomes > 1)
         BYTES(o, LOG_NEXT_1);
 }
 
+/* What is pending, and one more outcome. */
+static unsigned and_outcome(const struct build *g, bool taken)
+{
+    return g->traced ? g->pending << 1 | taken : 1;
+}
+
 /* A jump that can be linked; its 4 bytes must not cross a cache line, since they change while others run. */
-static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outcomes, bool taken)
+static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outcomes)
 {
     struct exit *e = new_exit(g, EXIT_DIRECT, pc);
-    emit_outcomes(o, e, g->traced ? outcomes : 0, g->traced && taken);
+    emit_outcomes(o, e, outcomes);
     while ((((uintptr_t)o->p + 1) & 63) > 60)
         b1(o, 0x90);
     e->jump = o->p;
@@ -78,7 +88,7 @@ static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outc
 /* A way out that may change the mode: the runtime does the rest. */
 static void emit_turn(struct out *o, struct exit *e, unsigned outcomes)
 {
-    emit_outcomes(o, e, outcomes, false);
+    emit_outcomes(o, e, outcomes);
     emit_leave(o, e);
 }
 
@@ -88,16 +98,16 @@ static void emit_taken(struct build *g, struct out *o, uint64_t target)
     if (filter_mode(g->b->mode, target, true) != g->b->mode)
         emit_turn(o, new_exit(g, EXIT_JCC, target), g->pending);
     else
-        emit_exit(g, o, target, g->pending + 1, true);
+        emit_exit(g, o, target, and_outcome(g, true));
 }
 
 /* … its other one. */
 static void emit_not_taken(struct build *g, struct out *o, uint64_t next)
 {
     if (filter_mode(g->b->mode, next, false) != g->b->mode)
-        emit_turn(o, new_exit(g, EXIT_NEXT, next), g->traced ? g->pending + 1 : 0);
+        emit_turn(o, new_exit(g, EXIT_NEXT, next), and_outcome(g, false));
     else
-        emit_exit(g, o, next, g->pending + 1, false);
+        emit_exit(g, o, next, and_outcome(g, false));
 }
 
 static unsigned pick_rip(uint32_t used)
@@ -132,6 +142,42 @@ static void release(struct build *g)
     emit_release(g, &g->hot);
     g->held = NONE;
     g->dirty = false;
+}
+
+/* RCX and RDX (those of `regs`) have their own values again. */
+static void emit_back(const struct build *g, struct out *o, unsigned regs)
+{
+    if (g->out & regs & OUT_RDX)
+        load(o, RDX, AT(s_rdx));
+    if (g->out & regs & OUT_RCX)
+        load(o, RCX, AT(s_rcx));
+}
+
+static void back(struct build *g, unsigned regs)
+{
+    emit_back(g, &g->hot, regs);
+    g->out &= ~regs;
+}
+
+/* RCX or RDX may be used for something else from now on. */
+static void take_out(struct build *g, unsigned reg)
+{
+    if (!(g->out >> reg & 1))
+        store(&g->hot, reg, reg == RCX ? AT(s_rcx) : AT(s_rdx));
+    g->out |= 1u << reg;
+}
+
+/* All registers are the guest's own but R11. */
+static void emit_settle(const struct build *g, struct out *o)
+{
+    emit_release(g, o);
+    emit_back(g, o, OUT_RCX | OUT_RDX);
+}
+
+static void settle(struct build *g)
+{
+    release(g);
+    back(g, OUT_RCX | OUT_RDX);
 }
 
 /* The stand-in for R11 in an instruction that names the registers `used`: of those that it does not name, the one
@@ -224,6 +270,45 @@ static bool reach(const struct out *o, const struct item *it)
     return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
+/* The general register that the instruction writes, all 64 bits of it, without reading it; -1: none that is known. */
+static int overwrites(const struct cofi__fast *x)
+{
+    unsigned reg = (x->modrm >> 3 & 7) | (x->rex & 4) << 1, rm = (x->modrm & 7) | (x->rex & 1) << 3;
+    bool in_reg = x->modrm >= 0xc0;
+    if (x->space != COFI__FAST_LEGACY || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
+        return -1;
+    if (x->map == 1) /* MOVZX, MOVSX */
+        return x->opcode == 0xb6 || x->opcode == 0xb7 || x->opcode == 0xbe || x->opcode == 0xbf ? (int)reg : -1;
+    if (x->map)
+        return -1;
+    if (x->opcode == 0x8b || x->opcode == 0x8d || x->opcode == 0x63)
+        return (int)reg;
+    if (x->opcode == 0x89 || x->opcode == 0xc7)
+        return in_reg ? (int)rm : -1;
+    if (x->opcode == 0x31 || x->opcode == 0x33) /* XOR with itself */
+        return in_reg && reg == rm ? (int)rm : -1;
+    if ((x->opcode & 0xf8) == 0x58 || (x->opcode & 0xf8) == 0xb8)
+        return (int)((x->opcode & 7) | (x->rex & 1) << 3);
+    return -1;
+}
+
+/* Registers that an instruction reads are to have their values; one that it only writes gets it from there. Returns
+ * that one's bit. */
+static unsigned back_for(struct build *g, const struct item *it)
+{
+    unsigned needs = g->out & cofi__fast_touches(&it->x), writes = 0;
+    int reg = needs ? overwrites(&it->x) : -1;
+    if (reg == RCX || reg == RDX) {
+        struct cofi__fast y = it->x; /* … without the field that names what is written */
+        bool rm = y.opcode == 0x89 || y.opcode == 0xc7, both = y.opcode == 0x31 || y.opcode == 0x33;
+        y.attr &= ~(uint32_t)(both ? COFI__FAST_REG | COFI__FAST_RM
+                                   : rm ? COFI__FAST_RM : COFI__FAST_REG | COFI__FAST_OPC);
+        writes = needs & 1u << reg & ~cofi__fast_touches(&y);
+    }
+    back(g, needs & ~writes);
+    return writes;
+}
+
 /* An instruction as it is, but for R11 and RIP. */
 static void emit_copy(struct build *g, const struct item *it)
 {
@@ -235,6 +320,7 @@ static void emit_copy(struct build *g, const struct item *it)
         s = hold(g, it->used);
     else if (g->held != NONE && it->used >> stand_ins[g->held] & 1)
         release(g);
+    unsigned writes = back_for(g, it);
     mark(g, it->pc, move_rip ? FIX_RIP | sr << FIX_RIP_SHIFT : 0);
     if (move_rip) {
         store(o, rip_stand_ins[sr], AT(s_rip));
@@ -251,6 +337,7 @@ static void emit_copy(struct build *g, const struct item *it)
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
         memcpy(p + x->disp_offset, &disp, 4);
     }
+    g->out &= ~writes;
     g->dirty |= r11 && may_write_r11(x);
     if (r11 && g->at + 1 + distance(g->plan, g->at + 1, R11) == g->plan->count)
         release(g);
@@ -275,11 +362,12 @@ static void emit_condition(struct out *o, const struct item *it, bool invert, co
 
 static void emit_jcc(struct build *g, const struct item *it)
 {
+    back(g, cofi__fast_touches(&it->x)); /* JRCXZ and its like */
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
-    emit_release(g, &g->cold);
+    emit_settle(g, &g->cold);
     emit_taken(g, &g->cold, it->target);
-    g->pending += g->traced;
+    g->pending = and_outcome(g, false);
 }
 
 /* Both ways leave. A backward branch is a loop's: its taken way stays in line. */
@@ -288,10 +376,11 @@ static void emit_jcc_last(struct build *g, const struct item *it)
     bool hop = it->x.map == 0 && (it->x.opcode & 0xfc) == 0xe0;
     bool backward = it->target <= it->pc && !hop;
     uint64_t next = it->pc + it->x.length;
+    back(g, cofi__fast_touches(&it->x));
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, backward, g->cold.p);
-    emit_release(g, &g->cold);
-    release(g);
+    emit_settle(g, &g->cold);
+    settle(g);
     if (backward) {
         emit_not_taken(g, &g->cold, next); /* first what the condition jumps to */
         emit_taken(g, &g->hot, it->target);
@@ -327,16 +416,16 @@ static void emit_lookup(struct build *g, struct out *o)
 static void emit_target_record(struct build *g, uint64_t pc)
 {
     struct out *o = &g->hot;
-    mark(g, pc, FIX_RCX | FIX_DONE);
+    mark(g, pc, FIX_DONE);
     if (g->traced) {
         BYTES(o, LOG_TARGET);
-        log_byte(o, COFI__FAST_TIP | 1u << g->pending);
+        log_byte(o, COFI__FAST_TIP | g->pending);
         BYTES(o, LOG_NEXT_7);
     } else {
         log_byte(o, 0);
     }
-    store(o, RDX, AT(s_rdx));
-    g->pending = 0;
+    take_out(g, RDX);
+    g->pending = 1;
 }
 
 static void emit_dispatch(struct build *g, uint64_t pc)
@@ -395,16 +484,16 @@ static void emit_indirect(struct build *g, const struct item *it)
         reg = hold(g, it->used);
     else
         release(g);
+    back(g, cofi__fast_touches(&it->x));
+    take_out(g, RCX);
     mark(g, it->pc, 0);
-    store(o, RCX, AT(s_rcx));
-    mark(g, it->pc, FIX_RCX);
     if (it->x.modrm < 0xc0)
         emit_memory_target(g, it);
     else if (reg != RCX)
         move(o, RCX, reg);
     release(g);
     if (it->action == DO_CALL_IND) {
-        mark(g, it->pc, FIX_RCX);
+        mark(g, it->pc, 0);
         emit_push(g, it->pc + it->x.length);
     }
     emit_dispatch(g, it->pc);
@@ -415,9 +504,8 @@ static void emit_pop(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     release(g);
+    take_out(g, RCX);
     mark(g, it->pc, 0);
-    store(o, RCX, AT(s_rcx));
-    mark(g, it->pc, FIX_RCX);
     b1(o, 0x59); /* pop rcx */
     if (it->x.imm_bytes) {
         BYTES(o, "\x48\x8d\xa4\x24"); /* lea rsp, [rsp+disp32] */
@@ -444,17 +532,15 @@ static void emit_ret_here(struct build *g, const struct item *it)
     move_imm(&g->cold, RDX, it->target);
     BYTES(&g->cold, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     emit_lookup(g, &g->cold);
-    load(o, RDX, AT(s_rdx));
-    load(o, RCX, AT(s_rcx));
 }
 
 /* To the runtime for an instruction that it does itself. */
 static void emit_special(struct build *g, const struct item *it, unsigned kind)
 {
-    release(g);
+    settle(g);
     struct exit *e = new_exit(g, kind, it->pc);
-    if (g->pending)
-        emit_outcomes(&g->hot, e, g->pending, false);
+    if (g->pending > 1)
+        emit_outcomes(&g->hot, e, g->pending);
     emit_leave(&g->hot, e);
 }
 
@@ -476,53 +562,42 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
     case DO_LEAVE:
-        release(g);
+        settle(g);
         if (it->kind == EXIT_DIRECT)
-            emit_exit(g, &g->hot, it->pc, g->pending, false);
+            emit_exit(g, &g->hot, it->pc, g->pending);
         else
             emit_turn(&g->hot, new_exit(g, it->kind, it->pc), g->pending);
         break;
     }
 }
 
-/* Arrival from an indirect transfer: RCX = target, logged already. */
-static void emit_arrival(struct out *o, uint64_t pc)
+/* Arrival from an indirect transfer: RCX = target, logged already. The block has RCX and RDX where the transfer has put
+ * them: most of what is returned to or called writes them before it reads them. */
+static void emit_arrival(struct build *g, uint64_t pc)
 {
+    struct out *o = &g->hot;
     move_imm(o, RDX, -pc);
     BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
     jump_gs(o, AT(miss_entry));
-    load(o, RDX, AT(s_rdx));
-    load(o, RCX, AT(s_rcx));
+    g->out = OUT_RCX | OUT_RDX;
 }
 
-void translate_indirect_entry(struct block *b)
-{
-    struct arena *a = cache_arena(b->pc);
-    struct out o = {a->cold};
-    b->indirect = o.p;
-    emit_arrival(&o, b->pc);
-    jump(&o, b->code);
-    a->cold = o.p;
-}
-
-/* Translate the block at pc, which lies in r, for a mode. The lock is held. */
-struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool indirect)
+/* Translate the block at pc, which lies in r, for a mode and a way to come there. The lock is held. */
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived)
 {
     static struct plan plan;
     static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc, mode);
     struct arena *a = cache_arena(pc);
     struct block *b = rt_alloc(sizeof *b);
-    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .low = plan.low, .high = plan.high, .code_start = a->hot,
+    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .low = plan.low, .high = plan.high, .code_start = a->hot,
                         .cold_start = a->cold};
     b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
     struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
-                      .traced = mode == MODE_TRACED, .held = NONE};
-    if (indirect) {
-        b->indirect = g.hot.p;
-        emit_arrival(&g.hot, pc);
-    }
+                      .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
+    if (arrived)
+        emit_arrival(&g, pc);
     b->code = g.hot.p;
     for (g.at = 0; g.at < plan.count; g.at++)
         emit_item(&g, &plan.item[g.at]);
