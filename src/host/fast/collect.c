@@ -3,6 +3,7 @@
 #include "host/fast/collect.h"
 #include "host/fast/memo.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -33,13 +34,20 @@ static uint64_t power_of_two(uint64_t n)
     return p;
 }
 
+/* AMD's processors do LOOP in one operation, Intel's in seven or more. Neither has a flag for it. */
+static bool loops_are_fast(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && c == signature_AMD_ecx;
+}
+
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
 {
     const struct cofi_fast_options *o = c->options;
     *k = (struct cofi__fast_control){.slots = SLOTS, .chunks = CHUNKS, .chunk_bytes = CHUNK_BYTES,
                                      .drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
-                                     .cache_bytes = o->cache_bytes,
+                                     .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
                                      .collector = getpid()};
     if (o->snapshot_bytes) {
         uint64_t bytes = o->snapshot_bytes < 64 << 10 ? 64 << 10 : o->snapshot_bytes;

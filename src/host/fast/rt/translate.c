@@ -576,10 +576,18 @@ static void emit_item(struct build *g, const struct item *it)
 static void emit_arrival(struct build *g, uint64_t pc)
 {
     struct out *o = &g->hot;
+    if (rt.control->loops)
+        jump_gs(o, AT(miss_entry));
+    g->b->code_start = o->p;
     move_imm(o, RDX, -pc);
-    BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
-    BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
-    jump_gs(o, AT(miss_entry));
+    if (rt.control->loops) {
+        BYTES(o, "\x48\x8d\x4c\x11\x01"); /* lea rcx, [rcx+rdx+1] */
+        BYTES(o, "\xe2\xe7");             /* loop to the jump: falls through where RCX was 1, and leaves it one less */
+    } else {
+        BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
+        BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
+        jump_gs(o, AT(miss_entry));
+    }
     g->out = OUT_RCX | OUT_RDX;
 }
 
