@@ -220,8 +220,19 @@ static int fup_after_overflow(struct cofi_flow *flow)
     return 0;
 }
 
+/* PTW, EXSTOP and their like stand before it, so it is theirs; the overflow's own would have come first, so packets
+ * are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
+static int fup_of_packet_after_overflow(struct cofi_flow *flow)
+{
+    if (!(flow->errata & ERR_SKD010))
+        COFI_TRY(end_overflow(flow, COFI_NO_IP));
+    return cofi__pend_flush(flow, flow->packet_ip);
+}
+
 static int act_fup(struct cofi_flow *flow)
 {
+    if (flow->overflow && flow->pend.fup)
+        return fup_of_packet_after_overflow(flow);
     if (flow->overflow)
         return fup_after_overflow(flow);
     bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;

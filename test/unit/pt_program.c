@@ -31,7 +31,13 @@
     X(PTW4, 3, "\xf3\x0f\xae\xe0", 4, 7)                                       \
     X(PTW8, 3, "\xf3\x48\x0f\xae\xe0", 5, 3)                                   \
     X(XBEGIN, 4, "\xc7\xf8\0\0\0\0", 6, 1)                                     \
-    X(XEND, 4, "\x0f\x01\xd5", 3, 1)
+    X(XEND, 4, "\x0f\x01\xd5", 3, 1)                                           \
+    /* of wide programs only */                                                \
+    X(WRMSR, 2, "\x0f\x30", 2, 2)                                              \
+    X(VMPTRLD, 2, "\x0f\xc7\x30", 3, 2)                                        \
+    X(VMRESUME, 5, "\x0f\x01\xc3", 3, 2)                                       \
+    X(MWAIT, 2, "\x0f\x01\xc9", 3, 2)                                          \
+    X(UD2, 1, "\x0f\x0b", 2, 7)
 
 enum kind {
 #define X(name, share, bytes, length, where) K_##name,
@@ -69,7 +75,7 @@ static bool one_in(struct program *program, unsigned n) { return n && program_ra
 static enum kind pick(struct program *program, unsigned where)
 {
     for (;;) {
-        enum kind kind = (enum kind)program_random(program, KIND_COUNT);
+        enum kind kind = (enum kind)program_random(program, program->wide ? KIND_COUNT : K_WRMSR);
         if (kinds[kind].where & where && program_random(program, 60) < kinds[kind].share)
             return kind;
     }
@@ -108,12 +114,12 @@ static void make_region(struct program *program, struct program_region *region, 
     }
 }
 
-void program_make(struct program *program, uint64_t seed)
+void program_make(struct program *program, uint64_t seed, bool wide)
 {
     static const struct { uint64_t base; unsigned mode, cpl, where; } maps[PROGRAM_REGIONS] = {
         {0x401000, 64, 3, 1}, {0xffffffff81000000, 64, 0, 2}, {0x7f3456789000, 64, 3, 1}, {0x8048000, 32, 3, 4},
     };
-    *program = (struct program){.random = seed * 2654435761u + 88172645463325252u};
+    *program = (struct program){.random = seed * 2654435761u + 88172645463325252u, .wide = wide};
     for (unsigned i = 0; i < PROGRAM_REGIONS; i++) {
         program->regions[i] = (struct program_region){.base = maps[i].base, .mode = maps[i].mode,
                                                       .cpl = maps[i].cpl};
@@ -122,6 +128,8 @@ void program_make(struct program *program, uint64_t seed)
     program->context = (struct cofi_context){.cr3 = 0x1000, .vmcs = UINT64_MAX, .mode = 64, .cpl = 3, .cr0_pg = true,
                                              .iflag = true};
     program->wild_returns = 20;
+    if (wide)
+        program->context.vmx = (uint8_t)program_random(program, 2);
 }
 
 static const struct program_region *region_of(const struct program *program, struct program_place place)
@@ -211,6 +219,67 @@ static void abort_transaction(struct program *program, struct cofi_event *event)
     go(program, event, program->fallback);
 }
 
+/* To the host's kernel. */
+static void vm_exit(struct program *program, struct cofi_event *event)
+{
+    event->kind = COFI_EV_EVENT;
+    event->cause = COFI_CAUSE_VMEXIT;
+    program->context.vmx = 1;
+    program->context.cr3 = program->host_cr3;
+    go_far(program, event, anywhere(program, KERNEL));
+}
+
+/* Tracing is off in SMM, by the transition itself. */
+static void smi(struct program *program, struct cofi_event *event)
+{
+    program->interrupted = program->at;
+    program->before_smm = program->context;
+    event->kind = COFI_EV_EVENT;
+    event->cause = COFI_CAUSE_SMI;
+    program->context.smm = true;
+    go_far(program, event, anywhere(program, KERNEL));
+}
+
+static void rsm(struct program *program, struct cofi_event *event)
+{
+    event->kind = COFI_EV_FAR;
+    event->cause = COFI_FAR_RSM;
+    event->msr = 0x570;
+    event->control = program->ctl;
+    event->after = program->context = program->before_smm;
+    event->context_set = true;
+    go(program, event, program->interrupted);
+}
+
+/* What a wide program has beside interrupts and faults. */
+static bool take_wide_event(struct program *program, struct cofi_event *event)
+{
+    bool guest = program->context.vmx == 2 && one_in(program, program->exits);
+    bool manage = !guest && one_in(program, program->smis);
+    if (!guest && !manage)
+        return false;
+    if (program->context.intx)
+        abort_transaction(program, event);
+    else if (guest)
+        vm_exit(program, event);
+    else
+        smi(program, event);
+    return true;
+}
+
+/* #UD, or what a hypervisor wants to see of its guest. */
+static void undefined(struct program *program, struct cofi_event *event)
+{
+    if (program->context.vmx == 2) {
+        vm_exit(program, event);
+        return;
+    }
+    event->kind = COFI_EV_EVENT;
+    event->cause = COFI_CAUSE_FAULT;
+    event->vector = 6;
+    go_far(program, event, anywhere(program, KERNEL));
+}
+
 static bool take_event(struct program *program, struct cofi_event *event)
 {
     bool fault = one_in(program, program->faults);
@@ -270,6 +339,54 @@ static void transaction(struct program *program, struct cofi_event *event, const
     event->context_set = true;
 }
 
+/* Does this instruction of a wide program complete here? */
+static bool completes(const struct program *program, enum kind kind)
+{
+    if (kind == K_VMPTRLD || kind == K_VMRESUME)
+        return program->context.vmx == 1 && (kind == K_VMPTRLD || program->context.vmcs != UINT64_MAX);
+    if (kind == K_WRMSR || kind == K_MWAIT)
+        return program->context.vmx != 2;
+    return kind != K_UD2;
+}
+
+static void enter_guest(struct program *program, struct cofi_event *event)
+{
+    event->kind = COFI_EV_FAR;
+    event->cause = COFI_FAR_VMENTRY;
+    program->host_cr3 = program->context.cr3;
+    program->context.vmx = 2;
+    program->context.cr3 = 0x1000 * (1 + program_random(program, 5));
+    go_far(program, event, program_random(program, 2) ? anywhere(program, KERNEL) : user_place(program));
+}
+
+/* A toggle of TraceEn, or another register. */
+static void write_msr(struct program *program, struct cofi_event *event)
+{
+    event->kind = COFI_EV_WRMSR;
+    event->msr = 0x10;
+    if (!program->toggles)
+        return;
+    event->msr = 0x570;
+    event->value = program->ctl ^= 1;
+}
+
+static void run_wide(struct program *program, struct cofi_event *event, enum kind kind)
+{
+    if (kind == K_WRMSR) {
+        write_msr(program, event);
+    } else if (kind == K_VMPTRLD) {
+        event->kind = COFI_EV_VMPTRLD;
+        program->context.vmcs = 0x70000 + 0x1000 * program_random(program, 3);
+        event->after = program->context;
+        event->context_set = true;
+    } else if (kind == K_MWAIT && program->sleeps) {
+        event->kind = COFI_EV_MWAIT;
+        event->value = 0x10 | program_random(program, 2) << 32;
+        event->size = (uint8_t)program_random(program, 3);
+        event->taken = one_in(program, 4);
+    }
+}
+
 static void run(struct program *program, struct cofi_event *event, const struct program_insn *insn)
 {
     struct program_place next = following(program), target = {program->at.region, insn->target};
@@ -302,7 +419,9 @@ static void run(struct program *program, struct cofi_event *event, const struct 
         event->value = program->random;
         break;
     case K_XBEGIN: case K_XEND: transaction(program, event, insn, kind); break;
-    case K_NOP: case K_MOV: case K_LEA: case K_REP: case K_JCC: case KIND_COUNT: break;
+    case K_VMRESUME: enter_guest(program, event); return;
+    case K_WRMSR: case K_VMPTRLD: case K_MWAIT: run_wide(program, event, kind); break;
+    case K_UD2: case K_NOP: case K_MOV: case K_LEA: case K_REP: case K_JCC: case KIND_COUNT: break;
     }
     program->at = next;
 }
@@ -313,11 +432,22 @@ bool program_step(struct program *program, struct cofi_event *event)
     const struct program_insn *insn = &region->insns[program->at.insn];
     *event = (struct cofi_event){.ip = program_ip(program), .vector = COFI_NO_VECTOR};
     event->next = event->ip + insn->length;
-    if (take_event(program, event))
+    if (program->context.smm) {
+        event->kind = COFI_EV_INSN;
+        if (one_in(program, 4))
+            rsm(program, event);
         return false;
-    bool leaves = insn->kind == K_SYSCALL || insn->kind == K_INT80 || insn->kind == K_INT3 || insn->kind == K_FAR_JMP;
+    }
+    if ((program->wide && take_wide_event(program, event)) || take_event(program, event))
+        return false;
+    bool leaves = insn->kind == K_SYSCALL || insn->kind == K_INT80 || insn->kind == K_INT3 || insn->kind == K_FAR_JMP ||
+                  !completes(program, insn->kind);
     if (program->context.intx && (leaves || one_in(program, 30))) {
         abort_transaction(program, event);
+        return false;
+    }
+    if (!completes(program, insn->kind)) {
+        undefined(program, event);
         return false;
     }
     run(program, event, insn);

@@ -43,11 +43,19 @@ struct program {
     /* what may happen, one in so many; 0: never */
     unsigned interrupts, faults, wild_returns, transactions;
     bool user32;
+    /* of wide programs: VMX, SMM, WRMSR, MWAIT */
+    bool wide;
+    unsigned exits, smis;
+    bool toggles, sleeps;      /* a WRMSR turns tracing off and on; MWAIT sleeps */
+    uint64_t ctl;              /* the trace control register, as software left it */
+    uint64_t host_cr3;
+    struct program_place interrupted; /* by an SMI */
+    struct cofi_context before_smm;
 };
 
 uint64_t program_random(struct program *program, uint64_t below);
-/* Code and processor state from a seed. */
-void program_make(struct program *program, uint64_t seed);
+/* Code and processor state from a seed; wide: with VMX, SMM, WRMSR, MWAIT and UD2 too. */
+void program_make(struct program *program, uint64_t seed, bool wide);
 uint64_t program_ip(const struct program *program);
 /* Run one instruction, or take an event before it. Fills *event; returns whether an instruction at
  * event->ip ran (retired), so that it belongs into the list. */

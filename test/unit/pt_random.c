@@ -14,39 +14,21 @@
 
 #include <intel-pt.h>
 
+#include <cofi/flow.h>
 #include <cofi/unit.h>
 
-#include "pt_program.h"
-#include "pt_rig.h"
+#include "pt_bench.h"
 
-enum { MOST = 1 << 16 };
-
-/* A branch that turned PacketEn off in bytes [from, to). */
-struct leave {
-    size_t from, to;
-    uint64_t target;
-    uint8_t how; /* enum cofi_event_kind */
-};
-
-struct bench {
-    struct program program;
-    struct pt_rig rig;
-    struct leave leaves[MOST];
-    size_t left;
+struct judge {
+    struct bench bench;
     uint8_t plain[4 * RIG_BYTES]; /* what libipt gets */
     size_t plain_size;
-    uint64_t ctl, tsc, cycles;
-    uint64_t truth[MOST], found[MOST];
-    size_t ran, decoded;
-    bool may_lose;            /* the internal buffer is finite */
-    size_t gaps[MOST], gap_count; /* found[] begins anew here, after an overflow */
+    uint64_t found[BENCH_MOST];
+    size_t decoded;
+    size_t gaps[BENCH_MOST], gap_count; /* found[] begins anew here, after an overflow */
+    struct cofi_flow_event flow_gap; /* our decoder's last; text null: none */
+    unsigned seen[COFI_PKT_KINDS], guests; /* packets of all seeds; PIPs with NR */
 };
-
-static bool packet_en(struct bench *bench)
-{
-    uint64_t status = rig_msr(&bench->rig, MSR_STATUS);
-    return (status & 7) == 7 && bench->ctl & BRANCH_EN;
-}
 
 static int read_memory(uint8_t *bytes, size_t n, const struct pt_asid *asid, uint64_t ip, void *opaque)
 {
@@ -55,41 +37,41 @@ static int read_memory(uint8_t *bytes, size_t n, const struct pt_asid *asid, uin
     return got ? (int)got : -pte_nomap;
 }
 
-static int drain_events(struct bench *bench, struct pt_insn_decoder *decoder, int status)
+static int drain_events(struct judge *judge, struct pt_insn_decoder *decoder, int status)
 {
     while (status >= 0 && status & pts_event_pending) {
         struct pt_event event;
         status = pt_insn_event(decoder, &event, sizeof event);
-        if (status >= 0 && event.type == ptev_overflow && bench->gap_count < MOST)
-            bench->gaps[bench->gap_count++] = bench->decoded;
+        if (status >= 0 && event.type == ptev_overflow && judge->gap_count < BENCH_MOST)
+            judge->gaps[judge->gap_count++] = judge->decoded;
     }
     return status;
 }
 
-static void put_plain(struct bench *bench, const struct cofi_packet *packet)
+static void put_plain(struct judge *judge, const struct cofi_packet *packet)
 {
     struct cofi_packet_context codec = {.gen = COFI_PT};
-    int n = cofi_packet_encode(&codec, packet, bench->plain + bench->plain_size,
-                               sizeof bench->plain - bench->plain_size);
+    int n = cofi_packet_encode(&codec, packet, judge->plain + judge->plain_size,
+                               sizeof judge->plain - judge->plain_size);
     assert_true(n > 0);
-    bench->plain_size += (size_t)n;
+    judge->plain_size += (size_t)n;
 }
 
 /* libipt 2.0.5 does not know the TIP.PGD without address of a conditional branch that leaves the filter
  * (later ones do). For it, say the same in other words: a taken bit and an asynchronous disable at the
  * target. That needs all addresses in full. */
-static void leave_plainly(struct bench *bench, const struct leave *leave)
+static void leave_plainly(struct judge *judge, const struct bench_leave *leave)
 {
     struct cofi_packet bit = {.kind = COFI_PT_TNT}, tip = {.kind = COFI_PT_TIP};
     bit.tnt.bits = bit.tnt.count = 1;
     tip.ip.code = 6;
     tip.ip.payload = leave->target;
     if (leave->how == COFI_EV_FAR)
-        put_plain(bench, &tip);
+        put_plain(judge, &tip);
     else if (leave->how != COFI_EV_MOV_CR3)
-        put_plain(bench, &bit);
+        put_plain(judge, &bit);
     tip.kind = COFI_PT_FUP;
-    put_plain(bench, &tip);
+    put_plain(judge, &tip);
 }
 
 static bool is_time(enum cofi_packet_kind kind)
@@ -97,64 +79,66 @@ static bool is_time(enum cofi_packet_kind kind)
     return kind == COFI_PT_TSC || kind == COFI_PT_TMA || kind == COFI_PT_MTC || kind == COFI_PT_CYC || kind == COFI_PT_CBR;
 }
 
-static bool plainly(const struct leave *leave, bool pip)
+static bool plainly(const struct bench_leave *leave, bool pip)
 {
     return pip || leave->how == COFI_EV_JCC || leave->how == COFI_EV_RET;
 }
 
-static void make_plain(struct bench *bench)
+static void make_plain(struct judge *judge)
 {
     struct cofi_packet_context codec = {.gen = COFI_PT};
     uint64_t last = 0;
     size_t leave = 0;
     bool pip = false; /* the last packet that is not about time: libipt takes a TIP.PGD() that follows for
                        * the MOV CR3's own, docs/decisions/0305 */
-    bench->plain_size = 0;
-    for (size_t i = 0; i < bench->rig.size;) {
+    judge->plain_size = 0;
+    for (size_t i = 0; i < judge->bench.rig.size;) {
         struct cofi_packet p;
-        int n = cofi_packet_decode(&codec, bench->rig.bytes + i, bench->rig.size - i, &p);
+        int n = cofi_packet_decode(&codec, judge->bench.rig.bytes + i, judge->bench.rig.size - i, &p);
         assert_true(n > 0);
-        while (leave < bench->left && bench->leaves[leave].to <= i)
+        judge->seen[p.kind]++;
+        judge->guests += p.kind == COFI_PT_PIP && p.pip.nr;
+        while (leave < judge->bench.left && judge->bench.leaves[leave].to <= i)
             leave++;
-        bool inside = leave < bench->left && bench->leaves[leave].from <= i;
+        bool inside = leave < judge->bench.left && judge->bench.leaves[leave].from <= i;
         if (p.kind == COFI_PT_PSB)
             last = 0;
         if (p.kind == COFI_PT_TIP || p.kind == COFI_PT_TIP_PGE || p.kind == COFI_PT_TIP_PGD || p.kind == COFI_PT_FUP) {
             if (cofi_ip_expand(&p, last, &last)) {
                 p.ip.code = 6;
                 p.ip.payload = last;
-            } else if (p.kind == COFI_PT_TIP_PGD && inside && plainly(&bench->leaves[leave], pip)) {
-                leave_plainly(bench, &bench->leaves[leave]);
+            } else if (p.kind == COFI_PT_TIP_PGD && inside && plainly(&judge->bench.leaves[leave], pip)) {
+                leave_plainly(judge, &judge->bench.leaves[leave]);
             }
         }
-        put_plain(bench, &p);
+        put_plain(judge, &p);
         pip = p.kind == COFI_PT_PIP || (pip && is_time(p.kind));
         i += (size_t)n;
     }
 }
 
 /* Decode what the rig has; returns the error that ended it (-pte_eos when all is well). */
-static int decode(struct bench *bench, uint64_t *offset)
+static int decode(struct judge *judge, uint64_t *offset)
 {
     struct pt_config config;
     pt_config_init(&config);
-    config.begin = bench->plain;
-    config.end = bench->plain + bench->plain_size;
+    config.begin = judge->plain;
+    config.end = judge->plain + judge->plain_size;
     struct pt_insn_decoder *decoder = pt_insn_alloc_decoder(&config);
     struct pt_image *image = pt_image_alloc("program");
     assert_non_null(decoder);
     assert_non_null(image);
-    pt_image_set_callback(image, read_memory, &bench->program);
+    pt_image_set_callback(image, read_memory, &judge->bench.program);
     pt_insn_set_image(decoder, image);
     int status = pt_insn_sync_forward(decoder);
     while (status >= 0) {
         struct pt_insn insn = {0};
-        status = drain_events(bench, decoder, status);
+        status = drain_events(judge, decoder, status);
         if (status < 0)
             break;
         status = pt_insn_next(decoder, &insn, sizeof insn);
-        if ((status >= 0 || insn.iclass != ptic_error) && bench->decoded < MOST)
-            bench->found[bench->decoded++] = insn.ip;
+        if ((status >= 0 || insn.iclass != ptic_error) && judge->decoded < BENCH_MOST)
+            judge->found[judge->decoded++] = insn.ip;
     }
     pt_insn_get_offset(decoder, offset);
     pt_insn_free_decoder(decoder);
@@ -162,188 +146,185 @@ static int decode(struct bench *bench, uint64_t *offset)
     return status;
 }
 
-static uint64_t choose_ctl(struct program *p)
+/* ---- our own decoder, of the bytes as they are ---- */
+
+static struct cofi_image *image_of(const struct program *program)
 {
-    static const uint64_t maybe[] = {DIS_RETC, TSC_EN, MTC_EN | TSC_EN, CYC_EN, PTW_EN, FUP_ON_PTW, PWR_EVT_EN};
-    uint64_t ctl = BRANCH_EN | (program_random(p, 3) == 0 ? OS | USER : program_random(p, 2) ? USER : OS);
-    for (size_t i = 0; i < sizeof maybe / sizeof maybe[0]; i++)
-        if (program_random(p, 2))
-            ctl |= maybe[i];
-    ctl |= CYC_THRESH(program_random(p, 4) * 2) | MTC_FREQ(program_random(p, 12));
-    return ctl;
+    struct cofi_image *image;
+    assert_int_equal(cofi_image_open(&image), 0);
+    for (unsigned i = 0; i < PROGRAM_REGIONS; i++) {
+        const struct program_region *region = &program->regions[i];
+        assert_int_equal(cofi_image_map_bytes(image, 0, region->base, region->bytes, region->used, "code"), 0);
+    }
+    return image;
 }
 
-/* A filter or TraceStop over part of a region. */
-static uint64_t choose_ranges(struct bench *bench)
+static void configure(const struct judge *judge, struct cofi_flow_config *config)
 {
-    struct program *p = &bench->program;
-    uint64_t cfg = 0;
-    for (unsigned i = 0; i < 4 && program_random(p, 3) == 0; i++) {
-        const struct program_region *region = &p->regions[program_random(p, PROGRAM_REGIONS)];
-        uint64_t base = region->base + program_random(p, region->used), size = program_random(p, 1500);
-        assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_ADDR0_A + 2 * i, base), 0);
-        assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_ADDR0_B + 2 * i, base + size), 0);
-        cfg |= ADDR_CFG(i, program_random(p, 30) == 0 ? 2 : 1);
-    }
-    return cfg;
-}
-
-static void pass_time(struct bench *bench)
-{
-    struct program *p = &bench->program;
-    struct cofi_event event = {.kind = COFI_EV_CLOCK};
-    uint64_t step = program_random(p, 8) ? program_random(p, 40) : program_random(p, 40000);
-    event.tsc = bench->tsc += step;
-    event.cycles = bench->cycles += step;
-    cofi_unit_event(bench->rig.unit, &event);
-    if (program_random(p, 200) == 0) {
-        event.kind = COFI_EV_FREQ;
-        event.value = 8 + program_random(p, 30);
-        cofi_unit_event(bench->rig.unit, &event);
-    }
-    if (program_random(p, 300) == 0) {
-        event.kind = COFI_EV_SLEEP;
-        event.cause = 1;
-        event.size = 6;
-        event.ip = program_ip(p);
-        cofi_unit_event(bench->rig.unit, &event);
-        event.kind = COFI_EV_WAKE;
-        event.cause = 8;
-        event.tsc = bench->tsc += 100000;
-        cofi_unit_event(bench->rig.unit, &event);
+    const struct bench *bench = &judge->bench;
+    cofi_flow_config_init(config, COFI_PT);
+    config->bytes = bench->rig.bytes;
+    config->n = bench->rig.size;
+    config->ctl_known = config->ranges_known = true;
+    config->ctl = bench->ctl;
+    for (unsigned i = 0; i < bench->range_count; i++) {
+        config->range_base[i] = bench->ranges[i].base;
+        config->range_limit[i] = bench->ranges[i].limit;
     }
 }
 
-static void run(struct bench *bench, unsigned steps)
+static void take_batch(struct judge *judge, const struct cofi_flow_batch *batch)
 {
-    for (unsigned i = 0; i < steps && bench->ran < MOST; i++) {
-        struct cofi_event event;
-        if (program_random(&bench->program, 3) == 0)
-            pass_time(bench);
-        bool traced = packet_en(bench);
-        bool retired = program_step(&bench->program, &event);
-        /* FUP has INT n's own address, so decoders see an event before it. */
-        bool soft = event.kind == COFI_EV_FAR && event.cause == COFI_FAR_INT;
-        if (retired && traced && !soft)
-            bench->truth[bench->ran++] = event.ip;
-        if (event.kind == COFI_EV_INSN && program_random(&bench->program, 2))
-            continue; /* hosts need not tell of these */
-        size_t before = cofi_unit_bytes(bench->rig.unit);
-        assert_int_equal(cofi_unit_event(bench->rig.unit, &event), 0);
-        bool sync = event.kind == COFI_EV_JCC || event.kind == COFI_EV_RET || event.kind == COFI_EV_MOV_CR3 ||
-                    (event.kind == COFI_EV_FAR && !soft);
-        if (sync && traced && !packet_en(bench))
-            bench->leaves[bench->left++] =
-                (struct leave){before, cofi_unit_bytes(bench->rig.unit),
-                               event.kind == COFI_EV_MOV_CR3 ? event.next : event.target, event.kind};
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_insn insns[64];
+    for (size_t e = 0; e <= batch->events_n; e++) {
+        size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
+        for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
+            for (size_t i = 0; i < n && judge->decoded < BENCH_MOST; i++)
+                judge->found[judge->decoded++] = insns[i].ip;
+        if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_OVERFLOW)
+            judge->gaps[judge->gap_count++] = judge->decoded;
+        if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_GAP)
+            judge->flow_gap = batch->events[e];
     }
-    struct cofi_event here = {.kind = COFI_EV_BOUNDARY, .ip = program_ip(&bench->program)};
-    cofi_unit_event(bench->rig.unit, &here);
-    assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_CTL, bench->ctl & ~TRACE_EN), 0);
 }
 
-static void show(struct bench *bench, uint64_t seed, size_t i, int status, uint64_t offset)
+static void decode_ourselves(struct judge *judge)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 64};
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    struct cofi_image *image = image_of(&judge->bench.program);
+    int status;
+    configure(judge, &config);
+    config.image = image;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    while ((status = cofi_flow_next(flow, &batch)) > 0)
+        take_batch(judge, &batch);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+    assert_int_equal(status, 0);
+}
+
+static void show(struct judge *judge, uint64_t seed, size_t i, const char *why, uint64_t offset)
 {
     fprintf(stderr, "seed %" PRIu64 ": ctl %" PRIx64 ": %zu ran, %zu decoded, differ at %zu; %s at %" PRIx64 " of %zx\n",
-            seed, bench->ctl, bench->ran, bench->decoded, i, pt_errstr(pt_errcode(status)), offset, bench->plain_size);
+            seed, judge->bench.ctl, judge->bench.ran, judge->decoded, i, why, offset, judge->plain_size);
     for (size_t k = i > 5 ? i - 5 : 0; k < i + 3; k++) {
         uint8_t code[8] = {0};
-        program_read(&bench->program, k < bench->ran ? bench->truth[k] : 0, code, sizeof code);
+        program_read(&judge->bench.program, k < judge->bench.ran ? judge->bench.truth[k] : 0, code, sizeof code);
         fprintf(stderr, "  %zu: ran %" PRIx64 " (%02x %02x %02x), decoded %" PRIx64 "\n", k,
-                k < bench->ran ? bench->truth[k] : 0, code[0], code[1], code[2],
-                k < bench->decoded ? bench->found[k] : 0);
+                k < judge->bench.ran ? judge->bench.truth[k] : 0, code[0], code[1], code[2],
+                k < judge->decoded ? judge->found[k] : 0);
     }
 }
 
 /* Between overflows the instructions are a piece of those that ran, and the pieces are in order. */
-static bool pieces_fit(const struct bench *bench)
+static bool pieces_fit(const struct judge *judge)
 {
     size_t at = 0;
-    for (size_t g = 0; g <= bench->gap_count; g++) {
-        size_t from = g ? bench->gaps[g - 1] : 0, to = g < bench->gap_count ? bench->gaps[g] : bench->decoded;
-        const uint64_t *piece = memmem(bench->truth + at, (bench->ran - at) * 8, bench->found + from, (to - from) * 8);
+    for (size_t g = 0; g <= judge->gap_count; g++) {
+        size_t from = g ? judge->gaps[g - 1] : 0, to = g < judge->gap_count ? judge->gaps[g] : judge->decoded;
+        const uint64_t *piece = memmem(judge->bench.truth + at, (judge->bench.ran - at) * 8, judge->found + from, (to - from) * 8);
         if (!piece)
             return false;
-        at = (size_t)(piece - bench->truth) + (to - from);
+        at = (size_t)(piece - judge->bench.truth) + (to - from);
     }
     return true;
 }
 
-static void compare(struct bench *bench, uint64_t seed)
+static void save(const char *name, const uint8_t *bytes, size_t n)
 {
-    uint64_t offset = 0;
-    make_plain(bench);
-    int status = decode(bench, &offset);
+    FILE *f = name ? fopen(name, "wb") : NULL;
+    if (!f)
+        return;
+    fwrite(bytes, 1, n, f);
+    fclose(f);
+}
+
+/* why: what ended decoding, null at the stream's end. */
+static void compare(struct judge *judge, uint64_t seed, const char *why, uint64_t offset)
+{
     size_t i = 0;
-    while (i < bench->ran && i < bench->decoded && bench->truth[i] == bench->found[i])
+    while (i < judge->bench.ran && i < judge->decoded && judge->bench.truth[i] == judge->found[i])
         i++;
-    bool good = status == -pte_eos && i == bench->ran && i == bench->decoded;
-    if (bench->may_lose && bench->gap_count)
-        good = status == -pte_eos && pieces_fit(bench);
-    if (!good && !(bench->ran == 0 && bench->decoded == 0)) {
-        show(bench, seed, i, status, offset);
-        if (getenv("COFI_SAVE")) {
-            FILE *f = fopen(getenv("COFI_SAVE"), "wb");
-            fwrite(bench->plain, 1, bench->plain_size, f);
-            fclose(f);
-        }
+    bool good = !why && i == judge->bench.ran && i == judge->decoded;
+    if (judge->bench.may_lose && judge->gap_count)
+        good = !why && pieces_fit(judge);
+    if (!good) {
+        show(judge, seed, i, why ? why : "no error", offset);
+        save(getenv("COFI_SAVE"), judge->plain, judge->plain_size);
+        save(getenv("COFI_SAVE_TRACE"), judge->bench.rig.bytes, judge->bench.rig.size);
         fail();
     }
 }
 
-/* Which ways of going wrong a seed gets. */
-static void one(struct bench *bench, uint64_t seed, unsigned steps)
+static void one(struct judge *judge, uint64_t seed, unsigned steps, bool wide)
 {
-    struct cofi_unit_config config = {0};
-    memset(&bench->program, 0, sizeof bench->program);
-    bench->tsc = bench->cycles = 0;
-    bench->ran = bench->decoded = bench->left = bench->gap_count = 0;
-    program_make(&bench->program, seed);
-    struct program *p = &bench->program;
-    config.deferred_tips = program_random(p, 3) == 0;
-    config.long_tnt = program_random(p, 3) == 0;
-    bench->may_lose = program_random(p, 4) == 0;
-    if (bench->may_lose) {
-        config.buffer_bytes = 256 + (uint32_t)program_random(p, 300);
-        config.drain_bytes = 1;
-        config.drain_cycles = 8 + (uint32_t)program_random(p, 100);
-    }
-    p->interrupts = program_random(p, 2) ? 50 : 0;
-    p->faults = program_random(p, 2) ? 70 : 0;
-    p->transactions = (unsigned)program_random(p, 2);
-    p->user32 = program_random(p, 2);
-    rig_open(&bench->rig, &config);
-    bench->ctl = choose_ctl(p) | choose_ranges(bench);
-    if (bench->ctl & OS && program_random(p, 5) == 0) {
-        bench->ctl |= CR3_FILTER;
-        assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_CR3_MATCH, 0x2000), 0);
-    }
-    cofi_unit_context(bench->rig.unit, &p->context, program_ip(p));
-    bench->ctl |= TRACE_EN;
-    assert_int_equal(cofi_unit_wrmsr(bench->rig.unit, MSR_CTL, bench->ctl), 0);
-    run(bench, steps);
-    compare(bench, seed);
-    rig_close(&bench->rig);
+    uint64_t offset = 0;
+    bench_run(&judge->bench, seed, steps, (struct bench_wish){.wide = wide});
+    make_plain(judge);
+    judge->decoded = judge->gap_count = 0;
+    int status = decode(judge, &offset);
+    bool nothing = status == -pte_nosync && judge->bench.rig.size == 0;
+    compare(judge, seed, status == -pte_eos || nothing ? NULL : pt_errstr(pt_errcode(status)), offset);
+    judge->decoded = judge->gap_count = 0;
+    judge->flow_gap.text = NULL;
+    decode_ourselves(judge);
+    compare(judge, seed, judge->flow_gap.text, judge->flow_gap.offset);
+    rig_close(&judge->bench.rig);
 }
 
 /* Seeds that found something once: an overflow that lasts until tracing ends, and one that begins there. */
 static const uint64_t known[] = {102017, 103645};
 
-static void libipt_finds_the_instructions_that_ran(void **state)
+/* Every packet that libipt knows was in the streams that it judged. */
+static void assert_all_was_there(const struct judge *judge)
+{
+    static const uint8_t kinds[] = {
+        COFI_PT_TNT, COFI_PT_TNT64, COFI_PT_TIP, COFI_PT_TIP_PGE, COFI_PT_TIP_PGD, COFI_PT_FUP, COFI_PT_PIP, COFI_PT_MODE_EXEC,
+        COFI_PT_MODE_TSX, COFI_PT_TRACESTOP, COFI_PT_CBR, COFI_PT_TSC, COFI_PT_MTC, COFI_PT_TMA, COFI_PT_CYC, COFI_PT_VMCS,
+        COFI_PT_OVF, COFI_PT_PSB, COFI_PT_PSBEND, COFI_PT_PTW, COFI_PT_EXSTOP, COFI_PT_MWAIT, COFI_PT_PWRE, COFI_PT_PWRX};
+    for (size_t i = 0; i < sizeof kinds; i++)
+        if (judge->seen[kinds[i]] < 5)
+            fail_msg("%u of %s", judge->seen[kinds[i]], cofi_packet_name(kinds[i]));
+    assert_true(judge->guests > 100);
+}
+
+static void judge_seeds(uint64_t first, uint64_t n, bool wide)
+{
+    const char *seed = getenv("COFI_SEED"), *count = getenv("COFI_COUNT");
+    struct judge *judge = calloc(1, sizeof *judge);
+    first = seed ? strtoull(seed, NULL, 0) : first;
+    n = count ? strtoull(count, NULL, 0) : n;
+    for (uint64_t i = first; i < first + n; i++)
+        one(judge, i, 4000, wide);
+    if (wide && !seed)
+        assert_all_was_there(judge);
+    free(judge);
+}
+
+static void libipt_and_we_find_the_instructions_that_ran(void **state)
 {
     (void)state;
-    struct bench *bench = malloc(sizeof *bench);
+    struct judge *judge = malloc(sizeof *judge);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        one(bench, known[i], 4000);
-    const char *seed = getenv("COFI_SEED"), *count = getenv("COFI_COUNT");
-    uint64_t first = seed ? strtoull(seed, NULL, 0) : 1, n = count ? strtoull(count, NULL, 0) : 150;
-    for (uint64_t i = first; i < first + n; i++)
-        one(bench, i, 4000);
-    free(bench);
+        one(judge, known[i], 4000, false);
+    free(judge);
+    judge_seeds(1, 100, false);
+}
+
+static void also_of_guests_and_hosts_on_every_preset(void **state)
+{
+    (void)state;
+    judge_seeds(1, 100, true);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(libipt_finds_the_instructions_that_ran)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(libipt_and_we_find_the_instructions_that_ran),
+                                       cmocka_unit_test(also_of_guests_and_hosts_on_every_preset)};
     return cmocka_run_group_tests_name("random programs under PT", tests, NULL, NULL);
 }

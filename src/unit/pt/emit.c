@@ -54,9 +54,8 @@ void cofi__pt_emit_cyc(struct cofi__pt *pt, uint64_t count, enum cofi__pt_rule r
 
 /* Compress against LastIP and move it. After an overflow, and where another trace may lie between,
  * only codes that need no reference [PTREF 5.4]. */
-static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t ip)
+static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t address)
 {
-    uint64_t address = cofi__pt_address(pt, ip);
     if (pt->ip_full) {
         bool fits = sext(address, 47) == address;
         packet->ip.code = fits ? 3 : 6;
@@ -68,11 +67,11 @@ static void set_ip(struct cofi__pt *pt, struct cofi_packet *packet, uint64_t ip)
     pt->ip_full = false;
 }
 
-static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t ip,
+static void put_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t address,
                    enum cofi__pt_rule rule)
 {
     struct cofi_packet packet = {.kind = kind};
-    set_ip(pt, &packet, ip);
+    set_ip(pt, &packet, address);
     put(pt, &packet, rule);
 }
 
@@ -143,7 +142,7 @@ void cofi__pt_emit_ip(struct cofi__pt *pt, enum cofi_packet_kind kind, uint64_t 
                       enum cofi__pt_rule rule)
 {
     if (prepare(pt, kind))
-        put_ip(pt, kind, ip, rule);
+        put_ip(pt, kind, cofi__pt_address(pt, ip), rule);
 }
 
 /* IPBytes 0: out of context; LastIP stays [SDM IP Compression]. */
@@ -207,7 +206,7 @@ void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
     if (pt->config.errata & COFI_ERRATUM_BDM64 && pt->context.intx && !pt->overflow) {
         cofi__pt_flush_tnt(pt);
         pt->tip_held = true;
-        pt->held_ip = target;
+        pt->held_ip = cofi__pt_address(pt, target);
         return;
     }
     bool hold = pt->config.deferred_tips && rule == PT_RULE_TIP && pt->tnt_count > 0 &&
@@ -216,7 +215,7 @@ void cofi__pt_tip(struct cofi__pt *pt, uint64_t target, enum cofi__pt_rule rule)
         cofi__pt_emit_ip(pt, COFI_PT_TIP, target, rule);
         return;
     }
-    pt->deferred[pt->deferred_count++] = target;
+    pt->deferred[pt->deferred_count++] = cofi__pt_address(pt, target);
     pt->event_made = true;
     if (pt->deferred_count == PT_DEFERRED)
         flush(pt, PT_RULE_TNT_FORCED);

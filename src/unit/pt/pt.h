@@ -85,7 +85,7 @@ struct cofi__pt {
     uint8_t tnt_count, tnt_max;
     bool take_tnt;  /* !DisTNT */
     bool eligible[COFI_PKT_KINDS]; /* CYC-eligible, all false without CYCEn */
-    uint64_t deferred[PT_DEFERRED];
+    uint64_t deferred[PT_DEFERRED]; /* as payloads: the mode may have changed when they are written */
     uint8_t deferred_count;
     bool tip_held;     /* errata: held_ip is a TIP not written yet */
     uint64_t held_ip;
