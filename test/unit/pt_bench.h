@@ -11,6 +11,7 @@ enum { BENCH_MOST = 1 << 16, BENCH_RANGES = 4 };
 /* A branch that turned PacketEn off in bytes [from, to). */
 struct bench_leave {
     size_t from, to;
+    size_t at; /* its place in truth[] */
     uint64_t target;
     uint8_t how; /* enum cofi_event_kind */
 };
@@ -28,8 +29,7 @@ struct bench_range {
 /* What a seed may choose. */
 struct bench_wish {
     bool wide;     /* processors' presets, small PSB periods; VMX, SMM, WRMSR, MWAIT, UD2 */
-    bool lossless; /* no finite buffer */
-    bool for_perf; /* only what perf follows: no guests, no deferred TIPs */
+    bool for_perf; /* only what perf follows: no guests, no CR3 filter (docs/decisions/0309) */
 };
 
 struct bench {
