@@ -8,6 +8,7 @@
 #include <cofi/cofi.h>
 
 #include "cli.h"
+#include "gaps.h"
 #include "session.h"
 #include "writer.h"
 
@@ -25,7 +26,7 @@ struct flow_run {
     struct cofi_lines *lines;
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
-    uint64_t gaps;
+    struct gaps gaps;
 };
 
 /* All of it. */
@@ -85,15 +86,6 @@ static int parse(struct flow_options *options, int argc, char **argv)
     return status;
 }
 
-static void gap(struct flow_run *run, struct cofi_flow *flow, const struct cofi_flow_event *event)
-{
-    char place[512], what[1024];
-    run->gaps++;
-    session_place(run->stream, event->offset, place, sizeof place);
-    session_gap(flow, event, what, sizeof what);
-    complain("flow: %s: %s", place, what);
-}
-
 static void event_json(struct flow_run *run, const struct cofi_flow_event *event)
 {
     write_format(run->out, "{\"v\":1,\"tid\":%d,\"event\":\"%s\",\"offset\":%" PRIu64, run->stream->tid,
@@ -146,8 +138,7 @@ static bool is_quiet(const struct cofi_flow_event *event)
 static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct flow_run *run = opaque;
-    if (event->kind == COFI_FLOW_GAP)
-        gap(run, flow, event);
+    gaps_event(&run->gaps, run->stream, flow, event);
     if (event->kind == COFI_FLOW_CODE)
         cofi_lines_forget(run->lines);
     if (run->options->session.json)
@@ -198,6 +189,12 @@ static int show_turn(void *opaque, struct cofi_flow *flow)
     return 0;
 }
 
+static void show_end(void *opaque, struct cofi_flow *flow)
+{
+    struct flow_run *run = opaque;
+    gaps_end(&run->gaps, flow);
+}
+
 static int one_stream(void *opaque, size_t i)
 {
     struct flow_job *job = opaque;
@@ -212,7 +209,7 @@ static int one_stream(void *opaque, size_t i)
     if (status >= 0) {
         if (session_streams(job->session) > 1 || stream.turns)
             show_turn(run, NULL);
-        status = session_walk(&stream, &(struct session_visitor){show_block, show_event, NULL, run, .turn = show_turn});
+        status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn});
     }
     if (status < 0)
         complain("flow: %s", cofi_error_text(status));
@@ -270,13 +267,18 @@ static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi
     return show_event(job->now, flow, event);
 }
 
+static void by_time_end(void *opaque, struct cofi_flow *flow)
+{
+    show_end(((struct flow_job *)opaque)->now, flow);
+}
+
 static int all_by_time(struct flow_job *job)
 {
     job->out = malloc(sizeof *job->out);
     if (!job->out)
         return EXIT_ENVIRONMENT;
     writer_begin(job->out, stdout);
-    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, NULL, job,
+    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, by_time_end, job,
                                                                              by_time_stream, by_time_turn});
     if (status < 0)
         complain("flow: %s", cofi_error_text(status));
@@ -290,15 +292,16 @@ static int all_by_time(struct flow_job *job)
 static int run_streams(struct session *session, const struct flow_options *options)
 {
     struct flow_job job = {.options = options, .session = session};
-    uint64_t gaps = 0;
+    struct gaps sum = {0};
     job.runs = calloc(session_streams(session) + 1, sizeof *job.runs);
     if (!job.runs)
         return EXIT_ENVIRONMENT;
     int status = options->by_time ? all_by_time(&job) : session_each(session, one_stream, &job);
     for (size_t i = 0; i < session_streams(session); i++)
-        gaps += job.runs[i].gaps;
+        gaps_add(&sum, &job.runs[i].gaps);
+    gaps_tell(&sum, "flow");
     free(job.runs);
-    return status > 0 ? status : gaps ? EXIT_DATA : EXIT_DONE;
+    return status > 0 ? status : sum.n ? EXIT_DATA : EXIT_DONE;
 }
 
 int cmd_flow(int argc, char **argv)

@@ -409,13 +409,17 @@ void session_gap(struct cofi_flow *flow, const struct cofi_flow_event *gap, char
     const char *why = "";
     if (gap->cause == COFI_ERR_NO_CODE && gap->ip != COFI_NO_IP && cofi_view_find(view, gap->ip, &code) < 0)
         why = cofi_view_why(view);
+    if (!strncmp(why, "nothing is mapped", 17)) /* which the error's text says */
+        why = "";
     int length = snprintf(out, n, "%s", cofi_error_text(gap->cause));
     if (gap->ip != COFI_NO_IP)
         length += snprintf(out + length, n - (size_t)length, " at %016" PRIx64, gap->ip);
+    if (!*why)
+        why = gap->text ? gap->text : "";
     if (*why && (size_t)length < n)
         length += snprintf(out + length, n - (size_t)length, ": %s", why);
-    if (gap->text && (size_t)length < n)
-        length += snprintf(out + length, n - (size_t)length, ": %s", gap->text);
+    if (gap->end != UINT64_MAX && (size_t)length < n)
+        length += snprintf(out + length, n - (size_t)length, "; goes on at +0x%" PRIx64, gap->end);
     if (gap->a == 8 && (size_t)length < n)
         snprintf(out + length, n - (size_t)length, "; so soon behind a PSB this may be [ERR E8]");
 }

@@ -47,6 +47,28 @@ static void ask_sideband(struct cofi_recording *recording)
     }
 }
 
+/* What streams show, in the host and in guests, from first to last. */
+static void ask_images(struct cofi_recording *recording)
+{
+    for (size_t i = 0; i < cofi_recording_streams(recording) && i < 32; i++) {
+        const struct cofi_image *images[] = {cofi_recording_stream_image(recording, i),
+                                             cofi_recording_guest_image(recording, i)};
+        for (size_t k = 0; k < 2; k++) {
+            struct cofi_view *view;
+            struct cofi_code code;
+            MUST(images[k]);
+            if (cofi_view_open(&view, images[k]) < 0)
+                continue;
+            for (int turns = 0; turns < 64 && cofi_view_next_change(view) != UINT64_MAX; turns++) {
+                cofi_view_advance(view, cofi_view_next_change(view), NULL, NULL);
+                cofi_view_find(view, UINT64_C(0xffffffff81000010), &code);
+                cofi_view_find(view, 0x401000, &code);
+            }
+            cofi_view_close(view);
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct cofi_recording *recording;
@@ -58,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     if (cofi_recording_open(&recording, path, &error) >= 0) {
         ask_streams(recording);
         ask_sideband(recording);
+        ask_images(recording);
         for (size_t i = 0; cofi_recording_warning(recording, i); i++)
             MUST(i < 1000);
         cofi_recording_close(recording);
