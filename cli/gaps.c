@@ -52,13 +52,13 @@ void gaps_event(struct gaps *gaps, const struct session_stream *stream, struct c
         return;
     reason_of(flow, event, text, sizeof text);
     count_reason(gaps, text, 1);
-    if (gaps->n++ >= GAPS_TOLD)
-        return;
     session_place(stream, event->offset, place, sizeof place);
+    if (gaps->n++ == GAPS_TOLD)
+        complain("flow: %s: here is another gap, and more may follow; the summary counts them", place);
+    if (gaps->n > GAPS_TOLD)
+        return;
     session_gap(flow, event, text, sizeof text);
     complain("flow: %s: %s", place, text);
-    if (gaps->n == GAPS_TOLD)
-        complain("flow: %s: more gaps follow; the summary counts them", place);
 }
 
 void gaps_end(struct gaps *gaps, const struct cofi_flow *flow)
@@ -95,9 +95,9 @@ void gaps_tell(const struct gaps *sum, const char *command)
     if (sum->ticks)
         snprintf(time, sizeof time, " and %.2f %% of its time", percent(sum->lost_ticks, sum->ticks));
     if (sum->overflows)
-        snprintf(overflows, sizeof overflows, ", %" PRIu64 " overflows", sum->overflows);
-    complain("%s: %" PRIu64 " instructions; %" PRIu64 " gaps%s: %.2f %% of the trace's bytes%s are missing", command, sum->insns,
-             sum->n, overflows, percent(sum->lost_bytes, sum->bytes), time);
-    for (size_t i = 0; sum->n > 1 && i < GAPS_REASONS && sum->reasons[i].n; i++)
+        snprintf(overflows, sizeof overflows, ", %" PRIu64 " overflow%s", sum->overflows, sum->overflows == 1 ? "" : "s");
+    complain("%s: %" PRIu64 " instructions, %" PRIu64 " gap%s%s; missing: %.2f %% of the trace's bytes%s", command, sum->insns,
+             sum->n, sum->n == 1 ? "" : "s", overflows, percent(sum->lost_bytes, sum->bytes), time);
+    for (size_t i = 0; sum->n > GAPS_TOLD && i < GAPS_REASONS && sum->reasons[i].n; i++)
         complain("%s: %8" PRIu64 " x %s", command, sum->reasons[i].n, sum->reasons[i].text);
 }

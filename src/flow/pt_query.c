@@ -77,7 +77,9 @@ static int resume_at_tip(struct cofi_flow *flow)
     COFI_TRY(cofi__found(flow));
     flow->enabled = true;
     place_set(flow, flow->packet_ip);
-    return cofi__due_at_target(flow, flow->packet_ip);
+    COFI_TRY(cofi__due_at_target(flow, flow->packet_ip));
+    bool to_user = flow->gap_ip != COFI_NO_IP && flow->gap_ip >> 63 && !(flow->packet_ip >> 63);
+    return to_user ? cofi__code_due(flow, flow->packet_offset) : 0; /* see take_tip */
 }
 
 /* The target of an asynchronous event whose FUP came before. */

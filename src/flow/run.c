@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/query.h"
 
 /* What is being made: the run in flow->build and what it still has to use up. */
 struct making {
@@ -130,6 +131,7 @@ static bool on_tip(struct cofi_flow *flow, struct making *m)
 {
     struct run *run = m->run;
     run->by_ret = m->b->pub.cls == COFI_CLASS_RET;
+    run->from_kernel = m->b->pub.ip >> 63;
     bool pt_ret = run->by_ret && flow->config.gen == COFI_PT;
     append(m);
     if (m->b->pub.cls == COFI_CLASS_CALL_IND) {
@@ -404,10 +406,19 @@ static int return_to(struct cofi_flow *flow)
     return 0;
 }
 
+/* Back from the kernel, which may have run another process meanwhile or mapped code: as where tracing is enabled. */
+static int return_to_user(struct cofi_flow *flow, uint64_t ip)
+{
+    flow->spans.draft.on = false;
+    place_set(flow, ip);
+    return cofi__code_due(flow, flow->packet_offset);
+}
+
 /* The TIP in flow->packet is the target of the branch that ran last. */
 static int take_tip(struct cofi_flow *flow, struct run *run)
 {
     uint64_t ip = flow->packet_ip;
+    bool to_user = (run ? run->from_kernel : flow->tip_from_kernel) && !(ip >> 63) && flow->config.gen == COFI_PT;
     flow->tip_due = false;
     flow->has_packet = false;
     flow->used_offset = flow->packet_offset;
@@ -419,8 +430,11 @@ static int take_tip(struct cofi_flow *flow, struct run *run)
     if (flow->pend.n || flow->pend.mode || flow->pend.paging || flow->pend.vmcs) {
         flow->spans.draft.on = false;
         place_set(flow, ip);
-        return cofi__due_at_target(flow, ip);
+        COFI_TRY(cofi__due_at_target(flow, ip));
+        return to_user ? return_to_user(flow, ip) : 0;
     }
+    if (to_user)
+        return return_to_user(flow, ip);
     flow->spans.draft.span.exit_last_ip = flow->last_ip;
     flow->ip = ip;
     if (run && run->exit && run->exit->pub.ip == ip && !run->exit->dead) {
@@ -447,6 +461,7 @@ static int at_tip(struct cofi_flow *flow, struct run *run)
     flow->cur = NULL;
     flow->ip = COFI_NO_IP;
     flow->tip_due = true;
+    flow->tip_from_kernel = run->from_kernel;
     return 0;
 }
 

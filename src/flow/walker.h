@@ -70,6 +70,7 @@ struct run {
     bool beyond : 1;      /* goes on after its last outcome, so it needs an outcome or a TIP behind */
     bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
     bool ends_in_branch : 1;
+    bool from_kernel : 1; /* RUN_TIP: its branch is in the upper half of the addresses */
     struct run *older;    /* all runs, youngest first */
     struct block *list[]; /* blocks, then the calls' blocks, then the guards */
 };
@@ -200,6 +201,7 @@ struct cofi_flow {
     uint64_t idle;         /* runs since the last packet was used */
     struct block *idle_mark;
     bool in_tx;
+    bool tip_from_kernel;  /* of the branch whose TIP is due */
     uint8_t cbr;
     struct cofi_flow_event pgd_event;
     uint64_t tentative_offset; /* of the packet that says so */

@@ -363,6 +363,33 @@ static void samples_of_sched_switch_tell_who_ran(void **state)
     }
 }
 
+/* Between two TSC packets the kernel goes from one process to another; MTC tells the time well enough [decision 0607]. */
+static void another_process_is_seen_where_the_kernel_returns_to_it(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    const char *program = scratch_path("second");
+    write_code(program, USER_TEXT, "0f05 ffe0 ffe0"); /* syscall; jmp *rax */
+    out.n = 0;
+    add_start(&out, 3);
+    mmap2(&out, &(struct who){OTHER, OTHER, 0, 0x101, EV_TRACK}, PERF_MISC_USER, OTHER,
+          &(struct mapping){USER_TEXT, 0x1000, 0x1000, program, NULL});
+    add_switch(&out, 0, SHELL, SHELL, 0x1000);
+    add_switch(&out, 0, OTHER, OTHER, 0x2100);
+    auxtrace(&out, 0, -1, 0, 0x1000, "P19 0020 0000000000 0273 0000 00 0000 02031800 0223 9901 71001040000000"
+             "cd10000081ffffffff 5901 6d021040000000 01");
+    write_pipe(scratch_path("two.data"), &out);
+    struct cofi_recording_options options = {.size = sizeof options, .kcore = scratch_path("wide/kcore_dir/kcore")};
+    struct cofi_recording *recording = open_quietly(scratch_path("two.data"), &options);
+    static const char want[] = "401000 ffffffff81000010 ffffffff81000011 ffffffff81000012 401002 [disabled] ";
+    assert_string_equal(flow_text(recording, 0, NULL, NULL), want);
+    cofi_recording_close(recording);
+    /* And where the kernel's code is missing. */
+    recording = open_quietly(scratch_path("two.data"), NULL);
+    assert_string_equal(flow_text(recording, 0, NULL, NULL), "401000 [gap ffffffff81000010] 401002 [disabled] ");
+    cofi_recording_close(recording);
+}
+
 /* ---- guests ---- */
 
 struct asked {
@@ -538,6 +565,7 @@ int main(void)
         cmocka_unit_test(every_record_of_a_system_wide_recording_in_a_file_and_from_a_pipe),
         cmocka_unit_test(a_kcore_has_the_names_beside_it),
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
+        cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
         cmocka_unit_test(trace_in_compressed_samples),
         cmocka_unit_test(defects_are_those_of_the_recorded_processor),
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
