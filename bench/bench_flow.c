@@ -93,8 +93,9 @@ static double ours_warm(struct cofi_flow *flow, our_view view)
 }
 
 /* On the wall's clock: several threads. */
-static int nothing(void *opaque, const struct cofi_flow_batch *batch)
+static int nothing(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
 {
+    (void)flow;
     *(uint64_t *)opaque += batch->blocks_n;
     return 0;
 }

@@ -80,8 +80,9 @@ static void again(const struct cofi_flow_config *config, uint64_t insns)
     cofi_flow_close(flow);
 }
 
-static int count(void *opaque, const struct cofi_flow_batch *batch)
+static int count(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
 {
+    (void)flow;
     for (size_t i = 0; i < batch->blocks_n; i++)
         *(uint64_t *)opaque += batch->blocks[i]->n;
     return 0;

@@ -200,15 +200,17 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
 
 /* ---- several threads over one stream ---- */
 
-/* Called with each batch, in the stream's order, on the calling thread. The batch and its blocks are valid
- * until it returns. Not 0: stop, and return that. */
-typedef int (*cofi_flow_visit)(void *opaque, const struct cofi_flow_batch *batch);
-/* Decode the whole stream with so many threads, split at PSBs about every piece_bytes (0: 16 to
- * 64 KiB). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is compared with what
- * the piece before came to, and where that differs (after damage, say) it is decoded again; *redone (may be
- * null) tells how many were. config->space, if set, is called from all threads. RTIT, whose PSB tells
- * nothing, and pull are decoded by one thread. Memory: a few bytes for each block of 4 * threads pieces.
- * Errors: COFI_ERR_NOMEM, COFI_ERR_SYSTEM (no thread). */
+/* Called with each batch, in the stream's order, on the calling thread, and with an empty one at the stream's end. flow
+ * may be asked for its view and offset, nothing else, and at the end for its stats (cache_bytes and runs are 0). It, the
+ * batch and its blocks are valid until this returns. Not 0: stop, and return that. */
+typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch);
+/* Decode the whole stream with so many threads, the calling one among them, split at PSBs about every piece_bytes
+ * (0: 16 to 64 KiB). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
+ * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
+ * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
+ * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more, and for RTIT, whose PSB tells
+ * nothing, the calling thread decodes alone. Memory: 4 * threads pieces, and 32 MiB of decoded ones.
+ * Errors: COFI_ERR_NOMEM. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);
 

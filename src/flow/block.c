@@ -104,6 +104,8 @@ static void table_put(struct cofi_flow *flow, struct block *b)
     flow->table[s] = b;
 }
 
+static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->all_n * flow->id_step + flow->id_first; }
+
 static struct block *table_add(struct cofi_flow *flow, const struct block *what)
 {
     if (flow->table_n * 2 >= flow->table_size && !table_grow(flow))
@@ -120,7 +122,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     if (!b)
         return NULL;
     *b = *what;
-    b->pub.id = (uint32_t)flow->all_n;
+    b->pub.id = next_id(flow);
     b->space = flow->space;
     b->hash = edge_hash(b->pub.ip);
     flow->all[flow->all_n++] = b;
@@ -187,7 +189,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
             break;
         }
         insns[b.pub.n++] = (struct cofi_flow_insn){.ip = at, .length = insn.length, .cls = insn.cls,
-            .far = insn.far, .mode = (uint8_t)flow->mode, .block = (uint32_t)flow->all_n};
+            .far = insn.far, .mode = (uint8_t)flow->mode, .block = next_id(flow)};
         at = wrap(flow, at + insn.length);
         if (ends_block(insn.cls))
             break;
@@ -331,8 +333,7 @@ static void drop_spaces(struct cofi_flow *flow)
     }
 }
 
-/* The number of an image among those that are viewed; negative: out of memory. */
-static int space_of(struct cofi_flow *flow, const struct cofi_image *image)
+int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image)
 {
     for (unsigned i = 0; i < flow->spaces; i++)
         if (flow->images[i] == image)
@@ -341,6 +342,7 @@ static int space_of(struct cofi_flow *flow, const struct cofi_image *image)
         drop_spaces(flow);
     COFI_TRY(cofi__flow_view_open(flow, &flow->views[flow->spaces], image));
     flow->images[flow->spaces] = image;
+    flow->viewed_ns[flow->spaces] = 0;
     return (int)flow->spaces++;
 }
 
@@ -350,7 +352,7 @@ int cofi__space_set(struct cofi_flow *flow)
     if (!flow->config.space)
         return 0;
     const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->cr3, flow->vmcs, flow->non_root);
-    int space = image ? space_of(flow, image) : (int)flow->space;
+    int space = image ? cofi__space_of(flow, image) : (int)flow->space;
     if (space < 0)
         return space;
     if ((unsigned)space == flow->space)

@@ -93,7 +93,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config
     }
     flow->views[0] = flow->view;
     flow->images[0] = config->image;
-    flow->spaces = 1;
+    flow->spaces = flow->id_step = 1;
     begin(flow, 0);
     *out = flow;
     return 0;
@@ -133,6 +133,7 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
 static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
+    flow->viewed_ns[flow->space] = flow->code_ns;
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
     if (changed <= 0)
         return changed;
@@ -403,9 +404,20 @@ int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
     return 0;
 }
 
+int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset)
+{
+    if (flow->config.pull)
+        flow->config.offset = offset;
+    int level = flow->spans.level, score = flow->spans.score; /* the same stream: what pays is known */
+    restart(flow, offset - flow->config.offset);
+    flow->spans.level = level;
+    flow->spans.score = score;
+    return 0;
+}
+
 int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset)
 {
-    restart(flow, offset - flow->config.offset);
+    COFI_TRY(cofi__flow_afresh_at(flow, offset));
     flow->started = flow->speculative = true;
     return 0;
 }

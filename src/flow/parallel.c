@@ -1,62 +1,44 @@
 /* SPDX-License-Identifier: MIT
  * One PT stream -> the same blocks and events, decoded by several threads between its PSBs. */
-#include "flow/walker.h"
+#include "flow/pieces.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "flow/query.h"
 
-/* At a PSB a piece begins: its worker takes for granted what a PSB+ does not tell (that tracing went on, or
- * was off, there). What the piece before came to is compared with that when both are done; where it differs,
- * the piece is decoded again behind the one before. So the result is the serial one, always. */
-
-struct output {
-    const struct cofi_flow_block **blocks; /* and runs (see pack): a tenth of the memory to go through */
-    uint64_t *times;
-    struct cofi_flow_event *events;
-    size_t blocks_n, blocks_max, events_n, events_max;
-};
-
-/* All that decoding behind a PSB+ depends on. */
-struct seam {
-    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip;
-    struct cofi__clock clock;
-    const struct cofi_image *image;
-    unsigned mode;
-    uint8_t cbr;
-    bool enabled, non_root, in_tx, tentative, lost, overflow, stopped, ended, odd;
-};
-
-struct piece {
-    uint64_t begin, end;     /* offsets of PSBs; end UINT64_MAX: the stream's end */
-    struct output out;
-    struct seam from, to;
-    unsigned worker;
-    bool done;
-    int status;
-};
+/* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
+ * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
+ * the piece is decoded again behind the one before. So the result is the serial one, always.
+ * The calling thread shows the pieces in order. One that nobody has begun when its turn comes it decodes straight into
+ * the caller's hands; while the one whose turn it is is being decoded, it decodes a later one. */
 
 struct worker {
     struct pool *pool;
     struct cofi_flow *flow;
-    unsigned index, held;    /* pieces whose blocks live in this flow's cache */
+    unsigned held;           /* pieces whose blocks live in this flow's cache */
+    uint64_t own, at;        /* the piece that it decodes; by pull: the next one whose bytes it gets */
+    bool cut_short;          /* by pull: it came too far behind its piece */
     pthread_t thread;
     bool started;
 };
 
 struct pool {
-    const struct cofi_flow_config *config;
-    pthread_mutex_t lock;
-    pthread_cond_t change;
-    struct piece *pieces;
-    size_t n, next, taken;   /* next: to be decoded; taken: delivered */
-    struct worker *workers;
+    struct pieces pieces;
+    struct worker *workers;  /* the first is the calling thread */
+    unsigned threads;
     struct output *spare;    /* buffers to be used again: fresh ones cost a page fault for each 4 KiB */
-    unsigned threads, spare_n;
-    bool stop;
+    unsigned spare_n;
+    /* What is shown, by the calling thread. */
+    cofi_flow_visit visit;
+    void *opaque;
+    struct cofi_flow *front; /* what the visitor may ask: code, place, sums. It decodes nothing */
+    struct output live;      /* one batch that goes straight on */
+    struct seam to;          /* what the pieces shown so far came to */
+    bool restartable;        /* the last one would be decoded rightly from its PSB */
+    bool behind;             /* workers[0].flow stands where the pieces shown so far end */
+    uint64_t redone;
 };
 
 static const uint64_t UNKNOWN_IP = COFI_NO_IP - 1; /* where tracing was disabled before the piece */
@@ -96,148 +78,280 @@ static bool same(const struct seam *left, const struct seam *right)
     return !l.odd && !r.odd && !l.ended && !memcmp(&l, &r, sizeof l);
 }
 
+/* ---- one piece, decoded into a buffer ---- */
+
+enum { BATCH_BLOCKS = 4096, BATCH_EVENTS = 256 };
+
+/* Room for n more of so many, of this size each. */
+static bool grow(void *array, size_t *max, size_t used, size_t n, size_t size)
+{
+    void **at = array;
+    size_t more = *max ? *max * 2 : 4 * n;
+    if (*max - used >= n)
+        return true;
+    void *larger = realloc(*at, more * size);
+    if (larger) {
+        *at = larger;
+        *max = more;
+    }
+    return larger;
+}
+
 static bool output_room(struct output *out, bool times)
 {
-    if (out->blocks_max - out->blocks_n < 4096) {
-        size_t max = out->blocks_max ? out->blocks_max * 2 : 1 << 14;
-        void *blocks = realloc(out->blocks, max * sizeof *out->blocks);
-        if (!blocks)
-            return false;
-        out->blocks = blocks;
-        if (times) {
-            void *more = realloc(out->times, max * sizeof *out->times);
-            if (!more)
-                return false;
-            out->times = more;
-        }
-        out->blocks_max = max;
-    }
-    if (out->events_max - out->events_n < 256) {
-        size_t max = out->events_max ? out->events_max * 2 : 1 << 10;
-        void *events = realloc(out->events, max * sizeof *out->events);
-        if (!events)
-            return false;
-        out->events = events;
-        out->events_max = max;
-    }
-    return true;
+    size_t max = out->blocks_max;
+    return grow(&out->blocks, &max, out->blocks_n, BATCH_BLOCKS, sizeof *out->blocks) &&
+           (!times || grow(&out->times, &out->blocks_max, out->blocks_n, BATCH_BLOCKS, sizeof *out->times)) &&
+           (out->blocks_max = max, true) &&
+           grow(&out->events, &out->events_max, out->events_n, BATCH_EVENTS, sizeof *out->events) &&
+           grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
 }
 
-static void output_free(struct output *out)
+static size_t output_bytes(const struct output *out)
 {
-    free(out->blocks);
-    free(out->times);
-    free(out->events);
-    *out = (struct output){0};
+    return out->blocks_n * sizeof *out->blocks * (out->times ? 2 : 1) + out->events_n * sizeof *out->events;
 }
 
-static struct cofi_flow_batch room(struct cofi_flow *flow, struct output *out)
+static void output_clear(struct output *out) { out->blocks_n = out->events_n = out->marks_n = 0; }
+
+/* One batch more. */
+static int decode_batch(struct cofi_flow *flow, struct output *out)
 {
-    return (struct cofi_flow_batch){.blocks = out->blocks + out->blocks_n, .blocks_max = 4096,
+    if (!output_room(out, flow->config.want_time))
+        return COFI_ERR_NOMEM;
+    struct cofi_flow_batch batch = {.blocks = out->blocks + out->blocks_n, .blocks_max = BATCH_BLOCKS,
         .times = flow->config.want_time ? out->times + out->blocks_n : NULL,
-        .events = out->events + out->events_n, .events_max = 256};
+        .events = out->events + out->events_n, .events_max = BATCH_EVENTS};
+    COFI_TRY(cofi_flow_next(flow, &batch));
+    out->blocks_n += batch.blocks_n;
+    out->events_n += batch.events_n;
+    out->marks[out->marks_n++] = (struct mark){out->blocks_n, out->events_n, flow->images[flow->space],
+        flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
+    return 0;
 }
 
-static void add(struct output *out, const struct cofi_flow_batch *batch)
+/* What the last batch had no room for and the code that the last PSB+ makes due belong to the piece, too. */
+static bool piece_goes_on(const struct cofi_flow *flow)
 {
-    for (size_t i = 0; i < batch->events_n; i++)
-        batch->events[i].at += out->blocks_n;
-    out->blocks_n += batch->blocks_n;
-    out->events_n += batch->events_n;
+    return (!flow->paused && !flow->ended) || flow->spill_n || flow->code_due || flow->space_due;
 }
 
-/* Decode up to and with the PSB+ at or after `end`, and add what ran. What the last batch had no room for and
- * the code that this PSB+ makes due belong to it, too. */
+/* Decode up to and with the PSB+ at or after `end`, and add what ran. */
 static int decode_to(struct cofi_flow *flow, struct output *out, uint64_t end)
 {
     flow->stop_psb = end;
     flow->paused = false;
-    while ((!flow->paused && !flow->ended) || flow->spill_n || flow->code_due || flow->space_due) {
-        if (!output_room(out, flow->config.want_time))
-            return COFI_ERR_NOMEM;
-        struct cofi_flow_batch batch = room(flow, out);
-        COFI_TRY(cofi_flow_next(flow, &batch));
-        add(out, &batch);
-    }
+    while (piece_goes_on(flow))
+        COFI_TRY(decode_batch(flow, out));
     return 0;
 }
 
-static int decode_piece(struct cofi_flow *flow, struct piece *piece, bool first)
+/* The same, and nobody sees it. */
+static int decode_unseen(struct cofi_flow *flow, struct output *scratch, uint64_t end)
 {
-    if (first) {
-        piece->from = (struct seam){0};
-    } else {
-        COFI_TRY(cofi__flow_go_on_at(flow, piece->begin));
-        flow->disabled_ip = UNKNOWN_IP;
-        COFI_TRY(decode_to(flow, &piece->out, piece->begin));
-        piece->from = seam_of(flow);
-        piece->out.blocks_n = piece->out.events_n = 0; /* the piece before has shown this PSB+ */
+    int status = 0;
+    flow->stop_psb = end;
+    flow->paused = false;
+    while (!status && piece_goes_on(flow)) {
+        status = decode_batch(flow, scratch);
+        output_clear(scratch);
     }
+    return status;
+}
+
+/* Stand where the piece begins. What its PSB+ shows is left out: the piece before has shown it. */
+static int begin_at(struct worker *w, const struct piece *piece, struct output *scratch)
+{
+    w->own = w->at = piece->index;
+    w->cut_short = false;
+    if (!piece->index)
+        return cofi__flow_afresh_at(w->flow, piece->begin);
+    COFI_TRY(cofi__flow_go_on_at(w->flow, piece->begin));
+    w->flow->disabled_ip = UNKNOWN_IP;
+    return decode_unseen(w->flow, scratch, piece->begin);
+}
+
+static void stats_minus(struct cofi_flow_stats *sum, const struct cofi_flow_stats *less)
+{
+    sum->insns -= less->insns;
+    sum->blocks -= less->blocks;
+    sum->events -= less->events;
+    sum->gaps -= less->gaps;
+    sum->overflows -= less->overflows;
+    sum->tnt_bits -= less->tnt_bits;
+    sum->tips -= less->tips;
+    sum->lost_bytes -= less->lost_bytes;
+    sum->lost_ticks -= less->lost_ticks;
+    sum->run_misses -= less->run_misses;
+    sum->blocks_decoded -= less->blocks_decoded;
+    sum->span_bytes -= less->span_bytes;
+}
+
+static void stats_plus(struct cofi_flow_stats *sum, const struct cofi_flow_stats *more)
+{
+    struct cofi_flow_stats less = {0};
+    stats_minus(&less, more);
+    stats_minus(sum, &less);
+}
+
+/* What a flow has counted since `before`. */
+static struct cofi_flow_stats counted(const struct cofi_flow *flow, const struct cofi_flow_stats *before)
+{
+    struct cofi_flow_stats stats = flow->stats;
+    stats_minus(&stats, before);
+    return stats;
+}
+
+static int decode_piece(struct worker *w, struct piece *piece)
+{
+    struct cofi_flow *flow = w->flow;
+    COFI_TRY(begin_at(w, piece, &piece->out));
+    struct cofi_flow_stats before = flow->stats;
+    piece->from = piece->index ? seam_of(flow) : (struct seam){0};
     COFI_TRY(decode_to(flow, &piece->out, piece->end));
     piece->to = seam_of(flow);
+    piece->stats = counted(flow, &before);
+    piece->from.odd |= w->cut_short;
     return 0;
+}
+
+/* ---- bytes, where they come by pull ---- */
+
+/* The first piece has been shown, by whoever decoded it. */
+static void release(struct pool *pool)
+{
+    struct pieces *pieces = &pool->pieces;
+    struct piece *piece = piece_at(pieces, pieces->shown);
+    if (piece->worker) {
+        piece->worker->held--;
+        pieces->out_bytes -= output_bytes(&piece->out);
+        output_clear(&piece->out);
+        pool->spare[pool->spare_n++] = piece->out;
+        piece->out = (struct output){0};
+    }
+    cofi__pieces_drop(pieces);
+}
+
+/* The calling thread needs bytes far behind the piece that it decodes in order: all up to there is left to it. */
+static void pass_by(struct pool *pool)
+{
+    struct pieces *pieces = &pool->pieces;
+    struct piece *piece = piece_at(pieces, pieces->shown);
+    while (piece->state == PIECE_TAKEN && piece->worker)
+        pthread_cond_wait(&pieces->change, &pieces->lock);
+    release(pool);
+}
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct worker *w = opaque;
+    struct pieces *pieces = &w->pool->pieces;
+    const uint8_t *bytes = NULL;
+    *n = 0;
+    pthread_mutex_lock(&pieces->lock);
+    bool first = w == w->pool->workers;
+    w->cut_short = !first && w->at > w->own + PIECE_BEHIND;
+    while (first && w->at >= pieces->cut && !pieces->ended && !pieces_may_cut(pieces))
+        pass_by(w->pool);
+    if (!w->cut_short && cofi__pieces_get(pieces, w->at)) {
+        const struct piece *piece = piece_at(pieces, w->at++);
+        bytes = piece->bytes;
+        *n = piece->n;
+    }
+    pthread_mutex_unlock(&pieces->lock);
+    return bytes;
+}
+
+static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
+{
+    const struct cofi_flow_config *config = ((struct worker *)opaque)->pool->pieces.config;
+    return config->space(config->opaque, cr3, vmcs, non_root);
+}
+
+/* ---- who decodes what ---- */
+
+/* A piece to decode ahead of its turn, or null. */
+static struct piece *take(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    struct pieces *pieces = &pool->pieces;
+    for (;;) {
+        if (pieces->stop || pieces->next + PIECE_BEHIND + 1 >= pieces->shown + pieces->room ||
+            pieces->out_bytes > OUTPUTS_MOST || (w->held && cofi__cache_full(w->flow)))
+            return NULL;
+        if (pieces->next >= pieces->cut && (pieces->reading || !cofi__pieces_get(pieces, pieces->next)))
+            return NULL;
+        struct piece *piece = piece_at(pieces, pieces->next++);
+        if (piece->in_order)
+            continue;
+        piece->state = PIECE_TAKEN;
+        piece->worker = w;
+        if (pool->spare_n)
+            piece->out = pool->spare[--pool->spare_n];
+        return piece;
+    }
+}
+
+/* With the lock held, which is open while the piece is decoded. */
+static void decode_ahead(struct worker *w, struct piece *piece)
+{
+    struct pieces *pieces = &w->pool->pieces;
+    bool alone = !w->held++;
+    pthread_mutex_unlock(&pieces->lock);
+    if (alone && cofi__cache_full(w->flow))
+        cofi__cache_flush(w->flow);
+    int status = decode_piece(w, piece);
+    pthread_mutex_lock(&pieces->lock);
+    piece->status = status;
+    piece->state = PIECE_DONE;
+    pieces->out_bytes += output_bytes(&piece->out);
+    pthread_cond_broadcast(&pieces->change);
+}
+
+static bool all_taken(const struct pieces *pieces)
+{
+    return pieces->stop || (pieces->ended && pieces->next >= pieces->cut);
 }
 
 static void *work(void *opaque)
 {
     struct worker *w = opaque;
-    struct pool *pool = w->pool;
-    pthread_mutex_lock(&pool->lock);
-    for (;;) {
-        bool full = w->held && cofi__cache_full(w->flow);
-        while (!pool->stop && pool->next < pool->n &&
-               (pool->next >= pool->taken + 2 * pool->threads || full)) {
-            pthread_cond_wait(&pool->change, &pool->lock);
-            full = w->held && cofi__cache_full(w->flow);
-        }
-        if (pool->stop || pool->next >= pool->n)
-            break;
-        struct piece *piece = &pool->pieces[pool->next++];
-        piece->worker = w->index;
-        bool alone = !w->held++;
-        if (pool->spare_n)
-            piece->out = pool->spare[--pool->spare_n];
-        pthread_mutex_unlock(&pool->lock);
-        if (alone && cofi__cache_full(w->flow))
-            cofi__cache_flush(w->flow);
-        int status = decode_piece(w->flow, piece, piece == pool->pieces);
-        pthread_mutex_lock(&pool->lock);
-        piece->status = status;
-        piece->done = true;
-        pthread_cond_broadcast(&pool->change);
+    struct pieces *pieces = &w->pool->pieces;
+    pthread_mutex_lock(&pieces->lock);
+    while (!all_taken(pieces)) {
+        struct piece *piece = take(w);
+        if (piece)
+            decode_ahead(w, piece);
+        else if (!all_taken(pieces))
+            pthread_cond_wait(&pieces->change, &pieces->lock);
     }
-    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_unlock(&pieces->lock);
     return NULL;
 }
 
-/* ---- the pieces, in order ---- */
+/* ---- showing ---- */
 
-enum { SHOW_BLOCKS = 4096, SHOW_EVENTS = 256 };
-
-/* The caller, and a batch for it. */
-struct show {
-    cofi_flow_visit visit;
-    void *opaque;
-    struct cofi_flow_batch batch; /* empty */
-};
-
-static bool show_open(struct show *s, bool times)
+/* The visitor's view of the code, as of a batch. */
+static int front_view(struct pool *pool, const struct mark *mark)
 {
-    s->batch = (struct cofi_flow_batch){.blocks_max = SHOW_BLOCKS, .events_max = SHOW_EVENTS};
-    s->batch.blocks = malloc(SHOW_BLOCKS * sizeof *s->batch.blocks);
-    s->batch.times = times ? malloc(SHOW_BLOCKS * sizeof *s->batch.times) : NULL;
-    s->batch.events = malloc(SHOW_EVENTS * sizeof *s->batch.events);
-    return s->batch.blocks && s->batch.events && (!times || s->batch.times);
+    struct cofi_flow *front = pool->front;
+    int space = cofi__space_of(front, mark->image);
+    COFI_TRY(space);
+    front->space = (unsigned)space;
+    if (mark->view_ns < front->viewed_ns[space]) { /* the flow that decoded this looked at it less lately */
+        cofi_view_close(front->views[space]);
+        front->views[space] = NULL;
+        front->viewed_ns[space] = 0;
+        COFI_TRY(cofi__flow_view_open(front, &front->views[space], mark->image));
+    }
+    front->view = front->views[space];
+    if (mark->view_ns > front->viewed_ns[space])
+        COFI_TRY(cofi_view_advance(front->view, mark->view_ns, NULL, NULL));
+    front->viewed_ns[space] = mark->view_ns;
+    return 0;
 }
 
-static void show_close(struct show *s)
-{
-    free(s->batch.blocks);
-    free(s->batch.times);
-    free(s->batch.events);
-}
-
-/* An event that says where tracing was disabled before: the piece could not know. */
+/* Where tracing was disabled before: a piece could not know. */
 static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
 {
     for (size_t i = 0; i < out->events_n; i++)
@@ -247,255 +361,253 @@ static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
         to->disabled_ip = disabled_ip;
 }
 
-static int flush(const struct show *s, struct cofi_flow_batch *batch)
+static int show(struct pool *pool, const struct output *out)
 {
-    int status = batch->blocks_n || batch->events_n ? s->visit(s->opaque, batch) : 0;
-    batch->blocks_n = batch->events_n = 0;
+    size_t block = 0, event = 0;
+    int status = 0;
+    for (size_t i = 0; i < out->marks_n && !status; i++) {
+        const struct mark *mark = &out->marks[i];
+        struct cofi_flow_batch batch = {.blocks = out->blocks + block, .blocks_n = mark->blocks_n - block,
+            .times = pool->front->config.want_time ? out->times + block : NULL,
+            .events = out->events + event, .events_n = mark->events_n - event};
+        batch.blocks_max = batch.blocks_n;
+        batch.events_max = batch.events_n;
+        block = mark->blocks_n;
+        event = mark->events_n;
+        COFI_TRY(front_view(pool, mark));
+        pool->front->s = (struct source){.end_offset = mark->offset};
+        if (batch.blocks_n || batch.events_n)
+            status = pool->visit(pool->opaque, pool->front, &batch);
+    }
     return status;
 }
 
-static void unpack_item(struct cofi_flow_batch *batch, const struct output *out, size_t i)
+/* Decode with the calling thread's flow, and show at once. */
+static int show_to(struct pool *pool, uint64_t end)
 {
-    const struct run *run = unpack(out->blocks[i]);
-    unsigned blocks = run ? run->blocks : 1;
-    if (run)
-        run_copy(batch->blocks + batch->blocks_n, run);
+    struct worker *w = &pool->workers[0];
+    struct cofi_flow *flow = w->flow;
+    struct cofi_flow_stats before = flow->stats;
+    int status = 0;
+    flow->stop_psb = end;
+    flow->paused = false;
+    flow->keep_cache = w->held;
+    while (!status && piece_goes_on(flow)) {
+        output_clear(&pool->live);
+        status = decode_batch(flow, &pool->live);
+        if (!status)
+            status = show(pool, &pool->live);
+    }
+    flow->keep_cache = true;
+    pool->to = seam_of(flow);
+    struct cofi_flow_stats more = counted(flow, &before);
+    stats_plus(&pool->front->stats, &more);
+    return status;
+}
+
+/* The piece fits to those before it, and was decoded ahead. */
+static int show_ahead(struct pool *pool, struct piece *piece)
+{
+    make_good(&piece->out, &piece->to, pool->to.disabled_ip);
+    pool->to = piece->to;
+    pool->restartable = true;
+    pool->behind = false;
+    stats_plus(&pool->front->stats, &piece->stats);
+    return show(pool, &piece->out);
+}
+
+/* Decode it behind the pieces that were shown. */
+static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
+{
+    struct worker *w = &pool->workers[0];
+    uint64_t end = piece->end;
+    if (!piece->index) {
+        COFI_TRY(begin_at(w, piece, &pool->live));
+    } else if (!pool->behind) { /* from the start of the one before; to where that one came */
+        const struct piece *before = piece_at(&pool->pieces, piece->index - 1);
+        COFI_TRY(begin_at(w, before, &pool->live));
+        COFI_TRY(decode_unseen(w->flow, &pool->live, before->end));
+        w->flow->disabled_ip = pool->to.disabled_ip;
+    }
+    pool->redone += redo;
+    pool->behind = true;
+    pool->restartable = false;
+    return show_to(pool, end);
+}
+
+/* Nobody has decoded it: here and now, from its PSB if that is right. */
+static int show_now(struct pool *pool, const struct piece *piece)
+{
+    struct worker *w = &pool->workers[0];
+    if (!piece->index || pool->behind || (piece->in_order && !pool->restartable))
+        return show_behind(pool, piece, false);
+    COFI_TRY(begin_at(w, piece, &pool->live));
+    struct seam from = seam_of(w->flow);
+    if (!same(&pool->to, &from))
+        return show_behind(pool, piece, true);
+    w->flow->disabled_ip = pool->to.disabled_ip;
+    pool->restartable = true;
+    return show_to(pool, piece->end);
+}
+
+static int show_piece(struct pool *pool, struct piece *piece)
+{
+    if (piece->index && pool->to.ended)
+        return 0;
+    if (!piece->worker)
+        return show_now(pool, piece);
+    COFI_TRY(piece->status);
+    bool right = piece->index ? same(&pool->to, &piece->from) : !piece->from.odd;
+    return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
+}
+
+/* Decode a later piece, or wait. */
+static void meanwhile(struct pool *pool)
+{
+    struct piece *later = pool->restartable ? take(&pool->workers[0]) : NULL;
+    if (later)
+        decode_ahead(&pool->workers[0], later);
     else
-        batch->blocks[batch->blocks_n] = out->blocks[i];
-    for (unsigned k = 0; batch->times && k < blocks; k++)
-        batch->times[batch->blocks_n + k] = out->times[i];
-    batch->blocks_n += blocks;
+        pthread_cond_wait(&pool->pieces.change, &pool->pieces.lock);
 }
 
-static void add_event(struct cofi_flow_batch *batch, const struct cofi_flow_event *event)
+static int show_all(struct pool *pool)
 {
-    batch->events[batch->events_n] = *event;
-    batch->events[batch->events_n++].at = batch->blocks_n;
-}
-
-static int show(const struct show *s, const struct output *out)
-{
-    struct cofi_flow_batch batch = s->batch;
-    size_t i = 0, e = 0;
+    struct pieces *pieces = &pool->pieces;
     int status = 0;
-    while (!status && (i < out->blocks_n || e < out->events_n)) {
-        if (e < out->events_n && out->events[e].at == i)
-            add_event(&batch, &out->events[e++]);
-        else
-            unpack_item(&batch, out, i++);
-        if (batch.events_n == batch.events_max || batch.blocks_n + RUN_BLOCKS + RUN_COPY > batch.blocks_max)
-            status = flush(s, &batch);
-    }
-    return status ? status : flush(s, &batch);
-}
-
-static void wait_for(struct pool *pool, struct piece *piece)
-{
-    pthread_mutex_lock(&pool->lock);
-    while (!piece->done)
-        pthread_cond_wait(&pool->change, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-static void release(struct pool *pool, struct piece *piece)
-{
-    pthread_mutex_lock(&pool->lock);
-    piece->out.blocks_n = piece->out.events_n = 0;
-    pool->spare[pool->spare_n++] = piece->out;
-    piece->out = (struct output){0};
-    pool->workers[piece->worker].held--;
-    pool->taken++;
-    pthread_cond_broadcast(&pool->change);
-    pthread_mutex_unlock(&pool->lock);
-}
-
-/* The serial decoder that stands in: it begins at the start of the last piece that was right, and goes on
- * from where that one ended. */
-struct stand_in {
-    struct cofi_flow *flow;
-    bool active;             /* it stands where the pieces shown so far end */
-    struct seam to;
-};
-
-static int stand_in_start(struct stand_in *in, struct pool *pool, struct piece *right)
-{
-    struct output out = {0};
-    int status = 0;
-    if (!in->flow)
-        status = cofi_flow_open(&in->flow, pool->config);
-    if (status >= 0)
-        in->flow->keep_cache = in->flow->packed = true;
-    if (status >= 0 && right != pool->pieces) {
-        status = cofi__flow_go_on_at(in->flow, right->begin);
-        in->flow->disabled_ip = UNKNOWN_IP;
-        if (status >= 0) /* in the worker's steps: where a PSB+ is damaged, both may end behind the piece's end */
-            status = decode_to(in->flow, &out, right->begin);
-        out.blocks_n = out.events_n = 0;
-    }
-    if (status >= 0)
-        status = decode_to(in->flow, &out, right->end);
-    output_free(&out);
-    if (status < 0)
-        return status;
-    in->flow->disabled_ip = right->to.disabled_ip;
-    in->active = true;
-    return 0;
-}
-
-static int redo(struct stand_in *in, struct piece *piece, const struct show *s)
-{
-    struct output out = {0};
-    if (cofi__cache_full(in->flow))
-        cofi__cache_flush(in->flow);
-    int status = decode_to(in->flow, &out, piece->end);
-    if (!status)
-        status = show(s, &out);
-    output_free(&out);
-    in->to = seam_of(in->flow);
-    return status;
-}
-
-static int join(struct pool *pool, const struct show *s, uint64_t *redone)
-{
-    struct stand_in in = {0};
-    struct seam to = {0};
-    int status = 0;
-    for (size_t i = 0; i < pool->n && !status; i++) {
-        struct piece *piece = &pool->pieces[i];
-        wait_for(pool, piece);
-        status = piece->status;
-        if (!status && (i == 0 || same(&to, &piece->from))) {
-            if (i)
-                make_good(&piece->out, &piece->to, to.disabled_ip);
-            in.active = false;
-            status = show(s, &piece->out);
-            to = piece->to;
-        } else if (!status && !to.ended) {
-            ++*redone;
-            if (!in.active)
-                status = stand_in_start(&in, pool, piece - 1);
-            if (!status)
-                status = redo(&in, piece, s);
-            to = in.to;
+    pthread_mutex_lock(&pieces->lock);
+    while (!status && cofi__pieces_get(pieces, pieces->shown)) {
+        struct piece *piece = piece_at(pieces, pieces->shown);
+        uint64_t index = piece->index;
+        if (piece->state == PIECE_TAKEN) {
+            meanwhile(pool);
+            continue;
         }
-        release(pool, piece);
+        if (piece->state == PIECE_CUT)
+            piece->state = PIECE_TAKEN;
+        if (pieces->next <= index)
+            pieces->next = index + 1;
+        pthread_mutex_unlock(&pieces->lock);
+        status = show_piece(pool, piece);
+        pool->front->clock.now = pool->to.clock.now;
+        pthread_mutex_lock(&pieces->lock);
+        if (pieces->shown == index) /* else it was passed by */
+            release(pool);
     }
-    cofi_flow_close(in.flow);
+    status = status ? status : pieces->status;
+    pthread_mutex_unlock(&pieces->lock);
     return status;
 }
 
 /* ---- setting up ---- */
 
-static int cut(struct pool *pool, size_t piece_bytes)
+static int open_worker(struct pool *pool, unsigned i)
 {
-    static const uint8_t psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
-    const struct cofi_flow_config *c = pool->config;
-    size_t max = c->n / piece_bytes + 2, at = 0;
-    pool->pieces = calloc(max, sizeof *pool->pieces);
-    if (!pool->pieces)
-        return COFI_ERR_NOMEM;
-    pool->pieces[pool->n++] = (struct piece){.begin = c->offset, .end = UINT64_MAX};
-    while (at + piece_bytes < c->n && pool->n < max) {
-        const uint8_t *hit = memmem(c->bytes + at + piece_bytes, c->n - at - piece_bytes, psb, sizeof psb);
-        if (!hit)
-            break;
-        at = (size_t)(hit - c->bytes);
-        while (at + 18 <= c->n && c->bytes[at + 16] == 2 && c->bytes[at + 17] == 0x82)
-            at += 2;
-        pool->pieces[pool->n - 1].end = c->offset + at;
-        pool->pieces[pool->n++] = (struct piece){.begin = c->offset + at, .end = UINT64_MAX};
-    }
-    return 0;
-}
-
-static int start_workers(struct pool *pool)
-{
-    struct cofi_flow_config config = *pool->config;
+    struct worker *w = &pool->workers[i];
+    struct cofi_flow_config config = *pool->pieces.config;
     if (!config.cache_bytes)
         config.cache_bytes = (size_t)48 << 20;
     config.cache_bytes /= pool->threads;
-    for (unsigned i = 0; i < pool->threads; i++) {
-        struct worker *w = &pool->workers[i];
-        w->pool = pool;
-        w->index = i;
-        COFI_TRY(cofi_flow_open(&w->flow, &config));
-        w->flow->keep_cache = w->flow->packed = true;
-        if (pthread_create(&w->thread, NULL, work, w))
-            return i ? 0 : COFI_ERR_SYSTEM;
-        w->started = true;
+    if (config.pull) {
+        config.pull = pull;
+        config.space = config.space ? space : NULL;
+        config.opaque = w;
     }
+    w->pool = pool;
+    COFI_TRY(cofi_flow_open(&w->flow, &config));
+    w->flow->keep_cache = true;
+    w->flow->id_first = i;
+    w->flow->id_step = pool->threads;
     return 0;
 }
 
-static int serially(const struct cofi_flow_config *config, const struct show *s)
+/* As many threads as there can be; the calling one alone does it, too. */
+static int start_workers(struct pool *pool)
 {
-    struct cofi_flow *flow;
-    struct cofi_flow_batch batch = s->batch;
-    COFI_TRY(cofi_flow_open(&flow, config));
-    int status = 0, more = 1;
-    while (!status && more > 0) {
-        more = cofi_flow_next(flow, &batch);
-        status = more < 0 ? more : flush(s, &batch);
-    }
-    cofi_flow_close(flow);
-    return status;
-}
-
-/* Large enough that beginning one does not count, small enough that all threads have some. */
-static size_t usual_piece(const struct pool *pool)
-{
-    size_t fair = pool->config->n / (8 * (size_t)pool->threads);
-    return fair < 1 << 14 ? 1 << 14 : fair > 1 << 16 ? 1 << 16 : fair;
+    for (unsigned i = 0; i < pool->threads; i++)
+        COFI_TRY(open_worker(pool, i));
+    for (unsigned i = 1; i < pool->threads; i++)
+        pool->workers[i].started = !pthread_create(&pool->workers[i].thread, NULL, work, &pool->workers[i]);
+    return 0;
 }
 
 static void pool_close(struct pool *pool)
 {
-    pthread_mutex_lock(&pool->lock);
-    pool->stop = true;
-    pthread_cond_broadcast(&pool->change);
-    pthread_mutex_unlock(&pool->lock);
+    struct pieces *pieces = &pool->pieces;
+    pthread_mutex_lock(&pieces->lock);
+    pieces->stop = true;
+    pthread_cond_broadcast(&pieces->change);
+    pthread_mutex_unlock(&pieces->lock);
     for (unsigned i = 0; pool->workers && i < pool->threads; i++) {
         if (pool->workers[i].started)
             pthread_join(pool->workers[i].thread, NULL);
         cofi_flow_close(pool->workers[i].flow);
     }
-    for (size_t i = 0; i < pool->n; i++)
-        output_free(&pool->pieces[i].out);
     for (unsigned i = 0; i < pool->spare_n; i++)
-        output_free(&pool->spare[i]);
+        cofi__output_free(&pool->spare[i]);
+    cofi__output_free(&pool->live);
+    cofi_flow_close(pool->front);
     free(pool->spare);
-    pthread_cond_destroy(&pool->change);
-    pthread_mutex_destroy(&pool->lock);
     free(pool->workers);
-    free(pool->pieces);
+    cofi__pieces_close(pieces);
 }
 
-static int by_threads(struct pool *pool, size_t piece_bytes, const struct show *s, uint64_t *redone)
+/* Large enough that beginning one does not count, small enough that all threads have some. */
+static size_t usual_piece(const struct cofi_flow_config *config, unsigned threads)
 {
+    size_t fair = config->pull ? 1 << 16 : config->n / (8 * (size_t)threads);
+    return fair < 1 << 14 ? 1 << 14 : fair > 1 << 16 ? 1 << 16 : fair;
+}
+
+static int by_threads(struct pool *pool, const struct cofi_flow_config *config, size_t piece_bytes)
+{
+    uint64_t room = 4 * (uint64_t)pool->threads + 4;
+    int status = cofi__pieces_open(&pool->pieces, config, piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
     pool->workers = calloc(pool->threads, sizeof *pool->workers);
-    pool->spare = calloc(4 * (size_t)pool->threads, sizeof *pool->spare);
-    int status = pool->workers && pool->spare ? cut(pool, piece_bytes ? piece_bytes : usual_piece(pool)) : COFI_ERR_NOMEM;
-    pthread_mutex_init(&pool->lock, NULL);
-    pthread_cond_init(&pool->change, NULL);
+    pool->spare = calloc(room, sizeof *pool->spare);
+    if (!pool->workers || !pool->spare)
+        status = COFI_ERR_NOMEM;
+    if (status >= 0)
+        status = cofi_flow_open(&pool->front, config);
     if (status >= 0)
         status = start_workers(pool);
     if (status >= 0)
-        status = join(pool, s, redone);
+        status = show_all(pool);
+    if (!status)
+        status = pool->visit(pool->opaque, pool->front, &(struct cofi_flow_batch){0});
     pool_close(pool);
+    return status;
+}
+
+static int serially(struct pool *pool, const struct cofi_flow_config *config)
+{
+    struct output *live = &pool->live;
+    struct cofi_flow *flow;
+    int status = 0, more = 1;
+    COFI_TRY(cofi_flow_open(&flow, config));
+    if (!output_room(live, config->want_time))
+        status = COFI_ERR_NOMEM;
+    while (!status && more > 0) {
+        struct cofi_flow_batch batch = {.blocks = live->blocks, .blocks_max = BATCH_BLOCKS, .times = live->times,
+            .events = live->events, .events_max = BATCH_EVENTS};
+        more = cofi_flow_next(flow, &batch);
+        if (more > 0 && (batch.blocks_n || batch.events_n))
+            status = pool->visit(pool->opaque, flow, &batch);
+        status = more < 0 ? more : status;
+    }
+    if (!status)
+        status = pool->visit(pool->opaque, flow, &(struct cofi_flow_batch){0});
+    cofi__output_free(live);
+    cofi_flow_close(flow);
     return status;
 }
 
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone)
 {
-    struct pool pool = {.config = config, .threads = threads};
-    struct show s = {.visit = visit, .opaque = opaque};
-    bool one = threads < 2 || config->pull || config->gen != COFI_PT;
-    uint64_t again = 0;
-    int status = !show_open(&s, config->want_time) ? COFI_ERR_NOMEM
-        : one ? serially(config, &s) : by_threads(&pool, piece_bytes, &s, &again);
-    show_close(&s);
+    struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
+    int status = threads < 2 || config->gen != COFI_PT ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)
-        *redone = again;
+        *redone = pool.redone;
     return status;
 }

@@ -12,6 +12,8 @@ int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_vmcs(struct cofi_flow *flow);
 int cofi__rtit_release(struct cofi_flow *flow);
+/* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */
+int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset);
 /* Start at the PSB at an offset as if decoding had come there. */
 int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
 int cofi__flow_cover(struct cofi_flow *flow);

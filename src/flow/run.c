@@ -381,15 +381,10 @@ static void emit(struct cofi_flow *flow, struct run *run)
         edge_to(flow, run->first_hash, run->last_hash);
         return;
     }
-    bool packed = flow->packed && run != flow->build;
-    unsigned items = packed ? 1 : run->blocks;
     if (batch->times)
-        fill_times(flow, items);
-    if (packed)
-        batch->blocks[batch->blocks_n] = pack(run);
-    else
-        run_copy(batch->blocks + batch->blocks_n, run);
-    flow->batch->blocks_n += items;
+        fill_times(flow, run->blocks);
+    run_copy(batch->blocks + batch->blocks_n, run);
+    flow->batch->blocks_n += run->blocks;
 }
 
 static int return_to(struct cofi_flow *flow)

@@ -119,12 +119,8 @@ static void show(struct cofi_flow *flow, struct span *s)
         return;
     }
     const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
-    for (unsigned i = 0; i < s->runs; i++) {
-        if (flow->packed)
-            *out++ = pack(run[i]);
-        else
-            out = run_copy(out, run[i]);
-    }
+    for (unsigned i = 0; i < s->runs; i++)
+        out = run_copy(out, run[i]);
     flow->batch->blocks_n = (size_t)(out - flow->batch->blocks);
 }
 

@@ -189,7 +189,6 @@ struct cofi_flow {
     /* output */
     struct cofi_flow_batch *batch;
     struct cofi_flow_coverage *coverage;
-    bool packed;           /* the batch gets runs where it can, to be unpacked (parallel.c) */
     uint32_t prev_hash;    /* of the block before, 0: none (coverage) */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;
@@ -231,6 +230,7 @@ struct cofi_flow {
     struct cofi_view *view;
     struct cofi_view *views[SPACES_MAX];
     const struct cofi_image *images[SPACES_MAX];
+    uint64_t viewed_ns[SPACES_MAX]; /* how far the views have been advanced */
     unsigned spaces;
     uint64_t code_ns, code_offset;
     uint64_t seen_ns;      /* the last exact time: code is seen as of then */
@@ -239,8 +239,9 @@ struct cofi_flow {
     struct block **table;
     size_t table_size, table_n;
     struct block *pages[PAGE_BUCKETS];
-    struct block **all;    /* by id */
+    struct block **all;    /* in the order of their ids */
     size_t all_n, all_max;
+    uint32_t id_first, id_step; /* flows of one stream give no id twice */
     uint32_t epoch;
     struct run_slot *runs;
     size_t runs_size, runs_n;
@@ -274,6 +275,8 @@ void cofi__cache_free(struct cofi_flow *flow);
 void cofi__cache_flush(struct cofi_flow *flow);
 size_t cofi__cache_bytes(const struct cofi_flow *flow);
 bool cofi__cache_full(const struct cofi_flow *flow);
+/* The number of an image among those that are viewed; negative: out of memory. */
+int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image);
 /* Show the image that CR3, VMCS and NR select, as of the last exact time. Between batches only. 0 or COFI_ERR_NOMEM. */
 int cofi__space_set(struct cofi_flow *flow);
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
@@ -442,16 +445,6 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     if (!b->taken || b->taken->dead)
         b->taken = cofi__block_at(flow, b->pub.target);
     return b->taken;
-}
-
-/* A run in the place of a block. */
-static inline const struct cofi_flow_block *pack(const struct run *run)
-{
-    return (const struct cofi_flow_block *)((uintptr_t)run | 1);
-}
-static inline const struct run *unpack(const struct cofi_flow_block *item)
-{
-    return (uintptr_t)item & 1 ? (const struct run *)((uintptr_t)item - 1) : NULL;
 }
 
 /* Show a run's blocks; out has room for RUN_COPY more; behind the list there is memory to read. Returns what comes behind. */

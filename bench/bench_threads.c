@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * One long stream decoded by one thread and by several: wall time, processor time of each thread, ratios. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cofi/flow.h>
+#include <cofi/trace.h>
+
+enum { ROUNDS = 5,  THREADS_MAX = 64, VISITS = 256 };
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* One decode. The busiest thread's time is what wall time cannot be less than, however many processors there are. */
+struct measure {
+    double wall, cpu, busiest;
+    uint64_t blocks, redone;
+};
+
+struct visits {
+    uint64_t n, blocks;
+    double busiest; /* of the other threads, when last looked at */
+};
+
+/* The processor time of the process's other threads, from the kernel. */
+static double busiest_other(void)
+{
+    char path[64], name[384];
+    double most = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)getpid());
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        unsigned long long ns = 0;
+        snprintf(name, sizeof name, "%s/%s/schedstat", path, entry->d_name);
+        int tid = atoi(entry->d_name);
+        FILE *f = !tid || tid == (int)syscall(SYS_gettid) ? NULL : fopen(name, "r");
+        if (f && fscanf(f, "%llu", &ns) == 1 && (double)ns * 1e-9 > most)
+            most = (double)ns * 1e-9;
+        if (f)
+            fclose(f);
+    }
+    if (dir)
+        closedir(dir);
+    return most;
+}
+
+static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)flow;
+    struct visits *v = opaque;
+    v->blocks += batch->blocks_n;
+    if (v->n++ % VISITS == 0)
+        v->busiest = busiest_other();
+    return 0;
+}
+
+static struct measure decode(const struct cofi_flow_config *config, unsigned threads)
+{
+    struct measure m = {0};
+    struct visits v = {0};
+    double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), own = seconds(CLOCK_THREAD_CPUTIME_ID);
+    if (cofi_flow_parallel(config, threads, 0, visit, &v, &m.redone) < 0)
+        exit(3);
+    m.wall = seconds(CLOCK_MONOTONIC) - wall;
+    m.cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    own = seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+    m.busiest = own > v.busiest ? own : v.busiest;
+    m.blocks = v.blocks;
+    return m;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const struct measure *m, double (*of)(const struct measure *))
+{
+    double t[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        t[i] = of(&m[i]);
+    qsort(t, ROUNDS, sizeof *t, by_value);
+    return t[ROUNDS / 2];
+}
+
+static double wall_of(const struct measure *m) { return m->wall; }
+static double cpu_of(const struct measure *m) { return m->cpu; }
+static double busiest_of(const struct measure *m) { return m->busiest; }
+
+/* The machine's own processors may be busy with something else: processor time tells what wall time would be
+ * were they not, as long as no thread waits for another. */
+static void measure(const char *name, const struct cofi_flow_config *config, unsigned threads)
+{
+    struct measure one[ROUNDS], many[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        one[i] = decode(config, 1);
+        many[i] = decode(config, threads);
+        if (one[i].blocks != many[i].blocks)
+            exit(1);
+    }
+    double cpu = median(one, cpu_of), sum = median(many, cpu_of), busiest = median(many, busiest_of);
+    printf("%-20s %9zu bytes  one %7.3f s  %u threads: processor %7.3f s, busiest %7.3f s, wall %7.3f s; "
+           "by wall %4.2f x, by processor time %4.2f x, by the busiest %4.2f x; %lu redone  (target 1.9 x)\n",
+           name, config->n, cpu, threads, sum, busiest, median(many, wall_of), median(one, wall_of) / median(many, wall_of),
+           threads * cpu / sum, cpu / busiest, (unsigned long)many[0].redone);
+}
+
+static void recorded(const char *path, unsigned threads)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error;
+    if (cofi_recording_open(&recording, path, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        exit(3);
+    }
+    const struct cofi_recording_info *info = cofi_recording_info(recording);
+    const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
+    uint8_t *trace = malloc(stream->bytes);
+    struct cofi_flow_config config;
+    size_t n;
+    for (uint64_t at = 0; at < stream->bytes; at += n) {
+        const uint8_t *bytes = cofi_recording_bytes(recording, 0, at, &n);
+        if (!n)
+            break;
+        memcpy(trace + at, bytes, n);
+    }
+    cofi_flow_config_init(&config, info->gen);
+    config.bytes = trace;
+    config.n = stream->bytes;
+    config.image = cofi_recording_stream_image(recording, 0);
+    config.time = info->time;
+    config.reference_tsc = stream->reference_tsc;
+    config.ctl_known = true;
+    config.ctl = info->config;
+    const char *slash = strrchr(path, '/');
+    measure(slash ? slash + 1 : path, &config, threads);
+    free(trace);
+    cofi_recording_close(recording);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
+    for (int i = 2; i < argc; i++)
+        recorded(argv[i], threads);
+    return 0;
+}

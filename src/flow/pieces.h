@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * A stream in pieces that begin at its PSBs, for threads to decode and one of them to show in order. */
+#ifndef COFI_FLOW_PIECES_H
+#define COFI_FLOW_PIECES_H
+
+#include <pthread.h>
+
+#include "flow/walker.h"
+
+/* What was decoded, batch after batch. */
+struct mark {
+    size_t blocks_n, events_n; /* up to the batch's end */
+    const struct cofi_image *image;
+    uint64_t view_ns;          /* the code as of then */
+    uint64_t offset;
+};
+struct output {
+    const struct cofi_flow_block **blocks;
+    uint64_t *times;
+    struct cofi_flow_event *events; /* `at` counts from the batch's start */
+    struct mark *marks;
+    size_t blocks_n, blocks_max, events_n, events_max, marks_n, marks_max;
+};
+
+/* All that decoding behind a PSB+ depends on. */
+struct seam {
+    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip;
+    struct cofi__clock clock;
+    const struct cofi_image *image;
+    unsigned mode;
+    uint8_t cbr;
+    bool enabled, non_root, in_tx, tentative, lost, overflow, stopped, ended, odd;
+};
+
+enum piece_state { PIECE_CUT, PIECE_TAKEN, PIECE_DONE };
+
+struct piece {
+    uint64_t index, begin, end;    /* offsets; end UINT64_MAX: the stream's end */
+    uint8_t *bytes;                /* a copy, where the stream comes by pull */
+    size_t n;
+    bool in_order;                 /* too long to be kept decoded, or at no PSB: decoded when its turn has come */
+    enum piece_state state;
+    struct worker *worker;
+    struct output out;
+    struct seam from, to;
+    struct cofi_flow_stats stats;  /* what it added */
+    int status;
+};
+
+enum {
+    PIECE_LONG = 1 << 20,          /* bytes: in_order from here on */
+    PIECE_MOST = 64 << 20,         /* bytes without a PSB, then it is cut where it is */
+    PIECE_BEHIND = 2,              /* so many pieces behind its own a worker may look at, by pull */
+    OUTPUTS_MOST = 32 << 20,       /* bytes of decoded pieces that wait for their turn */
+};
+
+struct pieces {
+    const struct cofi_flow_config *config;
+    size_t piece_bytes;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct piece *ring;            /* piece i at i % room, from the one before `shown` on */
+    uint64_t room, cut, next, shown; /* the next one to be cut, taken, shown */
+    bool ended, stop;              /* the stream is cut up; all is over */
+    size_t out_bytes;              /* of outputs that wait */
+    /* Reading, by one thread at a time and with the lock open: pull may block. */
+    bool reading, pull_ended;
+    int status;
+    const uint8_t *rest;           /* of what pull gave last */
+    size_t rest_n;
+    uint8_t *ahead;                /* read behind the last piece */
+    size_t ahead_n, ahead_max;
+};
+
+int cofi__pieces_open(struct pieces *pieces, const struct cofi_flow_config *config, size_t piece_bytes, uint64_t room);
+void cofi__pieces_close(struct pieces *pieces);
+/* All below with the lock held. */
+static inline struct piece *piece_at(struct pieces *pieces, uint64_t i) { return &pieces->ring[i % pieces->room]; }
+/* There is room for one more, and the stream has not ended. */
+static inline bool pieces_may_cut(const struct pieces *pieces)
+{
+    return !pieces->ended && pieces->cut + 1 < pieces->shown + pieces->room;
+}
+/* Have piece i cut, waiting for whoever reads. False: the stream ends before it, there is no room, or it is over. */
+bool cofi__pieces_get(struct pieces *pieces, uint64_t i);
+/* The first one is done with; its bytes stay until the next one is, too. */
+void cofi__pieces_drop(struct pieces *pieces);
+
+void cofi__output_free(struct output *out);
+
+#endif
