@@ -3,6 +3,9 @@
 #ifndef COFI_CLI_H
 #define COFI_CLI_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* Exit statuses [house style]. */
 enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
@@ -12,5 +15,8 @@ enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
 /* "cofi: message" on stderr. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
+bool parse_number(const char *text, uint64_t most, uint64_t *value);
 
 #endif

@@ -13,7 +13,7 @@
 
 struct calls_options {
     struct session_options session;
-    unsigned depth;     /* how deep to print */
+    uint64_t depth;     /* how deep to print */
     double min_percent; /* leave out what is smaller */
 };
 
@@ -55,12 +55,11 @@ static const struct option long_options[] = {
 static int take(void *opaque, int letter, const char *argument)
 {
     struct calls_options *options = opaque;
-    char *end = "";
+    char *end;
     if (letter == 'd')
-        options->depth = (unsigned)strtoul(argument, &end, 0);
-    if (letter == 'm')
-        options->min_percent = strtod(argument, &end);
-    return *end || !*argument ? -1 : 0;
+        return parse_number(argument, UINT64_MAX, &options->depth) ? 0 : -1;
+    options->min_percent = strtod(argument, &end);
+    return *end || !(options->min_percent >= 0 && options->min_percent <= 100) || !*argument ? -1 : 0;
 }
 
 static int parse(struct calls_options *options, int argc, char **argv)

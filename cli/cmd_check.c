@@ -17,19 +17,20 @@
 struct check_options {
     struct session_options session;
     const char *truth;
-    unsigned max_gaps; /* how many to name */
+    uint64_t max_gaps; /* how many to name */
 };
 
 struct check_totals {
     struct cofi_flow_stats stats;
     uint64_t stream_bytes, hidden, ticks, lost_ticks;
+    uint64_t missing; /* trace bytes that a damaged file should have */
     size_t streams, different;
-    bool processors;
+    bool processors, damaged;
 };
 
 static const char usage[] =
     "usage: cofi check [options] [FILE]\n\n"
-    "Decode everything and say how complete it is. Exit status 0: no gap (and equal to the truth), else 1.\n\n"
+    "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n"
     "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
     "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_HELP;
 
@@ -43,12 +44,10 @@ static const struct option long_options[] = {
 static int take(void *opaque, int letter, const char *argument)
 {
     struct check_options *options = opaque;
-    char *end = "";
-    if (letter == 'u')
-        options->truth = argument;
     if (letter == 'g')
-        options->max_gaps = (unsigned)strtoul(argument, &end, 0);
-    return *end ? -1 : 0;
+        return parse_number(argument, UINT64_MAX, &options->max_gaps) ? 0 : -1;
+    options->truth = argument;
+    return 0;
 }
 
 static int parse(struct check_options *options, int argc, char **argv)
@@ -169,20 +168,20 @@ static double share(uint64_t lost, uint64_t whole)
 static void print_totals(const struct check_options *options, const struct check_totals *totals)
 {
     const struct cofi_flow_stats *s = &totals->stats;
-    double bytes = share(s->lost_bytes, totals->stream_bytes), time = share(totals->lost_ticks, totals->ticks);
-    bool good = !s->gaps && !totals->different;
+    double bytes = share(s->lost_bytes + totals->missing, totals->stream_bytes + totals->missing), time = share(totals->lost_ticks, totals->ticks);
+    bool good = !s->gaps && !totals->different && !totals->damaged;
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"lost_bytes\":%" PRIu64 ",\"ticks\":%" PRIu64 ",\"lost_ticks\":%" PRIu64 ",\"gaps\":%" PRIu64
-               ",\"overflows\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
+               ",\"overflows\":%" PRIu64 ",\"missing_bytes\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
                s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks, totals->lost_ticks, s->gaps,
-               s->overflows, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
+               s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
         return;
     }
     printf("%zu %s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
-           "%" PRIu64 " gaps, %.6g %% of the trace", totals->streams, totals->processors ? "processors" : "threads",
+           "%" PRIu64 " gaps, %.6g %% of the trace%s", totals->streams, totals->processors ? "processors" : "threads",
            s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
-           s->gaps, bytes);
+           s->gaps, bytes, totals->damaged && !totals->missing ? " that is there" : "");
     if (totals->ticks)
         printf(" and %.6g %% of the time", time);
     printf(" decoded");
@@ -190,6 +189,8 @@ static void print_totals(const struct check_options *options, const struct check
         printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");
     if (totals->hidden && !totals->different)
         printf(" but for %" PRIu64 " instructions that overflows hid", totals->hidden);
+    if (totals->damaged)
+        printf("; the file is DAMAGED");
     putchar('\n');
 }
 
@@ -344,8 +345,10 @@ int cmd_check(int argc, char **argv)
     status = check_streams(session, &options, &truth, &totals);
     if (options.truth)
         missing_threads(&options, &truth, &totals);
+    if (session_recording(session))
+        totals.damaged = cofi_recording_damaged(session_recording(session), &totals.missing);
     print_totals(&options, &totals);
     session_close(session);
     truth_free(&truth);
-    return status ? status : totals.stats.gaps || totals.different ? EXIT_DATA : EXIT_DONE;
+    return status ? status : totals.stats.gaps || totals.different || totals.damaged ? EXIT_DATA : EXIT_DONE;
 }

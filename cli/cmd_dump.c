@@ -104,13 +104,6 @@ static int dump_file(const struct dump_options *o)
 
 /* ---- the command line ---- */
 
-static bool number(const char *text, uint64_t *value)
-{
-    char *end;
-    *value = strtoull(text, &end, 0);
-    return end != text && !*end;
-}
-
 /* FILE:FROM[-TO], ptdump's way, if there is no file of the whole name. */
 static void split_path(struct dump_options *o, char *path)
 {
@@ -123,7 +116,7 @@ static void split_path(struct dump_options *o, char *path)
         return;
     if ((dash = strchr(colon, '-')))
         *dash = 0;
-    if (number(colon + 1, &o->from) && (!dash || number(dash + 1, &o->to)))
+    if (parse_number(colon + 1, UINT64_MAX, &o->from) && (!dash || parse_number(dash + 1, UINT64_MAX, &o->to)))
         *colon = 0;
     else if (dash)
         *dash = '-';
@@ -156,9 +149,9 @@ static bool set_option(struct dump_options *o, int option, char *value)
     case OPT_CYC:
         o->cyc = !value || !strcmp(value, "1") ? 1 : !strcmp(value, "0") ? 0 : -1;
         return o->cyc >= 0;
-    case OPT_TID: o->tid = number(value, &tid) ? (long)tid : -1; return o->tid >= 0;
-    case OPT_FROM: return number(value, &o->from);
-    case OPT_TO: return number(value, &o->to);
+    case OPT_TID: o->tid = parse_number(value, INT32_MAX, &tid) ? (long)tid : -1; return o->tid >= 0;
+    case OPT_FROM: return parse_number(value, UINT64_MAX, &o->from);
+    case OPT_TO: return parse_number(value, UINT64_MAX, &o->to);
     case OPT_NO_SYNC: return o->no_sync = true;
     case OPT_NO_PAD: return o->no_pad = true;
     case OPT_NO_TIMING: return o->no_timing = true;

@@ -61,19 +61,16 @@ static const struct option long_options[] = {
 static int take(void *opaque, int letter, const char *argument)
 {
     struct flow_options *options = opaque;
-    char *end = "";
     switch (letter) {
     case 'f':
         options->format = strcmp(argument, "ip") ? COFI_LINES_TEXT : COFI_LINES_IP;
         return strcmp(argument, "ip") && strcmp(argument, "text") ? -1 : 0;
-    case 'l':
-        options->limit = strtoull(argument, &end, 0);
-        break;
+    case 'l': return parse_number(argument, UINT64_MAX, &options->limit) ? 0 : -1;
     case 'E': options->no_events = true; break;
     case 'S': options->no_source = true; break;
     case 'B': options->by_time = true; break;
     }
-    return *end ? -1 : 0;
+    return 0;
 }
 
 static int parse(struct flow_options *options, int argc, char **argv)

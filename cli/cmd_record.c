@@ -143,14 +143,6 @@ static bool parse_gen(const char *text, enum cofi_gen *gen)
     return !strcmp(text, "rtit") || !strcmp(text, "pt");
 }
 
-static bool parse_number(const char *text, uint64_t *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtoull(text, &end, 0);
-    return *text >= '0' && *text <= '9' && !*end && !errno;
-}
-
 /* A number with K, M or G behind it, perhaps. */
 static bool parse_size(const char *text, uint64_t *value)
 {
@@ -280,11 +272,11 @@ static bool take_option(struct job *job, int option, char *value)
     case OPT_CLOCK:
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
-    case OPT_LIMIT: return parse_number(value, &job->step.limit);
+    case OPT_LIMIT: return parse_number(value, UINT64_MAX, &job->step.limit);
     case OPT_NO_FOLLOW: job->step.no_follow = true; return true;
     case OPT_VERIFY: job->step.verify_all = true; return true;
     case 'p':
-        if (!parse_number(value, &number) || !number || number > INT_MAX)
+        if (!parse_number(value, INT_MAX, &number) || !number)
             return false;
         job->step.pid = (int32_t)number;
         return true;

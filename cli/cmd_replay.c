@@ -55,14 +55,10 @@ static int take_range(struct replay_options *o, const char *text)
 static int take(void *opaque, int letter, const char *argument)
 {
     struct replay_options *o = opaque;
-    char *end = "";
     if (letter == 'r')
         return take_range(o, argument);
-    if (letter == 'c') {
-        o->ctl = strtoull(argument, &end, 0);
-        o->ctl_given = true;
-    }
-    return *end ? -1 : 0;
+    o->ctl_given = true;
+    return parse_number(argument, UINT64_MAX, &o->ctl) ? 0 : -1;
 }
 
 static int parse(struct replay_options *o, int argc, char **argv)

@@ -21,12 +21,10 @@ static void init(struct session_options *options, const char *command)
 static int parse_place(const char *text, uint64_t *offset, uint64_t *ns)
 {
     char *end;
-    if (*text == '@') {
-        *offset = strtoull(text + 1, &end, 0);
-        return *end || !text[1] ? -1 : 0;
-    }
+    if (*text == '@')
+        return parse_number(text + 1, UINT64_MAX, offset) ? 0 : -1;
     uint64_t seconds = strtoull(text, &end, 10), fraction = 0;
-    if (end == text)
+    if (*text < '0' || *text > '9' || seconds > UINT64_MAX / 1000000000 - 1)
         return -1;
     if (*end == '.') {
         const char *digits = end + 1;
@@ -60,18 +58,18 @@ static int parse_gen(struct session_options *options, const char *text)
 
 static int parse_tid(struct session_options *options, const char *text)
 {
-    char *end;
-    long tid = strtol(text, &end, 10);
+    uint64_t tid;
+    bool good = parse_number(text, INT32_MAX, &tid);
     options->tid = (int32_t)tid;
-    return *end || end == text || tid < 0 ? -1 : 0;
+    return good ? 0 : -1;
 }
 
 static int parse_threads(struct session_options *options, const char *text)
 {
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
+    uint64_t n;
+    bool good = parse_number(text, 1024, &n);
     options->threads = (unsigned)n;
-    return *end || end == text || !n || n > 1024 ? -1 : 0;
+    return good && n ? 0 : -1;
 }
 
 static int take_common(struct session_options *options, int letter, const char *argument)
@@ -102,10 +100,15 @@ static int take_common(struct session_options *options, int letter, const char *
     return bad < 0 ? -1 : 1;
 }
 
+/* The input, and what concerns more than one option. */
 static int take_operands(struct session_options *options, int argc, char **argv, int first)
 {
     if (first < argc)
         options->file = argv[first++];
+    if (options->from_offset > options->to_offset || options->from_ns > options->to_ns) {
+        complain("%s: --from lies behind --to", options->command);
+        return EXIT_USAGE;
+    }
     if (first < argc || (options->file && options->raw)) {
         complain("%s: one input at a time", options->command);
         return EXIT_USAGE;

@@ -128,6 +128,9 @@ void cofi_recording_close(struct cofi_recording *recording);
 const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording);
 /* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */
 const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i);
+/* Whether part of the file is missing or cannot be read (a recorder that was killed leaves a shorter file, which is
+ * whole), and how many trace bytes are known to be missing. */
+bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *missing_bytes);
 
 /* One stream: the bytes of one thread (or processor), in pieces that follow each other. What does not
  * follow (snapshots of a circular buffer, a thread number used again, pieces lost) is another stream, so

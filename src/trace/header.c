@@ -42,7 +42,7 @@ static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_
 {
     const uint8_t *bytes = recording->in.bytes;
     if (entry < ATTR_BYTES_MIN + 16 || entry > 4096 || !inside(recording, offset, size)) {
-        cofi__warn(recording, "the header's table of events is damaged (at 0x18)");
+        cofi__damage(recording, "the header's table of events is damaged (at 0x18)");
         return;
     }
     for (; size >= entry; offset += entry, size -= entry) {
@@ -51,7 +51,7 @@ static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_
         size_t attr = recording->attrs.n;
         cofi__read_attr(recording, bytes + offset, entry - 16);
         if (!inside(recording, ids, n)) {
-            cofi__warn(recording, "ids of event %zu lie beyond the file's end (at %#llx)", attr,
+            cofi__damage(recording, "ids of event %zu lie beyond the file's end (at %#llx)", attr,
                        (unsigned long long)(offset + entry - 16));
             continue;
         }
@@ -159,7 +159,7 @@ static bool read_features(struct cofi_recording *recording, uint64_t table)
             continue;
         any = true;
         if (!inside(recording, table, 16)) {
-            cofi__warn(recording, "the file ends before its feature sections, at %#llx",
+            cofi__damage(recording, "the file ends before its feature sections, at %#llx",
                        (unsigned long long)recording->in.n);
             return any;
         }
@@ -167,7 +167,7 @@ static bool read_features(struct cofi_recording *recording, uint64_t table)
         if (inside(recording, offset, size))
             cofi__read_feature(recording, feature, bytes + offset, size);
         else
-            cofi__warn(recording, "feature %u lies beyond the file's end (at %#llx)", feature,
+            cofi__damage(recording, "feature %u lies beyond the file's end (at %#llx)", feature,
                        (unsigned long long)table);
         table += 16;
     }
@@ -201,7 +201,7 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, 40, "the data section begins at %#llx, the file ends at %#llx",
                           (unsigned long long)*data_start, (unsigned long long)n);
     if (data_bytes > n - *data_start) {
-        cofi__warn(recording, "the file ends at %#llx, inside its data section, which should reach to %#llx",
+        cofi__damage(recording, "the file ends at %#llx, inside its data section, which should reach to %#llx",
                    (unsigned long long)n, (unsigned long long)(*data_start + data_bytes));
         return 0;
     }

@@ -47,7 +47,7 @@ static void take_records(struct cofi_recording *recording, struct cofi__inflate 
     while (inflate->n - i >= PERF_RECORD_HEADER_BYTES) {
         size_t size = le16(inflate->bytes + i + 6);
         if (size < PERF_RECORD_HEADER_BYTES) {
-            cofi__warn(recording, "no record in the compressed data at %#llx: the rest of them is left out",
+            cofi__damage(recording, "no record in the compressed data at %#llx: the rest of them is left out",
                        (unsigned long long)at);
             inflate->broken = true;
             return;
@@ -74,7 +74,7 @@ void cofi__read_compressed(struct cofi_recording *recording, const uint8_t *byte
         inflate->out += out.pos - inflate->n;
         /* 100 is far above what records reach, and stops a file made to fill the memory. */
         if (ZSTD_isError(status) || inflate->out / 100 > inflate->in + 16384) {
-            cofi__warn(recording, "compressed records at %#llx: %s", (unsigned long long)at,
+            cofi__damage(recording, "compressed records at %#llx: %s", (unsigned long long)at,
                        ZSTD_isError(status) ? ZSTD_getErrorName(status) : "they would fill the memory");
             inflate->broken = true;
             return;

@@ -303,7 +303,7 @@ static int apply_all(struct cofi_recording *recording)
             name_code(sideband, i);
         int status = apply(recording, &sideband[i]);
         if (status == COFI_ERR_RANGE) {
-            cofi__warn(recording, "sideband record %zu: a mapping that wraps around the address space", i);
+            cofi__damage(recording, "sideband record %zu: a mapping that wraps around the address space", i);
             continue;
         }
         COFI_TRY(status);

@@ -161,13 +161,16 @@ struct cofi_recording {
     struct cofi__vector machines;  /* struct cofi__machine *; the first is the host */
     struct cofi_recording_options options;
     const char *osrelease;
-    bool has_info, nomem, sampled;
+    bool has_info, nomem, sampled, damaged;
+    uint64_t missing; /* trace bytes that pieces should have */
     struct cofi__inflate *inflate;
 };
 
 /* "…, at 0x…": kept up to WARNINGS_MAX. */
 void cofi__warn(struct cofi_recording *recording, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The same of what the file should have, and has not. */
+#define cofi__damage(recording, ...) ((recording)->damaged = true, cofi__warn((recording), __VA_ARGS__))
 
 /* header.c: the file's header, attributes and features. Sets where the data are. */
 int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, uint64_t *data_end,

@@ -190,6 +190,12 @@ const struct cofi_recording_info *cofi_recording_info(const struct cofi_recordin
     return &recording->info;
 }
 
+bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *missing_bytes)
+{
+    *missing_bytes = recording->missing;
+    return recording->damaged;
+}
+
 const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i)
 {
     return i < recording->warnings.n ? ((char **)recording->warnings.items)[i] : NULL;

@@ -104,18 +104,20 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
 }
 
 /* Read an AUXTRACE with what follows it. Returns how many bytes that is. */
-static uint64_t read_trace(struct cofi_recording *recording, uint64_t at, uint64_t size, uint64_t end)
+static uint64_t read_trace(struct cofi_recording *recording, uint64_t at, uint64_t size, uint64_t end, bool unclosed)
 {
     const uint8_t *record = recording->in.bytes + at;
     uint64_t bytes = payload_bytes(record, (size_t)size), left = end - at - size;
     if (size < AUXTRACE_BYTES) {
-        cofi__warn(recording, "AUXTRACE record of %llu bytes at %#llx: 48 are needed", (unsigned long long)size,
+        cofi__damage(recording, "AUXTRACE record of %llu bytes at %#llx: 48 are needed", (unsigned long long)size,
                    (unsigned long long)at);
         return 0;
     }
     if (bytes > left) {
         cofi__warn(recording, "the trace piece at %#llx is %llu bytes, %llu are in the file", (unsigned long long)at,
                    (unsigned long long)bytes, (unsigned long long)left);
+        recording->damaged |= !unclosed;
+        recording->missing += bytes - left;
         bytes = left;
     }
     cofi__read_auxtrace(recording, record, at + size, bytes);
@@ -136,7 +138,7 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
             bool tail = end - at < PERF_RECORD_HEADER_BYTES || le16(bytes + at + 6) > end - at;
             if (next == end && unclosed) /* what a later write left unfinished */
                 return;
-            cofi__warn(recording, tail && next == end ? "the file ends inside a record that begins at %#llx (%llu bytes left)" :
+            cofi__damage(recording, tail && next == end ? "the file ends inside a record that begins at %#llx (%llu bytes left)" :
                        "no record at %#llx: %llu bytes left out", (unsigned long long)at,
                        (unsigned long long)(next - at));
             at = next;
@@ -145,7 +147,7 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
         uint64_t size = le16(bytes + at + 6);
         uint32_t type = le32(bytes + at);
         if (type == PERF_AUXTRACE) {
-            size += read_trace(recording, at, size, end);
+            size += read_trace(recording, at, size, end, unclosed);
         } else {
             cofi__read_record(recording, bytes + at, (size_t)size, at, false);
             uint64_t more = payload_bytes(bytes + at, (size_t)size), left = end - at - size;

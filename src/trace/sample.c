@@ -173,7 +173,7 @@ void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, 
         return;
     read_fields(&body, attr, &sample);
     if (body.cut) {
-        cofi__warn(recording, "a sample of %zu bytes at %#llx ends before the trace in it", n, (unsigned long long)at);
+        cofi__damage(recording, "a sample of %zu bytes at %#llx ends before the trace in it", n, (unsigned long long)at);
         return;
     }
     if (is_switch && sample.raw && sample.ids != UINT64_MAX)

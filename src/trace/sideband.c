@@ -226,7 +226,7 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
     if (!least)
         return false;
     if (n < least) {
-        cofi__warn(recording, "record of %zu bytes at %#llx is too short for its type %u", n,
+        cofi__damage(recording, "record of %zu bytes at %#llx is too short for its type %u", n,
                    (unsigned long long)at, le32(record));
         return false;
     }
