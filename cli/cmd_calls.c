@@ -258,27 +258,27 @@ static void close_tree(struct feeder *feeder)
 
 /* ---- a thread a stream ---- */
 
+struct calls_turn {
+    struct calls_job *job;
+    size_t i;
+};
+
+static int write_stream(void *opaque, struct writer *out)
+{
+    struct calls_turn *turn = opaque;
+    struct feeder *feeder = turn->job->feeders[turn->i];
+    struct session_stream stream;
+    session_stream(turn->job->session, turn->i, &stream);
+    int status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, feeder});
+    if (status >= 0)
+        print_thread(out, turn->job->options, feeder);
+    close_tree(feeder);
+    return status;
+}
+
 static int one_stream(void *opaque, size_t i)
 {
-    struct calls_job *job = opaque;
-    struct feeder *feeder = job->feeders[i];
-    struct session_stream stream;
-    struct writer *out = malloc(sizeof *out);
-    session_stream(job->session, i, &stream);
-    int status = out ? 0 : COFI_ERR_NOMEM;
-    if (status >= 0)
-        status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, feeder});
-    int written = EXIT_DONE;
-    if (status >= 0) {
-        writer_begin(out, stdout);
-        print_thread(out, job->options, feeder);
-        written = writer_end(out, "calls");
-    } else {
-        complain("calls: %s", cofi_error_text(status));
-    }
-    close_tree(feeder);
-    free(out);
-    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+    return writer_run("calls", write_stream, &(struct calls_turn){opaque, i});
 }
 
 /* ---- processors: threads move between streams, so all are read in the order of time ---- */
@@ -324,18 +324,13 @@ static int by_thread(const void *a, const void *b)
     return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-static int all_threads(struct calls_job *job)
+static int write_threads(void *opaque, struct writer *out)
 {
+    struct calls_job *job = opaque;
     int status = session_walk_by_time(job->session, &(struct session_visitor){by_block, by_event, NULL, job, by_stream,
                                                                              by_turn});
-    if (status < 0) {
-        complain("calls: %s", cofi_error_text(status));
-        return EXIT_ENVIRONMENT;
-    }
-    struct writer *out = malloc(sizeof *out);
-    if (!out)
-        return EXIT_ENVIRONMENT;
-    writer_begin(out, stdout);
+    if (status < 0)
+        return status;
     if (job->n)
         qsort(job->feeders, job->n, sizeof *job->feeders, by_thread);
     for (size_t i = 0; i < job->n; i++) {
@@ -344,9 +339,7 @@ static int all_threads(struct calls_job *job)
         if (nodes > 1) /* in some turns nothing was traced */
             print_thread(out, job->options, job->feeders[i]);
     }
-    status = writer_end(out, "calls");
-    free(out);
-    return status;
+    return 0;
 }
 
 static int all_streams(struct calls_job *job)
@@ -363,7 +356,7 @@ static int all_streams(struct calls_job *job)
 static int run(struct session *session, const struct calls_options *options, uint64_t *gaps)
 {
     struct calls_job job = {.options = options, .session = session};
-    int status = session_per_processor(session) ? all_threads(&job) : all_streams(&job);
+    int status = session_per_processor(session) ? writer_run("calls", write_threads, &job) : all_streams(&job);
     for (size_t i = 0; i < job.n; i++) {
         *gaps += job.feeders[i]->gaps;
         close_tree(job.feeders[i]);
@@ -388,5 +381,5 @@ int cmd_calls(int argc, char **argv)
     if (status == EXIT_DONE && gaps)
         complain("calls: %" PRIu64 " gaps: the tree is incomplete; 'cofi check' lists them", gaps);
     session_close(session);
-    return status ? status : gaps ? EXIT_DATA : EXIT_DONE;
+    return status > 0 ? status : gaps ? EXIT_DATA : EXIT_DONE;
 }

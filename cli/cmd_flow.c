@@ -192,29 +192,31 @@ static void show_end(void *opaque, struct cofi_flow *flow)
     gaps_end(&run->gaps, flow);
 }
 
+struct flow_turn {
+    struct flow_job *job;
+    size_t i;
+};
+
+static int write_stream(void *opaque, struct writer *out)
+{
+    struct flow_turn *turn = opaque;
+    struct flow_job *job = turn->job;
+    struct flow_run *run = &job->runs[turn->i];
+    struct session_stream stream;
+    session_stream(job->session, turn->i, &stream);
+    int status = run_begin(job, run, &stream, out);
+    if (status < 0)
+        return status;
+    if (session_streams(job->session) > 1 || stream.turns)
+        show_turn(run, NULL);
+    status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn});
+    cofi_lines_close(run->lines);
+    return status;
+}
+
 static int one_stream(void *opaque, size_t i)
 {
-    struct flow_job *job = opaque;
-    struct flow_run *run = &job->runs[i];
-    struct session_stream stream;
-    struct writer *out = malloc(sizeof *out);
-    if (!out)
-        return EXIT_ENVIRONMENT;
-    writer_begin(out, stdout);
-    session_stream(job->session, i, &stream);
-    int status = run_begin(job, run, &stream, out);
-    if (status >= 0) {
-        if (session_streams(job->session) > 1 || stream.turns)
-            show_turn(run, NULL);
-        status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn});
-    }
-    if (status < 0)
-        complain("flow: %s", cofi_error_text(status));
-    cofi_lines_close(run->lines);
-    int written = writer_end(out, "flow");
-    bool closed = writer_failed(out);
-    free(out);
-    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : closed ? -1 : 0;
+    return writer_run("flow", write_stream, &(struct flow_turn){opaque, i});
 }
 
 /* ---- all streams by time ---- */
@@ -269,21 +271,15 @@ static void by_time_end(void *opaque, struct cofi_flow *flow)
     show_end(((struct flow_job *)opaque)->now, flow);
 }
 
-static int all_by_time(struct flow_job *job)
+static int write_by_time(void *opaque, struct writer *out)
 {
-    job->out = malloc(sizeof *job->out);
-    if (!job->out)
-        return EXIT_ENVIRONMENT;
-    writer_begin(job->out, stdout);
+    struct flow_job *job = opaque;
+    job->out = out;
     int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, by_time_end, job,
                                                                              by_time_stream, by_time_turn});
-    if (status < 0)
-        complain("flow: %s", cofi_error_text(status));
-    int written = writer_end(job->out, "flow");
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);
-    free(job->out);
-    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+    return status;
 }
 
 static int run_streams(struct session *session, const struct flow_options *options)
@@ -293,7 +289,7 @@ static int run_streams(struct session *session, const struct flow_options *optio
     job.runs = calloc(session_streams(session) + 1, sizeof *job.runs);
     if (!job.runs)
         return EXIT_ENVIRONMENT;
-    int status = options->by_time ? all_by_time(&job) : session_each(session, one_stream, &job);
+    int status = options->by_time ? writer_run("flow", write_by_time, &job) : session_each(session, one_stream, &job);
     for (size_t i = 0; i < session_streams(session); i++)
         gaps_add(&sum, &job.runs[i].gaps);
     gaps_tell(&sum, "flow");

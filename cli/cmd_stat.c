@@ -258,26 +258,29 @@ static void print_stream(const struct stat_options *options, const struct sessio
     print_kinds(out, stat);
 }
 
-static int one_stream(void *opaque, size_t i)
+struct stat_turn {
+    struct stat_job *job;
+    size_t i;
+};
+
+static int write_stream(void *opaque, struct writer *out)
 {
-    struct stat_job *job = opaque;
-    struct stream_stat *stat = &job->stats[i];
+    struct stat_turn *turn = opaque;
+    struct stat_job *job = turn->job;
+    struct stream_stat *stat = &job->stats[turn->i];
     struct session_stream stream;
-    struct writer *out = malloc(sizeof *out);
-    if (!out)
-        return EXIT_ENVIRONMENT;
-    writer_begin(out, stdout);
-    session_stream(job->session, i, &stream);
+    session_stream(job->session, turn->i, &stream);
     stat->bytes = stream.bytes;
     count_packets(&stream, stat);
     int status = job->options->no_flow ? 0 : count_flow(&stream, stat);
-    if (status < 0)
-        complain("stat: %s", cofi_error_text(status));
-    else
+    if (status >= 0)
         print_stream(job->options, &stream, stat, out);
-    int written = writer_end(out, "stat");
-    free(out);
-    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : 0;
+    return status;
+}
+
+static int one_stream(void *opaque, size_t i)
+{
+    return writer_run("stat", write_stream, &(struct stat_turn){opaque, i});
 }
 
 static int stat_streams(struct session *session, const struct stat_options *options, struct stream_stat *all)
@@ -294,15 +297,16 @@ static int stat_streams(struct session *session, const struct stat_options *opti
     return status;
 }
 
-static void print_all(const struct stat_options *options, const struct stream_stat *all)
+struct stat_all {
+    const struct stat_options *options;
+    const struct stream_stat *sum;
+};
+
+static int write_all(void *opaque, struct writer *out)
 {
-    struct writer *out = malloc(sizeof *out);
-    if (!out)
-        return;
-    writer_begin(out, stdout);
-    print_summary(out, options, "all", all);
-    writer_end(out, "stat");
-    free(out);
+    const struct stat_all *all = opaque;
+    print_summary(out, all->options, "all", all->sum);
+    return 0;
 }
 
 int cmd_stat(int argc, char **argv)
@@ -320,7 +324,7 @@ int cmd_stat(int argc, char **argv)
         print_recording(session);
     status = stat_streams(session, &options, &all);
     if (!status && !options.session.json && session_streams(session) > 1)
-        print_all(&options, &all);
+        status = writer_run("stat", write_all, &(struct stat_all){&options, &all});
     session_close(session);
-    return status ? status : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
+    return status > 0 ? status : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
 }

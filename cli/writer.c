@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cofi/error.h>
 
 #include "cli.h"
 #include "jobs.h"
@@ -59,4 +62,21 @@ int writer_end(struct writer *writer, const char *command)
         return EXIT_DONE;
     complain("%s: standard output: %s", command, strerror(writer->error));
     return EXIT_ENVIRONMENT;
+}
+
+int writer_run(const char *command, int (*work)(void *opaque, struct writer *out), void *opaque)
+{
+    struct writer *out = malloc(sizeof *out);
+    int status = COFI_ERR_NOMEM, written = EXIT_DONE;
+    bool closed = false;
+    if (out) {
+        writer_begin(out, stdout);
+        status = work(opaque, out);
+        written = writer_end(out, command);
+        closed = writer_failed(out);
+        free(out);
+    }
+    if (status < 0)
+        complain("%s: %s", command, cofi_error_text(status));
+    return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : closed ? -1 : EXIT_DONE;
 }
