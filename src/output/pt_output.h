@@ -14,7 +14,7 @@ enum {
     PT_OUTPUT_ERROR = 1, /* operational error [SDM Operational Errors] */
     PT_OUTPUT_STOP = 2,  /* a region with STOP is full; bytes after it are lost [SDM ToPA STOP] */
     PT_OUTPUT_PMI = 4,   /* a region with INT is full [SDM ToPA PMI] */
-    PT_OUTPUT_LOST = 8   /* the sink, or the memory, refused bytes */
+    PT_OUTPUT_LOST = 8   /* the sink refused bytes */
 };
 
 struct cofi__pt_output {

@@ -9,9 +9,6 @@
 
 enum { PIECE = 4096 };
 
-static const uint32_t most_entries = UINT32_C(1)
-                                     << 22; /* a walk that passes more goes in a circle */
-
 static int copy(const struct cofi_memory *memory, uint64_t address, uint64_t n,
                 const struct cofi_sink *to, struct cofi_error *error)
 {
@@ -47,7 +44,9 @@ struct walk {
     const struct cofi_topa_place *place;
     struct cofi_error *error;
     uint64_t table;
-    uint32_t index, passed;
+    uint32_t index;
+    uint64_t passed, seen_table; /* where it was after the last power of two of entries: there again, it circles */
+    uint32_t seen_index;
     struct cofi__topa_entry entry; /* a region */
 };
 
@@ -62,6 +61,24 @@ static int read_entry(struct walk *walk)
     return why ? cofi__fail(walk->error, COFI_ERR_RANGE, at, "%s", why) : 0;
 }
 
+static bool at_current(const struct walk *walk)
+{
+    return walk->table == walk->place->base && walk->index == bits(walk->place->mask_ptrs, 7, 25);
+}
+
+/* Has the walk come to where it was, without the current entry? */
+static bool circles(struct walk *walk)
+{
+    if (walk->passed > 0 && walk->table == walk->seen_table && walk->index == walk->seen_index)
+        return !at_current(walk);
+    walk->passed++;
+    if ((walk->passed & (walk->passed - 1)) == 0) {
+        walk->seen_table = walk->table;
+        walk->seen_index = walk->index;
+    }
+    return false;
+}
+
 /* To the region at table, index, following a link. */
 static int go(struct walk *walk, uint64_t table, uint32_t index)
 {
@@ -73,15 +90,10 @@ static int go(struct walk *walk, uint64_t table, uint32_t index)
         walk->index = 0;
         COFI_TRY(read_entry(walk));
     }
-    if (walk->entry.end || ++walk->passed > most_entries)
+    if (walk->entry.end || circles(walk))
         return cofi__fail(walk->error, COFI_ERR_RANGE, walk->table,
                           "the ToPA tables never come to the current entry");
     return 0;
-}
-
-static bool at_current(const struct walk *walk)
-{
-    return walk->table == walk->place->base && walk->index == bits(walk->place->mask_ptrs, 7, 25);
 }
 
 /* All regions from here up to the current one. */

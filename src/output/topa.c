@@ -121,8 +121,7 @@ unsigned cofi__topa_write(struct cofi__pt_output *out, const uint8_t *bytes, siz
     while (n > 0 && !(what & (PT_OUTPUT_STOP | PT_OUTPUT_ERROR))) {
         size_t room = out->region_size - out->offset, part = n < room ? n : room;
         /* Stores to restricted memory are dropped [SDM Restricted Memory Access]. */
-        if (out->memory.write(out->memory.opaque, out->region + out->offset, bytes, part) < 0)
-            what |= PT_OUTPUT_LOST;
+        (void)out->memory.write(out->memory.opaque, out->region + out->offset, bytes, part);
         if (crosses_single(out, part)) {
             what |= PT_OUTPUT_PMI;
             out->region_int = false; /* raised; where output began behind that point, when the region is full */
@@ -133,5 +132,5 @@ unsigned cofi__topa_write(struct cofi__pt_output *out, const uint8_t *bytes, siz
         if (out->offset == out->region_size)
             what |= next_region(out);
     }
-    return what | (n > 0 ? PT_OUTPUT_LOST : 0);
+    return what;
 }

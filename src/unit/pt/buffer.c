@@ -89,8 +89,6 @@ void cofi__pt_overflow(struct cofi__pt *pt)
     pt->stage_count = pt->op_start;
     pt->op_tnt_end = 0;
     pt->tnt_count = pt->deferred_count = 0;
-    pt->tip_held = pt->block_open = false;
-    pt->codec.block = 0;
     pt->overflow = true;
     pt->attention |= PT_DO_RESUME;
     cofi__pt_ret_clear(pt);

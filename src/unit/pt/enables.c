@@ -136,7 +136,6 @@ void cofi__pt_trace_stop(struct cofi__pt *pt)
     cofi__pt_emit_kind(pt, COFI_PT_TRACESTOP, PT_RULE_TRACESTOP);
     cofi__pt_commit(pt);
     pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_STOPPED);
-    pt->filter_en = false;
     cofi__pt_trigger_off(pt);
 }
 
@@ -255,13 +254,13 @@ void cofi__pt_output_store(struct cofi__pt *pt)
  * Output]. */
 void cofi__pt_disable(struct cofi__pt *pt, uint64_t fup_ip, bool fup)
 {
-    bool due = pt->attention & PT_DO_PSB;
-    if (pt->trigger_en)
-        last_packets(pt, fup_ip, fup);
+    bool traced = pt->trigger_en;
     pt->disabling = true;
+    if (traced)
+        last_packets(pt, fup_ip, fup);
     cofi__pt_drain_all(pt);
     pt->disabling = false;
-    if (due && pt->trigger_en && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT))
+    if (traced && pt->psb_bytes >= pt->psb_period && cofi__pt_ctl(pt) & PT_BIT(CTL_INJECT))
         pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_PEND_PSB);
     cofi__pt_trigger_off(pt);
     cofi__pt_output_store(pt);

@@ -177,12 +177,10 @@ static void loaded_control(struct cofi__pt *pt, const struct cofi_event *event,
 {
     struct cofi_context before = pt->context;
     if (cofi__pt_ctl(pt) & PT_BIT(CTL_TRACE_EN)) {
-        bool packets = pt->packet_en;
         if (event->kind == COFI_EV_FAR && pt->config.errata & COFI_ERRATUM_SKD022)
             fup(pt, event->ip);
         cofi__pt_enables_context(pt, after);
         pip(pt, event, &before);
-        pt->packet_en = packets;
         cofi__pt_disable(pt, 0, false);
     }
     pt->context = *after;

@@ -114,7 +114,7 @@ void cofi__pt_mov_cr3(struct cofi__pt *pt, const struct cofi_event *event)
 /* VMXON clears TraceEn on parts that cannot trace in VMX operation [PTREF 1.4]. */
 static bool vmxon(const struct cofi__pt *pt, const struct cofi_event *event)
 {
-    return !pt->caps->vmx && pt->context.vmx == 0 && event->after.vmx != 0;
+    return !pt->caps->vmx && event->after.vmx != 0;
 }
 
 /* CLI, STI, POPF and others. A new RFLAGS.IF is told at once under event trace: MODE.Exec,

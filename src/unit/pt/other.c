@@ -98,7 +98,7 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
     }
     cofi__pt_emit(pt, &packet, PT_RULE_BLOCK);
     if (event->kind == COFI_EV_BLOCK)
-        pt->block_open = !pt->overflow;
+        pt->block_open = true;
     if (packet.kind == COFI_PT_BEP && event->taken)
         cofi__pt_emit_ip(pt, COFI_PT_FUP, event->ip, PT_RULE_BLOCK);
 }

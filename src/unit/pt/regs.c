@@ -142,10 +142,8 @@ static int write_ctl(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_
         return COFI_ERR_GP;
     if (on && !may_enable(pt, value))
         return COFI_ERR_GP;
-    if (was && on) {
-        cofi__pt_drain_all(pt);
+    if (was && on)
         return 0;
-    }
     if (was)
         cofi__pt_disable(pt, clip, true);
     cofi__pt_ctl_load(pt, value, clip, nlip);

@@ -44,8 +44,6 @@ static void reset(struct cofi_unit *unit, enum cofi_reset kind)
         cofi__pt_registers_clear(pt);
         break;
     }
-    cofi__pt_clock_load(pt);
-    cofi__pt_ranges_load(pt);
 }
 
 /* The capabilities that the host asks for, or null: there are none such. */
