@@ -12,7 +12,7 @@ static void name_difference(struct comparison *c, uint64_t ip, uint64_t offset)
 {
     const struct truth_thread *truth = c->truth;
     c->differs = true;
-    write_format(c->out, "  differs at instruction %" PRIu64 " (near offset 0x%" PRIx64 "): decoded ", c->at + 1, offset);
+    write_format(c->out, "  differs at instruction %" PRIu64 " (behind offset 0x%" PRIx64 "): decoded ", c->at + 1, offset);
     if (ip == COFI_NO_IP)
         write_format(c->out, "nothing");
     else

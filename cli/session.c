@@ -11,6 +11,9 @@
 #include "file.h"
 #include "jobs.h"
 
+/* Smaller streams are not worth threads of their own. */
+enum { SPLIT_LEAST = 1 << 17 };
+
 struct session {
     struct session_options options;
     struct cofi_recording *recording;
@@ -349,36 +352,82 @@ static void describe_recorded(struct session_stream *stream, struct cofi_flow_co
     config->opaque = stream;
 }
 
-int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow)
+/* Everything but where --from begins in a stream that is in memory. */
+static void configure(struct session_stream *stream, bool want_time, struct cofi_flow_config *config)
 {
     struct session *session = stream->session;
     const struct cofi_recording_info *info = &session->info;
-    struct cofi_flow_config config;
-    cofi_flow_config_init(&config, info->gen);
-    config.family = session->options.family ? session->options.family : info->family;
-    config.model = session->options.family ? session->options.model : info->model;
-    config.stepping = session->options.family ? session->options.stepping : info->stepping;
-    config.time = info->time;
-    config.want_time = want_time;
-    config.image = session->image;
+    cofi_flow_config_init(config, info->gen);
+    config->family = session->options.family ? session->options.family : info->family;
+    config->model = session->options.family ? session->options.model : info->model;
+    config->stepping = session->options.family ? session->options.stepping : info->stepping;
+    config->time = info->time;
+    config->want_time = want_time;
+    config->image = session->image;
     if (session->recording)
-        describe_recorded(stream, &config);
+        describe_recorded(stream, config);
     else
-        registers_apply(&session->options.registers, &config);
-    set_bytes(stream, &config);
+        registers_apply(&session->options.registers, config);
+    set_bytes(stream, config);
+}
+
+int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow)
+{
+    const char *command = stream->session->options.command;
+    struct cofi_flow_config config;
+    configure(stream, want_time, &config);
     int status = cofi_flow_open(flow, &config);
     if (status < 0) {
-        complain("%s: %s", session->options.command, cofi_error_text(status));
+        complain("%s: %s", command, cofi_error_text(status));
         return status;
     }
     status = seek(stream, *flow);
     if (status == COFI_ERR_UNSUPPORTED)
         return 0; /* pieces: decoded from the start, and shown from --from on */
     if (status < 0) {
-        complain("%s: --from: %s", session->options.command, cofi_error_text(status));
+        complain("%s: --from: %s", command, cofi_error_text(status));
         cofi_flow_close(*flow);
     }
     return status;
+}
+
+/* A stream in memory begins where --from says. */
+static int begin_from(struct session_stream *stream, struct cofi_flow_config *config)
+{
+    const struct session_options *options = &stream->session->options;
+    struct cofi_flow *flow;
+    if (config->pull || !(options->from_offset || options->from_ns))
+        return 0;
+    int status = session_flow(stream, false, &flow);
+    if (status < 0)
+        return status;
+    uint64_t from = cofi_flow_offset(flow);
+    cofi_flow_close(flow);
+    config->bytes += from;
+    config->n -= (size_t)from;
+    config->offset = from;
+    return 0;
+}
+
+/* What a stream may take of --threads: there are as many streams at a time. */
+static unsigned threads_of(const struct session_stream *stream)
+{
+    const struct session *session = stream->session;
+    unsigned streams = session->selected_n < session->options.threads ? (unsigned)session->selected_n : session->options.threads;
+    return streams && stream->bytes >= SPLIT_LEAST ? session->options.threads / streams : 1;
+}
+
+int session_split(struct session_stream *stream, cofi_flow_visit visit, void *opaque)
+{
+    const struct session_options *options = &stream->session->options;
+    struct cofi_flow_config config;
+    bool whole = options->to_offset == UINT64_MAX && options->to_ns == UINT64_MAX;
+    unsigned threads = threads_of(stream);
+    if (threads < 2 || !whole || stream->session->info.gen != COFI_PT)
+        return SESSION_WHOLE;
+    configure(stream, false, &config);
+    int status = begin_from(stream, &config);
+    return status < 0 ? status : cofi_flow_parallel(&config, threads, 0, visit, opaque, NULL);
 }
 
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time)

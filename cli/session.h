@@ -25,7 +25,7 @@ struct session_options {
     uint64_t from_offset, to_offset;
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
     bool json;
-    unsigned threads;              /* how many streams at once */
+    unsigned threads;              /* how many streams at once, or parts of one */
     struct registers registers;    /* of raw */
 };
 
@@ -41,7 +41,7 @@ struct session_options {
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
     "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
-    "      --threads=N         decode N streams at a time (default: as many as processors)\n"       \
+    "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n" \
     "      --json              one object a line\n"                                                 \
     "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
@@ -121,6 +121,10 @@ int session_each(struct session *session, int (*work)(void *opaque, size_t strea
 const char *session_title(const struct session_stream *stream, char *out, size_t n);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
+/* Decode a stream by several threads, as cofi_flow_parallel, if there are any to spare: --threads are shared out over the
+ * streams. SESSION_WHOLE: it is too short, RTIT, or --to ends it; nothing was done. Or the visitor's status, or an error. */
+enum { SESSION_WHOLE = -10000 };
+int session_split(struct session_stream *stream, cofi_flow_visit visit, void *opaque);
 /* Whether --to is passed. */
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time);
 /* "FILE+0x1f40" for messages. */

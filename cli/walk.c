@@ -6,6 +6,7 @@
 
 #include <cofi/flow.h>
 
+/* Arrays for the walk of its own flow. */
 enum { WALK_BLOCKS = 4096, WALK_EVENTS = 1024 };
 
 struct walk {
@@ -66,7 +67,7 @@ static int fill(struct walk *walk)
 
 static bool event_is_next(const struct walk *walk)
 {
-    return walk->event < walk->batch.events_n && walk->events[walk->event].at <= walk->block;
+    return walk->event < walk->batch.events_n && walk->batch.events[walk->event].at <= walk->block;
 }
 
 uint64_t walk_next(struct walk *walk)
@@ -91,7 +92,7 @@ static int turn(struct walk *walk, const struct session_visitor *visitor, const 
 
 static int show_event(struct walk *walk, const struct session_visitor *visitor)
 {
-    const struct cofi_flow_event *event = &walk->events[walk->event++];
+    const struct cofi_flow_event *event = &walk->batch.events[walk->event++];
     if (session_past_end(walk->stream->session, event->offset, &event->time))
         return 1;
     int status = turn(walk, visitor, event);
@@ -102,7 +103,7 @@ static int show_event(struct walk *walk, const struct session_visitor *visitor)
 
 static int show_block(struct walk *walk, const struct session_visitor *visitor)
 {
-    const struct cofi_flow_block *block = walk->blocks[walk->block++];
+    const struct cofi_flow_block *block = walk->batch.blocks[walk->block++];
     return session_shows(walk->stream) ? visitor->block(visitor->opaque, walk->flow, block) : 0;
 }
 
@@ -119,10 +120,50 @@ int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t
     return more;
 }
 
+/* ---- a stream on its own ---- */
+
+struct split {
+    struct walk walk; /* its flow is the one that may be asked; its own batch is not used */
+    const struct session_visitor *visitor;
+};
+
+/* See cofi_flow_visit. */
+static int show_batch(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    struct split *split = opaque;
+    struct walk *walk = &split->walk;
+    walk->flow = flow;
+    walk->batch = *batch;
+    walk->block = walk->event = 0;
+    if (!batch->blocks_n && !batch->events_n && split->visitor->end)
+        split->visitor->end(split->visitor->opaque, flow);
+    while (walk->block < batch->blocks_n || walk->event < batch->events_n) {
+        int status = event_is_next(walk) ? show_event(walk, split->visitor) : show_block(walk, split->visitor);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int walk_split(struct session_stream *stream, const struct session_visitor *visitor)
+{
+    struct split *split = malloc(sizeof *split);
+    if (!split)
+        return COFI_ERR_NOMEM;
+    split->walk.stream = stream;
+    split->visitor = visitor;
+    int status = session_split(stream, show_batch, split);
+    free(split);
+    return status > 0 ? 0 : status;
+}
+
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor)
 {
     struct walk *walk;
-    int status = walk_open(&walk, stream, false);
+    int status = walk_split(stream, visitor);
+    if (status != SESSION_WHOLE)
+        return status;
+    status = walk_open(&walk, stream, false);
     if (status < 0)
         return status;
     status = walk_show(walk, visitor, UINT64_MAX);

@@ -189,7 +189,7 @@ uint32_t cofi_flow_generation(const struct cofi_flow *flow);
 struct cofi_flow_stats {
     uint64_t insns, blocks, events, gaps, overflows;
     uint64_t tnt_bits, tips;
-    uint64_t bytes;         /* read */
+    uint64_t bytes;         /* read, since it was opened or sought in last */
     uint64_t lost_bytes;    /* in gaps */
     uint64_t last_ticks, lost_ticks;
     uint64_t cache_bytes;   /* held now, beyond trace and code */

@@ -45,7 +45,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
-    flow->used_offset = c->offset + skip;
+    flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;
     cofi__span_restart(flow);
     flow->stop_psb = UINT64_MAX;
@@ -360,7 +360,7 @@ uint32_t cofi_flow_generation(const struct cofi_flow *flow) { return flow->gener
 void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats)
 {
     *stats = flow->stats;
-    stats->bytes = source_offset(&flow->s) - flow->config.offset;
+    stats->bytes = source_offset(&flow->s) - flow->first_offset;
     stats->last_ticks = flow->clock.now;
     stats->cache_bytes = cofi__cache_bytes(flow);
     stats->runs = flow->runs_n;
@@ -432,6 +432,7 @@ int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
     restart(flow, skip);
     if (!cofi__sync(flow))
         return COFI_ERR_NO_SYNC;
+    flow->first_offset = source_offset(&flow->s);
     flow->started = true;
     return 0;
 }

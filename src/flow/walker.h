@@ -176,6 +176,7 @@ struct cofi_flow {
     uint64_t ip;
     struct run *last_run;
     uint64_t packet_offset, packet_ip;
+    uint64_t first_offset; /* where reading began */
     uint64_t used_offset, used_ticks; /* of the last packet that was more than outcomes or time */
     bool packet_has_ip, packet_full_ip;
     struct cofi_packet packet;
