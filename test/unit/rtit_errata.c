@@ -20,6 +20,9 @@ static const struct cofi_unit_config
 static const struct scripted errata[] = {
     {"E1: FUP.FAR lies inside a far transfer with more than 3 prefixes", "", 0, "far far-ret ip=10 next=16 target=20 size=5",
      "far 12; tip 20", 0, &with_E1},
+    {"E1: 4 prefixes are enough", "", 0, "far far-ret ip=10 next=16 target=20 size=4", "far 11; tip 20", 0, &with_E1},
+    {"E1: FUP.PGD in the place of FUP.FAR is right", "filter_event_id=0 lip0=1000 lip2=2000", "jmp target=1100",
+     "far far-ret ip=1100 next=1106 target=20 size=5", "pgd 1106; tip 20", 0, &with_E1},
     {"E1: not with 3 prefixes", "", 0, "far far-ret ip=10 next=16 target=20 size=3", "far 16; tip 20", 0, &with_E1},
     {"E1: off", "", 0, "far far-ret ip=10 next=16 target=20 size=5", "far 16; tip 20", 0, 0},
     {"E2: ContextEn rises while FilterEn falls: extra PGD", RANGE, E2_EVENTS, "far sysret ip=9 next=c target=5000 : cpl=3",
@@ -40,6 +43,11 @@ static const struct scripted errata[] = {
      "trace_active=0", &small},
     {"E5: FUP.BuffOvf is followed by the TIP of the branch before", "", 0,
      OVER "jmp* ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000; tip 5000", 0, &with_E5},
+    {"E5: a far transfer is a branch too", "", 0,
+     OVER "far iret ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000; tip 5000", 0, &with_E5},
+    {"E5: not for a branch of an overflow before", "", 0,
+     OVER "jmp* ip=30 next=32 target=5000;wrmsr ip=5000 next=5002 msr=769 value=1;wrmsr ip=5002 next=5004 msr=769 value=9;" EMPTY
+     "jmp ip=5004 next=5006 target=5000;insn ip=5000 next=5002", FILLED "; ovf 5004", 0, &with_E5},
     {"E5: not when execution went on elsewhere", "", 0,
      OVER "jmp* ip=30 next=32 target=5000;insn ip=5000 next=5002;" EMPTY "insn ip=5002 next=5004", FILLED "; ovf 5002", 0, &with_E5},
     {"E5: off", "", 0, OVER "jmp* ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000", 0, &small},

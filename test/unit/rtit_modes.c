@@ -98,6 +98,8 @@ static const struct scripted tnt_buff[] = {
     {"six outcomes written by software are a full TNT, sent soon", "", "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5", "tnt TTTTTT", "tnt_buff=1"},
     {"outcomes written by software go first", "", "wrmsr ip=1 next=3 msr=77d value=5", "jcc ip=3 next=5 target=9 taken;jmp* target=9", "tnt NTT; tip 9",
      "tnt_buff=1"},
+    {"a full TNT written while PacketEn is 0 waits for the next FUP", "filter_event_id=0 lip0=1000 lip2=2000",
+     "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5;insn ip=5 next=7;jmp target=1100", "tnt TTTTTT; pge 1100", "tnt_buff=1"},
     {"they shift in from the right", "", 0, "jcc taken;jcc;jcc taken", "", "tnt_buff=d"},
     {"reset by software: the outcomes are gone [RTIT B 4.2.1]", "", "jcc taken;jcc;wrmsr ip=1 next=3 msr=77d value=1", "jmp* target=9", "tip 9", 0},
     {"STS, PSB and TraceSTOP do not force them out (docs/decisions/0207)", "sts_en=1 tracestop_event_id=0 lip0=10 lip2=20", "clock tsc=1;jcc taken",
@@ -120,6 +122,8 @@ static const struct scripted lip_compression[] = {
     {"Pkt_Mask 0 to 3: bit 11", "pkt_mask=0", "wrmsr ip=1 next=3 msr=77c value=7fd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
     {"Pkt_Mask 1: bit 12", "pkt_mask=1", "wrmsr ip=1 next=3 msr=77c value=10ffd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
     {"Pkt_Mask 2: bit 13", "pkt_mask=2", "wrmsr ip=1 next=3 msr=77c value=21ffd", "jmp* target=9", "tip 9; psb", "pkt_cnt=9"},
+    {"Pkt_Mask 3: not with all 14 bits set", "pkt_mask=3", "wrmsr ip=1 next=3 msr=77c value=33ffc", "jmp* target=9", "tip 9",
+     "pkt_cnt=3fff"},
     {"Pkt_Mask 3: the carry out of bit 13", "pkt_mask=3", "wrmsr ip=1 next=3 msr=77c value=33ffd", "jmp* target=9", "tip 9; psb",
      "pkt_cnt=9"},
 };

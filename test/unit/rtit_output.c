@@ -160,6 +160,97 @@ static void tracestop_with_dest_clear_goes_to_c0(void **state)
     rig_close(&rig);
 }
 
+/* What came before it is in memory before it [RTIT Table 4] (docs/decisions/0210). */
+static void tracestop_at_c0_is_the_last_write(void **state)
+{
+    (void)state;
+    open_at(BASE, 0xfff, 0x200, 4, false);
+    rig_fields(&rig, "tracestop_event_id=0 lip0=10 lip2=20");
+    rig_enable(&rig);
+    for (int i = 0; i < 30; i++)
+        branch(&rig, COFI_EV_JMP_IND, 1, 3, i % 2 ? 0x111100000000 : 0x222200000000);
+    branch(&rig, COFI_EV_JMP, 1, 3, 0x10);
+    size_t bytes = 0;
+    for (size_t i = 0; i < memory.n; i++)
+        bytes += memory.writes[i].n;
+    assert_int_equal(memory.writes[memory.n - 1].address, BASE + 0x2c0);
+    assert_int_equal(memory.writes[memory.n - 1].n, 1);
+    assert_int_equal(bytes, 12 + 30 * 7 + 1);
+    rig_close(&rig);
+}
+
+static void open_small(uint64_t errata, bool dest)
+{
+    struct cofi_unit_config config = {.memory = {.write = store}, .errata = errata, .buffer_bytes = 14, .drain_bytes = 14, .drain_cycles = 100};
+    memset(&memory, 0, sizeof memory);
+    rig_open(&rig, &config);
+    rig_write(&rig, MSR_BASE_ADDR, BASE);
+    rig_write(&rig, MSR_LIMIT_MASK, 0xfff);
+    rig_fields(&rig, dest ? "dest=1 tracestop_event_id=0 lip0=10 lip2=20" : "tracestop_event_id=0 lip0=10 lip2=20");
+    rig_enable(&rig);
+    rig_events(&rig, "clock tsc=1;jmp* target=111100000000;jmp* target=222200000000");
+}
+
+/* TraceSTOP needs room in the internal buffer wherever it goes [RTIT 4.2.5]. */
+static void tracestop_without_room_overflows_with_dest_set_and_clear(void **state)
+{
+    (void)state;
+    for (int dest = 0; dest < 2; dest++) {
+        open_small(0, dest);
+        rig_events(&rig, "jmp ip=1 next=3 target=10");
+        assert_int_equal(rig_read(&rig, MSR_STATUS) & 0xc, 0xc);
+        rig_events(&rig, "clock tsc=1 cycles=100;insn ip=10 next=12");
+        assert_int_equal(rig_read(&rig, MSR_STATUS) & 0xc, 0);
+        assert_int_equal(memory.bytes[dest ? 12 + 14 + 3 : 0xc0], 0xc1);
+        rig_close(&rig);
+    }
+}
+
+/* [ERR E4], with Dest clear: the packet that has no effect has TraceSTOP's place. */
+static void tracestop_of_e4_goes_to_c0_too(void **state)
+{
+    (void)state;
+    open_small(COFI_ERRATUM_RTIT_E4, false);
+    rig_events(&rig, "jmp* target=3;jmp ip=3 next=5 target=10;clock tsc=1 cycles=100;insn ip=10 next=12");
+    assert_int_equal(memory.bytes[0xc0], 0xc1);
+    assert_int_equal(rig_read(&rig, MSR_STATUS) & 0xc, 4);
+    rig_close(&rig);
+}
+
+/* What is gathered belongs to the region that it was gathered for [RTIT 3.3.10, RTIT 3.3.12]. */
+static void a_new_base_keeps_the_offset_and_leaves_old_bytes_where_they_were(void **state)
+{
+    (void)state;
+    open_at(BASE, 0xfff, 0x45, 0, true);
+    rig_enable(&rig); /* to 0x50 */
+    rig_events(&rig, "jmp* target=9");
+    rig_write(&rig, MSR_BASE_ADDR, BASE + 0x800);
+    assert_int_equal(memory.bytes[0x51], 0xb4);
+    rig_write(&rig, MSR_LIMIT_MASK, 0x7ff);
+    assert_int_equal(rig_read(&rig, MSR_OFFSET), 0x54);
+    rig_events(&rig, "jmp* target=9");
+    cofi_unit_drain(rig.unit);
+    assert_int_equal(memory.bytes[0x854], 0xb4);
+    assert_int_equal(rig_read(&rig, MSR_OFFSET), 0x57);
+    rig_close(&rig);
+}
+
+/* A full line leaves with its last byte, whichever packet that is of [RTIT 2.3.2]. */
+static void a_line_filled_by_outcomes_leaves_at_once(void **state)
+{
+    (void)state;
+    open_at(BASE, 0xfff, 0, 0, true);
+    rig_enable(&rig); /* 12 bytes */
+    cofi_unit_tnt(rig.unit, 0, 6);
+    for (int i = 13; i < 64; i++) {
+        assert_int_equal(memory.bytes[12], 0);
+        cofi_unit_tnt(rig.unit, 0x2a, 6);
+    }
+    assert_int_equal(memory.bytes[12], 0x40);
+    assert_int_equal(memory.bytes[63], 0x6a);
+    rig_close(&rig);
+}
+
 static void tracestop_with_dest_set_is_a_byte_like_others(void **state)
 {
     (void)state;
@@ -279,6 +370,12 @@ static void the_reorderer_refuses_what_the_bounds_forbid(void **state)
     assert_int_equal(cofi_reorder_write(r, 0, line, 64), 0);
     assert_int_equal(restored_n, 192);
     cofi_reorder_close(r);
+    assert_int_equal(cofi_reorder_open(&r, 256, 0x10, (struct cofi_sink){collect, NULL}), 0);
+    restored_n = 0;
+    assert_int_equal(cofi_reorder_write(r, 0x20, line, 32), 0); /* 0x10 is due: its line lacks bytes */
+    assert_int_equal(restored_n, 0);
+    assert_int_equal(cofi_reorder_waiting(r), 32);
+    cofi_reorder_close(r);
     assert_int_equal(cofi_reorder_open(&r, 100, 0, (struct cofi_sink){collect, NULL}), COFI_ERR_RANGE);
 }
 
@@ -306,6 +403,11 @@ int main(void)
         cmocka_unit_test(lines_are_never_crossed),
         cmocka_unit_test(a_debug_port_sees_every_byte_in_order),
         cmocka_unit_test(tracestop_with_dest_clear_goes_to_c0),
+        cmocka_unit_test(tracestop_at_c0_is_the_last_write),
+        cmocka_unit_test(tracestop_without_room_overflows_with_dest_set_and_clear),
+        cmocka_unit_test(tracestop_of_e4_goes_to_c0_too),
+        cmocka_unit_test(a_new_base_keeps_the_offset_and_leaves_old_bytes_where_they_were),
+        cmocka_unit_test(a_line_filled_by_outcomes_leaves_at_once),
         cmocka_unit_test(tracestop_with_dest_set_is_a_byte_like_others),
         cmocka_unit_test(clearing_traceactive_leaves_all_bytes_in_memory),
         cmocka_unit_test(the_reorderer_restores_weakly_ordered_lines),

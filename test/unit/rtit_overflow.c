@@ -6,6 +6,7 @@
 static const struct cofi_unit_config small = {.buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100};
 /* The same with cycle counts: 2 packets of 8 bytes. */
 static const struct cofi_unit_config cycsmall = {.buffer_bytes = 16, .drain_bytes = 16, .drain_cycles = 100};
+static const struct cofi_unit_config large = {.buffer_bytes = 4096, .drain_bytes = 64, .drain_cycles = 100};
 /* Leaves byte by byte. */
 static const struct cofi_unit_config slow = {.buffer_bytes = 16, .drain_bytes = 1, .drain_cycles = 10};
 
@@ -21,6 +22,8 @@ static const struct cofi_unit_config slow = {.buffer_bytes = 16, .drain_bytes = 
 #define TIP "jmp* ip=1100 next=1102 target=1200;"
 #define RANGE_OVER C0 TIP TIP TIP TIP TIP TIP /* five fit */
 #define RANGE_FILLED "tip 1200; tip 1200; tip 1200; tip 1200; tip 1200"
+
+#define STOPS "tracestop_event_id=0 lip0=1000 lip2=2000"
 
 static const struct scripted overflow[] = {
     {"a packet that finds the buffer full sets Buffer_Overflow", "", 0, OVER, FILLED, "buffer_overflow=1", &small},
@@ -86,6 +89,21 @@ static const struct scripted overflow[] = {
     {"and before a pending TraceSTOP", "tracestop_event_id=0 lip0=1000 lip2=2000", 0,
      OVER "jmp ip=3 next=5 target=1000;wrmsr ip=1000 next=1002 msr=768 value=d;wrmsr ip=5 next=7 msr=768 value=200d;" EMPTY
      "insn ip=5000 next=5002", FILLED "; psb; ovf 5000; stop", "trace_active=0", &small},
+    {"a pending TraceSTOP waits for TriggerEn", STOPS, 0,
+     OVER "jmp ip=3 next=5 target=1000;wrmsr ip=1000 next=1002 msr=768 value=d;" EMPTY "insn ip=1002 next=1004", FILLED,
+     "trace_active=0 buffer_overflow=1", &small},
+    {"software clears the bit: a pending TraceSTOP comes", STOPS, 0,
+     OVER "jmp ip=3 next=5 target=1000;wrmsr ip=1000 next=1002 msr=769 value=1;insn ip=5002 next=5004", FILLED "; stop",
+     "trace_active=0", &small},
+    {"enabling again as told, after an overflow that held a TraceStop: it is over [RTIT B 4.2.1] (docs/decisions/0220)", STOPS, 0,
+     OVER "jmp ip=3 next=5 target=1000;wrmsr ip=1000 next=1002 msr=768 value=d;wrmsr ip=1002 next=1004 msr=769 value=0;"
+     "wrmsr ip=1004 next=1006 msr=77d value=1;insn ip=1006 next=1008;wrmsr ip=1008 next=100a msr=768 value=200d;insn ip=100a next=100c",
+     FILLED "; psb; pge 100a", "trace_active=1", &small},
+    {"a write of Pkt_Cnt during it makes no PSB: FUP.BuffOvf does", "", 0,
+     FILL "ovf;clock tsc=1 cycles=99;wrmsr ip=3 next=5 msr=77c value=800;" EMPTY "insn ip=5 next=7", FILLED "; ovf 5; psb", "pkt_cnt=9",
+     &large},
+    {"a write of RTIT_CTL drains before its own packets", "", 0, FILL "wrmsr ip=3 next=5 msr=768 value=2005", FILLED "; pgd 5",
+     "buffer_overflow=0", &small},
     {"software clears the bit: no FUP.BuffOvf", "", 0, OVER EMPTY "wrmsr ip=3 next=5 msr=769 value=1;jmp* ip=5 next=7 target=9",
      FILLED "; ovf 3; tip 9", "buffer_overflow=0", &small},
     {"software clears the bit while the buffer is full: no FUP.BuffOvf", "", 0,
@@ -97,6 +115,9 @@ static const struct scripted overflow[] = {
      "buffer_overflow=1", &small},
     {"and FUP.BuffOvf comes later", "", 0, OVER "wrmsr ip=3 next=5 msr=768 value=220d;insn ip=5 next=7", FILLED "; ovf 5",
      "buffer_overflow=0", &small},
+    {"an owed PSB does not come while TriggerEn is 0", STOPS, 0,
+     "wrmsr ip=3 next=5 msr=77c value=7f4;" FILL "wrmsr ip=3 next=5 msr=769 value=1;jmp ip=5 next=7 target=1000;insn ip=1000 next=1002",
+     FILLED "; stop", "trace_active=0", &small},
     {"a PSB that finds no room is owed (docs/decisions/0213)", "", 0,
      "wrmsr ip=3 next=5 msr=77c value=7f4;" FILL "insn ip=3 next=5;" EMPTY "insn ip=9 next=b", FILLED "; psb; ovf 9",
      "pkt_cnt=c", &small},
@@ -106,7 +127,6 @@ static const struct scripted overflow[] = {
 };
 
 /* LAST_LIP outlives the PSB while the packet that called for it waits [RTIT 3.3.9]. */
-static const struct cofi_unit_config large = {.buffer_bytes = 4096, .drain_bytes = 64, .drain_cycles = 100};
 static void last_lip_is_cleared_at_most_four_packets_after_a_psb(void **state)
 {
     (void)state;
@@ -155,6 +175,37 @@ static void after_a_drain_last_lip_shows_the_clearing(void **state)
     rig_close(&rig);
 }
 
+/* Pkt_Cnt keeps its value until the PSB that it called for has room (docs/decisions/0213). */
+static void a_psb_without_room_leaves_pkt_cnt(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, &small);
+    rig_start(&rig, 0);
+    rig_events(&rig, "wrmsr ip=3 next=5 msr=77c value=7f4;" FILL);
+    assert_int_equal(rig_read(&rig, MSR_STATUS) & 8, 8);
+    assert_int_equal(rig_read(&rig, MSR_PKT_CNT), 0x802);
+    rig_close(&rig);
+}
+
+/* A WRMSR that faults has not happened [RTIT 3.3.2, RTIT 3.3.1]. */
+static void a_write_of_ctl_that_faults_does_not_drain(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, &small);
+    rig_start(&rig, 0);
+    uint64_t offset = rig_read(&rig, MSR_OFFSET);
+    rig_events(&rig, FILL);
+    assert_int_equal(cofi_unit_wrmsr(rig.unit, MSR_CTL, 0x1000d), COFI_ERR_GP);
+    struct cofi_event write = {.kind = COFI_EV_WRMSR, .msr = MSR_CTL, .value = 0x2d, .ip = 3, .next = 5};
+    assert_int_equal(cofi_unit_event(rig.unit, &write), COFI_ERR_GP);
+    assert_int_equal(rig_read(&rig, MSR_OFFSET), offset);
+    rig_write(&rig, MSR_CTL, 0x200d);
+    assert_int_equal(rig_read(&rig, MSR_OFFSET), offset + 14);
+    rig_close(&rig);
+}
+
 /* The narrow door: what comes after an overflow has its address from the last tip(). */
 static void the_narrow_door_overflows_and_goes_on(void **state)
 {
@@ -182,6 +233,8 @@ int main(void)
         cmocka_unit_test(last_lip_is_cleared_when_the_causing_packet_has_drained),
         cmocka_unit_test(the_narrow_door_overflows_and_goes_on),
         cmocka_unit_test(after_a_drain_last_lip_shows_the_clearing),
+        cmocka_unit_test(a_psb_without_room_leaves_pkt_cnt),
+        cmocka_unit_test(a_write_of_ctl_that_faults_does_not_drain),
     };
     ADD_ROWS(overflow);
     ADD_TESTS(tests);

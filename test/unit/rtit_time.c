@@ -50,6 +50,9 @@ static const struct scripted mtc[] = {
 static const struct scripted sts[] = {
     {"frequency change: both ratios and 40 bits of the TSC", "sts_en=1", C0, "freq value=12 size=16 tsc=1311768467463790320",
      "sts 18 16 789abcdef0", 0, 0},
+    {"the 40th bit of the TSC, and no 41st", "sts_en=1", C0, "freq value=63 size=1 tsc=2748779069440;freq value=1 size=1 tsc=1649267441664",
+     "sts 63 1 8000000000; sts 1 1 8000000000", 0, 0},
+    {"ratios beyond 6 bits stand as 63", "sts_en=1", C0, "freq value=100 size=64 tsc=5", "sts 63 63 5", 0, 0},
     {"clock modulation: the effective ratio", "sts_en=1", "freq value=12 size=18 tsc=1", "freq value=12 size=9 tsc=2", "sts 18 9 2", 0, 0},
     {"MOV CR3 with STS_on_CR3", "sts_en=1 sts_on_cr3=1", C0, "clock tsc=7;mov-cr3 ip=1 next=3 : cr3=1000", "pip 1 1000; sts 0 0 7", 0, 0},
     {"MOV CR3 with CR3 filtering: STS without PIP", "sts_en=1 sts_on_cr3=1 cr3_en=1", C0, "mov-cr3 ip=1 next=3 : cr3=1000",
@@ -60,6 +63,7 @@ static const struct scripted sts[] = {
     {"PIP on CR0.PG changes, without STS", "sts_en=1 sts_on_cr3=1", "mov-cr3 ip=1 next=3 : cr3=1000",
      "mov-cr0 ip=1 next=3 : pg=0;mov-cr0 ip=3 next=5 : pg=0;mov-cr0 ip=5 next=7 : pg=1", "pip 0 1000; pip 1 1000", 0, 0},
     {"no PIP with CR3 filtering, for CR0.PG neither", "cr3_en=1", C0, "mov-cr0 ip=1 next=3 : pg=0", "", 0, 0},
+    {"PIP has 40 bits of CR3 [RTIT Figure 9]", "", C0, "mov-cr3 ip=1 next=4 : cr3=a5fedcba9018", "pip 1 fedcba9018", 0, 0},
     {"no PIP while ContextEn is 0", "os=0", "far syscall ip=1 next=3 target=9 : cpl=0", "mov-cr3 ip=9 next=c : cr3=1000", "", 0, 0},
     {"PIP while FilterEn is 0", "filter_event_id=6", C0, "mov-cr3 ip=9 next=c : cr3=1000", "pip 1 1000", 0, 0},
     {"no PIP at SMI, RSM, VM entry or VM exit", "", C0, "event smi ip=1 target=9 : smm=1 cr3=5000;far rsm ip=9 next=b target=1 : smm=0 cr3=6000",

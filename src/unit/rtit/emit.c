@@ -123,13 +123,15 @@ void cofi__rtit_check_pkt_cnt(struct rtit *u)
     unsigned bit = 11 + (u->reg[RTIT_PKT_CNT] >> 16 & 3);
     bool due = bit == 14 ? u->pkt_cnt_carry : u->reg[RTIT_PKT_CNT] >> bit & 1;
     u->pkt_cnt_carry = false;
+    if (!u->trigger_en || u->overflow) /* [RTIT Table 17, RTIT 4.2.5] */
+        return;
     if (u->psb_late) { /* [ERR E3] */
         u->psb_late = false;
         cofi__rtit_emit_psb(u, psb_by_count);
     } else if (due && (u->config.errata & COFI_ERRATUM_RTIT_E3)) {
         u->psb_late = true;
         u->reg[RTIT_PKT_CNT] &= ~(uint64_t)PKT_CNT_MASK;
-    } else if (due && u->trigger_en) {
+    } else if (due) {
         cofi__rtit_emit_psb(u, psb_by_count);
     }
 }
@@ -147,7 +149,7 @@ void cofi__rtit_emit_psb(struct rtit *u, struct rtit_rule rule)
         return;
     }
     packet.size = (uint8_t)n;
-    u->psb_owed = false;
+    u->psb_owed = u->psb_late = false;
     u->clear_due = true; /* [RTIT 4.2.1]; takes effect at once when nothing waits in the buffer */
     u->clear_at = cause_end;
     u->clear_packets = 4;
@@ -167,7 +169,7 @@ static void add_cycles(struct rtit *u, struct cofi_packet *packet)
 }
 
 /* Encode and buffer; the caller does what follows a packet that got in. */
-static bool send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule)
+bool cofi__rtit_send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule)
 {
     uint8_t bytes[COFI_PACKET_MAX];
     uint64_t offset = cofi__buffer_pushed(&u->buffer);
@@ -195,7 +197,7 @@ static bool send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, s
 
 bool cofi__rtit_emit(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule)
 {
-    if (!send(u, packet, with_cycles, rule))
+    if (!cofi__rtit_send(u, packet, with_cycles, rule))
         return false;
     cofi__rtit_check_pkt_cnt(u);
     return true;
@@ -207,7 +209,7 @@ void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule)
     packet.tnt.count = (uint8_t)cofi__tnt_count(u->tnt);
     packet.tnt.bits = cofi__tnt_bits(u->tnt);
     /* Only a full TNT carries a cycle count [RTIT 4.2.15]. */
-    if (!send(u, &packet, packet.tnt.count == TNT_LIMIT, rule))
+    if (!cofi__rtit_send(u, &packet, packet.tnt.count == TNT_LIMIT, rule))
         return;
     u->tnt = COFI__TNT_EMPTY;
     cofi__rtit_check_pkt_cnt(u);
@@ -271,7 +273,7 @@ void cofi__rtit_emit_lip(struct rtit *u, enum cofi_packet_kind kind, uint64_t li
     uint64_t last = u->reg[RTIT_LAST_LIP];
     lip &= LIP_MASK;
     cofi_ip_compress(&packet, lip, (last & UINT32_MAX) << 16, last & LAST_LIP_VALID);
-    if (!send(u, &packet, true, rule))
+    if (!cofi__rtit_send(u, &packet, true, rule))
         return;
     /* FUP.BuffOvf does not update it [RTIT 4.2.3.1]. */
     if (kind != COFI_RTIT_BUFFOVF)

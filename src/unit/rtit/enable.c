@@ -92,6 +92,8 @@ const char *cofi__rtit_why_disabled(const struct rtit *u)
     if (!u->context_en)
         return u->context.cpl == 0 ? "ContextEn is 0: CPL is 0 and RTIT_CTL.OS is clear"
                                    : "ContextEn is 0: CPL is above 0 and RTIT_CTL.User is clear";
+    if (!u->filter_en && event_id(u, false) > EVENT_EITHER && event_id(u, false) != EVENT_ON)
+        return "FilterEn is 0: Filter_Event_ID is always off or reserved";
     if (!u->filter_en)
         return "FilterEn is 0: the IP has not entered a range of Filter_Event_ID";
     return "PacketEn is 1";

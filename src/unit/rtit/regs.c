@@ -68,6 +68,8 @@ static void place(struct rtit *u, enum rtit_reg reg, uint64_t value)
         u->filter_en = value & 1;
         u->overflow = value >> 3 & 1;
         u->overflow_target = UINT64_MAX;
+        if (!u->overflow && !u->trigger_en) /* what it held is over too (docs/decisions/0220) */
+            u->stop_pending = false;
     } else if (reg == RTIT_TNT_BUFF) {
         u->tnt = value;
     } else if (reg == RTIT_BASE_ADDR || reg == RTIT_LIMIT_MASK || reg == RTIT_OFFSET) {
@@ -78,12 +80,16 @@ static void place(struct rtit *u, enum rtit_reg reg, uint64_t value)
     }
 }
 
+int cofi__rtit_check(const struct rtit *u, enum rtit_reg reg, uint64_t value, uint64_t *result)
+{
+    COFI_TRY(cofi__fields_write(fields, ARRAY_LEN(fields), reg, cofi__rtit_read(u, reg), value, result));
+    return reg == RTIT_TNT_BUFF && *result == 0 ? COFI_ERR_GP : COFI_OK; /* [RTIT 3.3.13] */
+}
+
 int cofi__rtit_store(struct rtit *u, enum rtit_reg reg, uint64_t value)
 {
     uint64_t result;
-    COFI_TRY(cofi__fields_write(fields, ARRAY_LEN(fields), reg, cofi__rtit_read(u, reg), value, &result));
-    if (reg == RTIT_TNT_BUFF && result == 0) /* [RTIT 3.3.13] */
-        return COFI_ERR_GP;
+    COFI_TRY(cofi__rtit_check(u, reg, value, &result));
     place(u, reg, result);
     cofi__rtit_update_enables(u);
     return COFI_OK;

@@ -39,13 +39,13 @@ static void extra_pgd(struct rtit *u, const struct step *s, bool stopped)
 /* The instruction's own packets are made: PacketEn's edges and the TraceStop action. */
 static void finish(struct rtit *u, const struct step *s, bool stop)
 {
-    bool fell = s->before && !u->packet_en, rose = !s->before && u->packet_en && !stop;
+    bool fell = s->before && !u->packet_en;
     if (stop)
         cofi__rtit_trace_stop(u);
     if (fell && u->trigger_en)
         cofi__rtit_emit_lip(u, COFI_RTIT_PGD, s->nlip,
                             (struct rtit_rule){"PacketEn went from 1 to 0", "[RTIT 4.2.8]"});
-    else if (rose)
+    else if (!s->before && u->packet_en)
         cofi__rtit_emit_lip(u, COFI_RTIT_PGE, s->end,
                             (struct rtit_rule){"PacketEn went from 0 to 1", "[RTIT 4.2.7]"});
     extra_pgd(u, s, stop);
@@ -77,7 +77,7 @@ static void ret(struct rtit *u, uint64_t target)
 }
 
 /* Only calls that start with PacketEn set are remembered [RTIT 4.2.3.2], and none in an overflow
- * [RTIT 4.2.5]. */
+ * [RTIT 4.2.5]; before the call's own packet, so that a PSB which that one causes clears it [RTIT 3.3.9]. */
 static void call(struct rtit *u, uint64_t nlip)
 {
     if (!rtit_has(u, CTL_CMPRS_RET) || u->overflow)
@@ -91,28 +91,30 @@ static void near_branch(struct rtit *u, const struct cofi_event *event)
     bool taken = event->kind != COFI_EV_JCC || event->taken;
     struct step s = begin(u, event, taken);
     if (s.before) {
+        if (event->kind == COFI_EV_CALL || event->kind == COFI_EV_CALL_IND)
+            call(u, event->next);
         if (event->kind == COFI_EV_JCC)
             cofi__rtit_push_tnt(u, event->taken);
         else if (event->kind == COFI_EV_RET)
             ret(u, event->target);
         else if (event->kind == COFI_EV_JMP_IND || event->kind == COFI_EV_CALL_IND)
             indirect(u, event->target);
-        if (event->kind == COFI_EV_CALL || event->kind == COFI_EV_CALL_IND)
-            call(u, event->next);
     }
     end(u, &s);
 }
 
 /* What the FUP of a far transfer carries [RTIT Table 1]. */
-static uint64_t far_from(const struct rtit *u, const struct cofi_event *event)
+static uint64_t far_from(const struct cofi_event *event)
 {
-    if (event->kind != COFI_EV_FAR)
-        return event->ip;
-    if ((u->config.errata & COFI_ERRATUM_RTIT_E1) && event->size > 3) {
-        uint64_t inner = event->ip + (event->size - 3u); /* size: how many prefixes it has */
-        return inner < event->next ? inner : event->next - 1;
-    }
-    return event->next;
+    return event->kind == COFI_EV_FAR ? event->next : event->ip;
+}
+
+/* FUP.FAR, and no other, may lie within an instruction with more than 3 prefixes [ERR E1]. */
+static uint64_t e1_from(const struct rtit *u, const struct cofi_event *event, uint64_t from)
+{
+    bool shows = (u->config.errata & COFI_ERRATUM_RTIT_E1) && event->kind == COFI_EV_FAR && event->size > 3;
+    uint64_t inner = event->ip + (event->size - 3u); /* size: how many prefixes it has */
+    return !shows ? from : inner < event->next ? inner : event->next - 1;
 }
 
 static int write_msr(struct rtit *u, const struct cofi_event *event);
@@ -140,14 +142,16 @@ static void far_transfer(struct rtit *u, const struct cofi_event *event)
                                   to_rule = {"target of a far transfer", "[RTIT 4.2.3]"},
                                   pgd_rule = {"FUP.PGD in the place of FUP.FAR", "[RTIT 4.2.9]"};
     struct step s = begin(u, event, true);
-    s.nlip = far_from(u, event);
+    s.nlip = far_from(event);
     take_context(u, event);
     bool stop = cofi__rtit_compare_ip(u, s.end, true);
     bool after = u->packet_en;
-    if (s.before && u->trigger_en) {
-        bool out = !after && !stop;
+    if (s.before) {
+        if (!after && !stop)
+            cofi__rtit_emit_lip(u, COFI_RTIT_PGD, s.nlip, pgd_rule);
+        else
+            cofi__rtit_emit_lip(u, COFI_RTIT_FAR, e1_from(u, event, s.nlip), from_rule);
         /* TIP only where ContextEn stays 1 [RTIT 2.2.6]. */
-        cofi__rtit_emit_lip(u, out ? COFI_RTIT_PGD : COFI_RTIT_FAR, s.nlip, out ? pgd_rule : from_rule);
         if (u->context_en)
             cofi__rtit_emit_lip(u, COFI_RTIT_TIP, s.end, to_rule);
     }
@@ -211,10 +215,12 @@ static int write_msr(struct rtit *u, const struct cofi_event *event)
 {
     struct step s = begin(u, event, false);
     int reg = cofi__rtit_find(event->msr);
+    uint64_t value;
     if (reg < 0)
         return reg;
     if (!u->unlocked) /* [RTIT 3.3.1] */
         return COFI_ERR_GP;
+    COFI_TRY(cofi__rtit_check(u, (enum rtit_reg)reg, event->value, &value)); /* one that faults does nothing */
     if (reg == RTIT_CTL)
         cofi__rtit_drain(u); /* [RTIT 3.3.2] */
     COFI_TRY(cofi__rtit_store(u, (enum rtit_reg)reg, event->value));
@@ -236,31 +242,6 @@ int cofi__rtit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
     u->made = 0;
     COFI_TRY(write_msr(u, &event));
     return cofi__buffer_status(&u->buffer);
-}
-
-/* Does it retire as an instruction? */
-static bool is_instruction(const struct cofi_event *event) { return event->kind < COFI_EV_EVENT; }
-
-static const char *kind_without_packet(const struct cofi_event *event)
-{
-    if (event->kind == COFI_EV_JCC || event->kind == COFI_EV_RET)
-        return "the outcome waits in RTIT_TNT_BUFF for a full TNT";
-    if (event->kind == COFI_EV_JMP || event->kind == COFI_EV_CALL)
-        return "a direct branch follows from the code";
-    if (event->kind >= COFI_EV_CLOCK)
-        return "no timing packet is due or enabled";
-    return "no change of flow";
-}
-
-static void explain_silence(struct rtit *u, const struct cofi_event *event, bool before)
-{
-    if (u->overflow && is_instruction(event))
-        cofi__rtit_explain_none(u, (struct rtit_rule){"Buffer_Overflow is set: what it would add is lost",
-                                                      "[RTIT 4.2.5]"});
-    else if (before || event->kind >= COFI_EV_CLOCK)
-        cofi__rtit_explain_none(u, (struct rtit_rule){kind_without_packet(event), "[RTIT 2.2]"});
-    else
-        cofi__rtit_explain_none(u, (struct rtit_rule){cofi__rtit_why_disabled(u), "[RTIT 2.1]"});
 }
 
 static int dispatch(struct rtit *u, const struct cofi_event *event)
@@ -333,7 +314,7 @@ static int process(struct rtit *u, const struct cofi_event *event)
         cofi__rtit_start_instruction(u, event->ip, event->next);
     int status = dispatch(u, event);
     if (u->made == 0 && !u->told && u->config.explain)
-        explain_silence(u, event, before);
+        cofi__rtit_explain_silence(u, event, before);
     return status < 0 ? status : cofi__buffer_status(&u->buffer);
 }
 

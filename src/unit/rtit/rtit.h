@@ -89,6 +89,8 @@ static inline bool rtit_has(const struct rtit *u, uint64_t ctl_bits)
 /* regs.c */
 uint64_t cofi__rtit_read(const struct rtit *u, enum rtit_reg reg);
 int cofi__rtit_find(uint32_t msr); /* enum rtit_reg, or COFI_ERR_NOT_FOUND */
+/* What the register holds after a write that does not fault. COFI_ERR_GP. */
+int cofi__rtit_check(const struct rtit *u, enum rtit_reg reg, uint64_t value, uint64_t *result);
 /* Check a write and store it, without any effect on the trace. COFI_ERR_GP. */
 int cofi__rtit_store(struct rtit *u, enum rtit_reg reg, uint64_t value);
 void cofi__rtit_reset_regs(struct rtit *u);
@@ -112,6 +114,8 @@ struct rtit_rule {
     const char *text, *tag;
 };
 bool cofi__rtit_emit(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule);
+/* The same without a look at Pkt_Cnt, for TraceSTOP. */
+bool cofi__rtit_send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule);
 void cofi__rtit_emit_lip(struct rtit *u, enum cofi_packet_kind kind, uint64_t lip, struct rtit_rule rule);
 void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_emit_psb(struct rtit *u, struct rtit_rule rule);
@@ -128,6 +132,9 @@ void cofi__rtit_clear_compression(struct rtit *u);
 void cofi__rtit_explain_none(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_drain(struct rtit *u);
 
+/* silence.c: why this event made no packet; before: PacketEn when it began. */
+void cofi__rtit_explain_silence(struct rtit *u, const struct cofi_event *event, bool before);
+
 /* start.c: what happens at the start of an instruction. */
 void cofi__rtit_start_instruction(struct rtit *u, uint64_t ip, uint64_t next);
 void cofi__rtit_trace_stop(struct rtit *u);
@@ -139,6 +146,8 @@ void cofi__rtit_sts(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_mtc(struct rtit *u, uint64_t tsc, struct rtit_rule rule);
 
 /* retire.c */
+/* Does it retire as an instruction? */
+static inline bool is_instruction(const struct cofi_event *event) { return event->kind < COFI_EV_EVENT; }
 int cofi__rtit_event(struct cofi_unit *unit, const struct cofi_event *event);
 int cofi__rtit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
 

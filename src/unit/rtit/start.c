@@ -4,14 +4,13 @@
 
 static const uint8_t stop_byte = 0xc1; /* [RTIT Figure 10] */
 
-/* The TraceSTOP packet; with Dest clear its byte has a place of its own in memory [RTIT Table 4].
- * False when the buffer had no room. */
-static bool emit_stop(struct rtit *u)
+/* The TraceSTOP packet; with Dest clear its byte has a place of its own in memory [RTIT Table 4]. It is the last of
+ * the trace: whether it reaches Pkt_Cnt's limit is not looked at (docs/decisions/0221). False when the buffer had no room. */
+static bool emit_stop(struct rtit *u, struct rtit_rule rule)
 {
-    static const struct rtit_rule rule = {"the IP matched TraceStop_Event_ID", "[RTIT 4.2.11]"};
     struct cofi_packet packet = {.kind = COFI_RTIT_TRACESTOP};
     if (rtit_has(u, CTL_DEST) || !u->lines.memory.write)
-        return cofi__rtit_emit(u, &packet, false, rule);
+        return cofi__rtit_send(u, &packet, false, rule);
     if (u->buffer.capacity > 0 && u->buffer.fill == u->buffer.capacity) {
         cofi__rtit_overflow(u);
         return false;
@@ -25,7 +24,7 @@ static bool emit_stop(struct rtit *u)
 
 void cofi__rtit_trace_stop(struct rtit *u)
 {
-    if (u->overflow || !emit_stop(u)) { /* held until FUP.BuffOvf is out [RTIT 4.2.5] */
+    if (u->overflow || !emit_stop(u, (struct rtit_rule){"the IP matched TraceStop_Event_ID", "[RTIT 4.2.11]"})) { /* held until FUP.BuffOvf is out [RTIT 4.2.5] */
         u->stop_pending = u->attention = true;
         cofi__rtit_explain_none(u, (struct rtit_rule){"TraceStop is held pending during the overflow",
                                                       "[RTIT 4.2.5]"});
@@ -41,10 +40,8 @@ void cofi__rtit_trace_stop(struct rtit *u)
 /* [ERR E4]: the packet comes before FUP.BuffOvf, and tracing goes on. */
 static void stop_without_effect(struct rtit *u)
 {
-    struct cofi_packet packet = {.kind = COFI_RTIT_TRACESTOP};
-    u->overflow = false;
-    cofi__rtit_emit(u, &packet, false, (struct rtit_rule){"TraceStop during overflow, no effect", "[ERR E4]"});
-    u->stop_pending = false;
+    u->overflow = u->stop_pending = false;
+    emit_stop(u, (struct rtit_rule){"TraceStop during overflow, no effect", "[ERR E4]"});
 }
 
 /* The overflow clears naturally at ip, where the next instruction starts. */
@@ -77,7 +74,7 @@ void cofi__rtit_start_instruction(struct rtit *u, uint64_t ip, uint64_t next)
                                                   "full", "[RTIT 4.2.5]"});
     if (u->overflow && empty && u->trigger_en && u->context_en)
         clear_overflow(u, ip);
-    if (!u->overflow && u->stop_pending)
+    if (!u->overflow && u->stop_pending && u->trigger_en)
         cofi__rtit_trace_stop(u);
     if (!u->overflow && u->packet_en && cofi__tnt_full(u->tnt, TNT_LIMIT))
         cofi__rtit_force_tnt(u);
