@@ -77,6 +77,33 @@ int guest_jit(void)
 }
 
 /* An instruction that changes the next one. */
+static void put_jump(uint8_t *p, const uint8_t *to)
+{
+    int32_t distance = (int32_t)(to - (p + 5));
+    p[0] = 0xe9;
+    memcpy(p + 1, &distance, 4);
+}
+
+/* A JIT's arena of a MiB: a function that jumps from its one end to the other and back, while what lies between is written. */
+int guest_jit_strewn(void)
+{
+    enum { ARENA = 1 << 20, PAGE = 4096, PARTS = 8 };
+    uint8_t *arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *part[PARTS];
+    long sum = 0;
+    for (int i = 0; i < PARTS; i++)
+        part[i] = arena + (i % 2 ? ARENA - (i + 1) * PAGE : i * PAGE);
+    for (int i = 0; i + 1 < PARTS; i++)
+        put_jump(part[i], part[i + 1]);
+    for (int i = 0; i < 300; i++) {
+        put_return(part[PARTS - 1], i);
+        arena[ARENA / 2 + i] = 0x90;
+        sum += call(part[0]);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
 int guest_jit_same_block(void)
 {
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);

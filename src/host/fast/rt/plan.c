@@ -64,10 +64,17 @@ static bool planned(const struct plan *plan, uint64_t pc)
     return false;
 }
 
+/* Code that may change is watched, compared, told to the collector and forgotten from the superblock's lowest address
+ * to its highest: one that is strewn over a JIT's whole arena would be all of that at every write anywhere. */
+static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
+{
+    return !(r->writable || r->dirty) || (pc + PLAN_SPAN > plan->high && pc < plan->low + PLAN_SPAN);
+}
+
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !r->shared && target >= r->start && target < r->end && !planned(plan, target) &&
+    return !r->shared && target >= r->start && target < r->end && near(plan, r, target) && !planned(plan, target) &&
            filter_mode(plan->mode, target, true) == plan->mode && !filter_trigger(target);
 }
 
@@ -101,12 +108,12 @@ static bool must_end(const struct plan *plan, const struct region *r, uint64_t p
 }
 
 /* A return in the plan to where a call of it was made. */
-static bool returns_here(const struct plan *plan)
+static bool returns_here(const struct plan *plan, const struct region *r)
 {
     if (!plan->depth || plan->count >= PLAN_INSNS)
         return false;
     uint64_t to = plan->returns[plan->depth - 1];
-    return !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !filter_trigger(to);
+    return near(plan, r, to) && !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !filter_trigger(to);
 }
 
 /* Decode at pc; false when it is no instruction that the table knows. */
@@ -162,7 +169,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
                 push_return(plan, next);
             break;
         case DO_RET:
-            if (!returns_here(plan))
+            if (!returns_here(plan, r))
                 return;
             it->action = DO_RET_HERE;
             outcomes = 0;

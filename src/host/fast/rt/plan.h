@@ -6,7 +6,7 @@
 #include "host/fast/rt/rt.h"
 #include "x86/fast.h"
 
-enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8 };
+enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048 };
 
 enum action {
     DO_COPY,      /* as it is, but for R11 and RIP */
