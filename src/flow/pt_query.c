@@ -339,8 +339,6 @@ static int act_psb(struct cofi_flow *flow)
     flow->psb_has_ip = false;
     flow->psb_offset = flow->packet_offset;
     flow->async = false;
-    if (flow->errata & ERR_SKL168)
-        flow->clock.skip_mtc = true;
     if (flow->pend.n)
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     flow->pend.mode = flow->pend.paging = flow->pend.vmcs = flow->pend.tsx = false;

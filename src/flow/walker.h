@@ -264,7 +264,7 @@ struct cofi_flow {
 enum {
     ERR_BDM70 = 1 << 0, ERR_BDM64 = 1 << 1, ERR_SKD007 = 1 << 2, ERR_SKD022 = 1 << 3,
     ERR_SKD010 = 1 << 4, ERR_SKL014 = 1 << 5, ERR_APL12 = 1 << 6, ERR_APL11 = 1 << 7,
-    ERR_SKL168 = 1 << 8, ERR_SKZ84 = 1 << 9, ERR_RTIT = 1 << 10, ERR_GOLDMONT = 1 << 11,
+    ERR_SKZ84 = 1 << 8, ERR_RTIT = 1 << 9, ERR_GOLDMONT = 1 << 10,
 };
 uint64_t cofi__flow_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
 

@@ -112,10 +112,6 @@ static void pt_mtc(struct cofi__clock *clock, uint8_t ctc)
     clock->ctc_delta += (uint64_t)(uint8_t)(ctc - clock->last_mtc) << shift;
     clock->last_mtc = ctc;
     uint64_t ticks = clock->tma_base + art_ticks(clock, clock->ctc_delta);
-    if (clock->skip_mtc) {
-        clock->skip_mtc = false;
-        clock->mtc_seen = false;
-    }
     calibrate(clock, ticks);
     set_exact(clock, ticks);
     clock->limit = clock->tma_base + art_ticks(clock, clock->ctc_delta + (UINT64_C(1) << shift));

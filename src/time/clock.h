@@ -27,7 +27,7 @@ struct cofi__clock {
     bool have_tma;         /* PT: base and last_mtc are valid */
     bool fix_mtc;          /* PT: MTCFreq > 8: upper bits of last_mtc come with the first MTC */
     bool mtc_seen;         /* calibration may use the next interval */
-    bool skip_mtc;         /* [ERR E7], [ERR SKL168]: do not trust the next MTC */
+    bool skip_mtc;         /* RTIT: [ERR E7]: do not trust the next MTC */
     bool cyc_off_by_one;   /* [ERR E6] */
     bool rtit;
 };
