@@ -75,6 +75,13 @@ int file_open(struct file *file, const char *command, const char *path)
     return error ? refuse(command, path, error) : 0;
 }
 
+void file_unneeded(const struct file *file, size_t start, size_t end)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), first = (start + page - 1) & ~(page - 1), last = end & ~(page - 1);
+    if (file->mapped && first < last)
+        madvise((void *)(uintptr_t)(file->bytes + first), last - first, MADV_DONTNEED);
+}
+
 void file_close(struct file *file)
 {
     if (file->mapped)

@@ -16,6 +16,8 @@ struct file {
 /* Bring a file into memory ("-": standard input). Returns 0, or the exit status after a complaint
  * that names the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
 int file_open(struct file *file, const char *command, const char *path);
+/* Bytes [start, end) are not needed for now: if the file is mapped, the memory that shows them is given back. */
+void file_unneeded(const struct file *file, size_t start, size_t end);
 void file_close(struct file *file);
 
 #endif

@@ -238,19 +238,36 @@ const char *session_title(const struct session_stream *stream, char *out, size_t
 
 enum cofi_gen session_gen(const struct session *session) { return session->info.gen; }
 
+/* So much of a stream's file is in memory at a time. */
+enum { WINDOW = 16 << 20 };
+
+static const uint8_t *raw_bytes(const struct session *session)
+{
+    return session->unrolled ? session->unrolled : session->raw.bytes;
+}
+
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n)
 {
     const struct session *session = stream->session;
-    if (session->recording)
-        return cofi_recording_bytes(session->recording, stream->index, offset, n);
-    *n = offset < session->raw.n ? session->raw.n - (size_t)offset : 0;
-    return (session->unrolled ? session->unrolled : session->raw.bytes) + (session->raw.n - *n);
+    const uint8_t *bytes;
+    if (session->recording) {
+        bytes = cofi_recording_bytes(session->recording, stream->index, offset, n);
+    } else {
+        *n = offset < session->raw.n ? session->raw.n - (size_t)offset : 0;
+        bytes = raw_bytes(session) + (session->raw.n - *n);
+    }
+    if (*n > WINDOW)
+        *n = WINDOW;
+    return bytes;
 }
 
 void session_unneeded(struct session_stream *stream, uint64_t offset)
 {
-    if (stream->session->recording && offset > stream->kept)
-        cofi_recording_unneeded(stream->session->recording, stream->index, stream->kept, offset - stream->kept);
+    struct session *session = stream->session;
+    if (session->recording && offset > stream->kept)
+        cofi_recording_unneeded(session->recording, stream->index, stream->kept, offset - stream->kept);
+    else if (offset > stream->kept)
+        file_unneeded(&session->raw, (size_t)stream->kept, (size_t)offset);
     stream->kept = offset;
 }
 
@@ -284,25 +301,24 @@ static uint64_t start_of(const struct session_stream *stream)
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = &session->info.time.conv;
     uint64_t psb = 0;
-    if (session->options.from_offset)
+    if (session->options.from_offset && !session->recording)
+        psb = session->options.from_offset >= session->raw.n ? UINT64_MAX :
+              cofi_sync_forward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)session->options.from_offset);
+    else if (session->options.from_offset)
         psb = cofi_recording_psb(session->recording, stream->index, session->options.from_offset, true);
     else if (session->options.from_ns && conv->mult)
         psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
     return psb == UINT64_MAX ? stream->bytes : psb;
 }
 
-/* The stream's bytes: at once if they lie in one piece (then they can be sought in), else by pull. */
+/* The stream's bytes: at once if they lie in one piece of no more than a window, else by pull. */
 static void set_bytes(struct session_stream *stream, struct cofi_flow_config *config)
 {
-    struct session *session = stream->session;
-    if (!session->recording) {
-        config->bytes = session->unrolled ? session->unrolled : session->raw.bytes;
-        config->n = session->raw.n;
-        return;
-    }
-    size_t n = 0;
-    const uint8_t *bytes = cofi_recording_bytes(session->recording, stream->index, 0, &n);
-    if (n == stream->bytes) {
+    const struct session *session = stream->session;
+    size_t n = session->raw.n;
+    const uint8_t *bytes = session->recording ? cofi_recording_bytes(session->recording, stream->index, 0, &n) :
+                                                raw_bytes(session);
+    if (n == stream->bytes && n <= WINDOW) {
         config->bytes = bytes;
         config->n = n;
     } else {

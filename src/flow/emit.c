@@ -99,6 +99,9 @@ static bool breaks_edges(uint8_t kind)
            kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
 }
 
+/* Who looks for an end (a time, a key pressed) is not kept waiting where a trace says little. */
+enum { BATCH_BYTES = 1 << 20 };
+
 int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     flow->stats.events++;
@@ -110,6 +113,7 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
         flow->prev_hash = 0;
     if (flow->counting)
         return 0;
+    flow->batch_long = source_offset(&flow->s) - flow->batch_offset > BATCH_BYTES;
     if (!flow->spill_n && put_event(flow->batch, event))
         return 0;
     struct spill_item *item = spill_one(flow);

@@ -286,7 +286,7 @@ static int step(struct cofi_flow *flow)
 static bool batch_done(const struct cofi_flow *flow)
 {
     const struct cofi_flow_batch *b = flow->batch;
-    return flow->spill_n || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
+    return flow->spill_n || flow->batch_long || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
 }
 
 static int prepare(struct cofi_flow *flow)
@@ -304,6 +304,8 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
 {
     batch->blocks_n = batch->events_n = 0;
     flow->batch = batch;
+    flow->batch_long = false;
+    flow->batch_offset = source_offset(&flow->s);
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {

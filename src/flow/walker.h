@@ -190,6 +190,8 @@ struct cofi_flow {
     /* output */
     struct cofi_flow_batch *batch;
     struct cofi_flow_coverage *coverage;
+    uint64_t batch_offset; /* where the batch began */
+    bool batch_long;       /* it spans many bytes: enough, though there is room */
     uint32_t prev_hash;    /* of the block before, 0: none (coverage) */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;

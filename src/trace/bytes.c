@@ -84,6 +84,41 @@ uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t strea
     }
 }
 
+/* The time that the PSB+ at a place tells, 0: none. */
+static uint64_t time_of_psb(const uint8_t *p, const uint8_t *end, uint64_t near)
+{
+    enum { LOOK_AT = 64 };
+    const uint64_t low = (UINT64_C(1) << 56) - 1;
+    struct cofi_packet_context context = {.gen = COFI_PT, .lenient = true};
+    struct cofi_packet packet;
+    for (int i = 0; i < LOOK_AT && p < end; i++) {
+        int n = cofi_packet_decode(&context, p, (size_t)(end - p), &packet);
+        if (n < 0 || packet.kind == COFI_PT_PSBEND || packet.kind == COFI_PT_OVF)
+            return 0;
+        if (packet.kind == COFI_PT_TSC) /* its bits 55:0; the others are those of a time shortly before */
+            return (near & ~low) + packet.tsc.tsc + (packet.tsc.tsc < (near & low) >> 1 ? low + 1 : 0);
+        p += n;
+    }
+    return 0;
+}
+
+/* In a piece: the last PSB that tells a time at or before, by halves; SIZE_MAX: none. */
+static size_t seek_in_piece(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t tsc_ticks)
+{
+    enum { NEAR_ENOUGH = 4096 };
+    const uint8_t *bytes = cofi__piece_bytes(recording, piece), *end = bytes + piece->bytes;
+    size_t low = 0, high = (size_t)piece->bytes, best = SIZE_MAX;
+    while (recording->info.gen == COFI_PT && high - low > NEAR_ENOUGH) {
+        size_t middle = low + (high - low) / 2, at = cofi_sync_forward(COFI_PT, bytes, high, middle);
+        uint64_t time = at == COFI_NO_PSB ? 0 : time_of_psb(bytes + at, end, piece->reference);
+        if (time && time <= tsc_ticks)
+            low = best = at;
+        else
+            high = middle;
+    }
+    return best;
+}
+
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks)
 {
     if (stream >= recording->streams.n)
@@ -101,6 +136,9 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
     /* The last piece that begins at or before that time, and the PSB before its first byte. */
     if (!low)
         return 0;
+    size_t inside = seek_in_piece(recording, &pieces[low - 1], tsc_ticks);
+    if (inside != SIZE_MAX)
+        return pieces[low - 1].stream_offset + inside;
     uint64_t psb = cofi_recording_psb(recording, stream, pieces[low - 1].stream_offset, false);
     return psb == UINT64_MAX ? 0 : psb;
 }

@@ -542,6 +542,43 @@ static void trace_in_compressed_samples(void **state)
     cofi_recording_close(recording);
 }
 
+/* ---- one large piece ---- */
+
+/* A GiB in one piece, mostly holes; a PSB+ each 16 MiB, at the times 1000, 2000 … */
+static void a_time_in_a_large_piece_is_found_by_halves(void **state)
+{
+    (void)state;
+    enum { STEPS = 64, STEP = 16 << 20 };
+    static struct bytes out;
+    const char *path = scratch_path("large.data");
+    out.n = 0;
+    auxtrace_info(&out, 3, 1);
+    auxtrace(&out, 0, 100, -1, 1, "");
+    put_le(out.p + out.n - AUXTRACE_BYTES + 8, (uint64_t)STEPS * STEP, 8);
+    write_pipe(path, &out);
+    size_t start;
+    free(read_whole(path, &start));
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    for (uint64_t i = 0; i < STEPS; i++) {
+        out.n = 0;
+        add_hex(&out, "P19");
+        add_le(&out, 1000 * (i + 1), 7);
+        add_hex(&out, "0223");
+        assert_int_equal(fseek(file, (long)(start + i * STEP), SEEK_SET), 0);
+        assert_int_equal(fwrite(out.p, 1, out.n, file), out.n);
+    }
+    assert_int_equal(fseek(file, (long)start + (long)STEPS * STEP - 1, SEEK_SET), 0);
+    fputc(0, file);
+    fclose(file);
+    struct cofi_recording *recording = open_quietly(path, NULL);
+    static const uint64_t times[][2] = {{0, 0}, {999, 0}, {1000, 0}, {1999, 0}, {2000, 1}, {33333, 32}, {63999, 62}, {64000, 63}, {1000000, 63}};
+    for (size_t i = 0; i < ARRAY_LEN(times); i++)
+        assert_int_equal(cofi_recording_seek(recording, 0, times[i][0]), times[i][1] * STEP);
+    cofi_recording_close(recording);
+    unlink(path);
+}
+
 /* ---- the recorded processor's defects ---- */
 
 static void defects_are_those_of_the_recorded_processor(void **state)
@@ -567,6 +604,7 @@ int main(void)
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
         cmocka_unit_test(trace_in_compressed_samples),
+        cmocka_unit_test(a_time_in_a_large_piece_is_found_by_halves),
         cmocka_unit_test(defects_are_those_of_the_recorded_processor),
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
         cmocka_unit_test(a_guest_whose_sideband_was_injected_has_its_own_code),
