@@ -57,6 +57,22 @@ static void conditional(struct cofi_unit *unit, uint32_t i)
     cofi_unit_event(unit, &e);
 }
 
+/* Time passes: a CLOCK event before each eighth branch, with MTC and CYC packets when they are due. */
+static void timed(struct cofi_unit *unit, uint32_t i)
+{
+    if (i % 8 == 0) {
+        struct cofi_event e = {.kind = COFI_EV_CLOCK, .tsc = i, .cycles = i};
+        cofi_unit_event(unit, &e);
+    }
+    conditional(unit, i);
+}
+
+static void clock_event(struct cofi_unit *unit, uint32_t i)
+{
+    struct cofi_event e = {.kind = COFI_EV_CLOCK, .tsc = i, .cycles = i};
+    cofi_unit_event(unit, &e);
+}
+
 static void indirect(struct cofi_unit *unit, uint32_t i)
 {
     struct cofi_event e = {.kind = COFI_EV_JMP_IND, .ip = 0x401000, .next = 0x401002, .target = 0x401000 + (i & 0xff0)};
@@ -116,6 +132,9 @@ int main(void)
     measure("PT conditional branch, IP ranges, CR3, TraceStop", COFI_PT, PT_RANGES PT_ALL, conditional);
     measure("PT conditional branch, all that, TSC, MTC and cycle counts", COFI_PT,
             PT_RANGES "tsc_en=1 mtc_en=1 mtc_freq=3 cyc_en=1 ptw_en=1 pwr_evt_en=1 event_en=1 " PT_ALL, conditional);
+    measure("PT conditional branch, all that, time passing", COFI_PT,
+            PT_RANGES "tsc_en=1 mtc_en=1 mtc_freq=3 cyc_en=1 ptw_en=1 pwr_evt_en=1 event_en=1 " PT_ALL, timed);
+    measure("PT clock event, nothing due", COFI_PT, PT_ALL, clock_event);
     measure("PT indirect branch", COFI_PT, PT_ALL, indirect);
     measure_door("PT conditional branch by the narrow door", COFI_PT, PT_ALL);
     return made == 0;

@@ -1,5 +1,59 @@
 /* SPDX-License-Identifier: MIT
- * The trace unit: registers and events in, packets out. One frame for RTIT and PT. */
+ * The trace unit: registers and events in, packets out. One frame for RTIT and PT.
+ *
+ * An emulator has one unit for each logical processor. What it calls, and when:
+ *
+ *   the processor is made     cofi_unit_open, then cofi_unit_context with its state and first address
+ *   CPUID                     cofi_unit_cpuid: leaves 14H, 15H, and the bit of 7 that says that they are there
+ *   RDMSR                     cofi_unit_rdmsr; COFI_ERR_GP is #GP, COFI_ERR_NOT_FOUND somebody else's register
+ *   WRMSR                     a WRMSR event where the traced program executes it, for packets have its address;
+ *                             cofi_unit_wrmsr for what is no instruction: a debugger, a recorder
+ *   XSAVES, XRSTORS           cofi_unit_xsaves, cofi_unit_xrstors: state component 8
+ *   an instruction retired    cofi_unit_event, if it branches, transfers far or changes struct cofi_context:
+ *                             JCC, JMP, CALL, JMP_IND, CALL_IND, RET, FAR, MOV_CR3, MOV_CR0, STATE, WRMSR,
+ *                             PTWRITE, VMPTRLD, XBEGIN, XEND, XABORT, MWAIT. Others as INSN where cofi_unit_wants
+ *                             asks for them, or at will. One that faults has not retired: its fault is an EVENT
+ *   interrupt, fault, SMI,    EVENT before it is delivered, with the address that FUP carries (enum cofi_cause).
+ *   INIT, VM exit, …          Where it leads is its target or, known only later, deferred: the next event with an
+ *                             address completes it (BOUNDARY, if there is no other)
+ *   time                      CLOCK when it has passed, before the event to which it belongs; or config.clock, to
+ *                             be asked. Without either no time passes, which only TSC, MTC and CYC packets show
+ *   HLT, wake, another ratio  SLEEP, WAKE, FREQ
+ *   the guest's TSC moves     cofi_unit_tsc
+ *   ToPA's interrupt          comes by config.pmi: a performance monitoring interrupt, and
+ *                             IA32_PERF_GLOBAL_STATUS[55]
+ *   reset                     cofi_unit_reset; INIT is an EVENT
+ *   the trace is looked at    it is in memory, or at the sink, once TraceEn is 0; earlier after cofi_unit_drain
+ *
+ * For PT, with the trace in the guest's memory (whole programs: examples/pt_machine.c, RTIT examples/toy_machine.c):
+ *
+ *   struct cofi_context user = {.cpl = 3, .mode = 64, .cr3 = cr3, .vmcs = UINT64_MAX}, kernel = user;
+ *   struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .model = "skylake",
+ *                                     .memory = {load, store, vm}, .pmi = note_pmi, .opaque = vm};
+ *   kernel.cpl = 0;
+ *   cofi_unit_open(&unit, &config);
+ *   cofi_unit_context(unit, &kernel, rip);
+ *
+ *   struct cofi_event wrmsr = {.kind = COFI_EV_WRMSR, .ip = rip, .next = rip + 2, .msr = ecx, .value = edx_eax};
+ *   if (cofi_unit_event(unit, &wrmsr) == COFI_ERR_GP)
+ *       …                                   deliver #GP, which is an EVENT of its own
+ *   struct cofi_event sysret = {.kind = COFI_EV_FAR, .cause = COFI_FAR_SYSRET, .vector = COFI_NO_VECTOR, .ip = rip,
+ *                               .next = rip + 3, .target = rcx, .context_set = true, .after = user};
+ *   struct cofi_event jcc = {.kind = COFI_EV_JCC, .ip = rip, .next = rip + 2, .target = rip + 64, .taken = zf};
+ *   struct cofi_event fault = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_FAULT, .vector = 14, .value = cr2,
+ *                              .ip = rip, .target = handler, .context_set = true, .after = kernel};
+ *
+ * A host that sees instructions only has cofi_stepper (event.h), which tells these events from them; one that has
+ * already found out what binds has cofi_unit_tnt and cofi_unit_tip below.
+ *
+ * Callbacks run inside of a call. They may read the unit's registers (cofi_unit_rdmsr, cofi_unit_get_field) and call
+ * nothing else of it: a PMI, for one, is noted and delivered later. A unit belongs to one thread at a time; units are
+ * independent of each other. Arguments' pointers are not kept, but for callbacks and their opaques, which outlive the
+ * unit. No argument may be null unless it says so.
+ *
+ * Cost, as bench/bench_unit.c measures it: a conditional branch 10 to 20 ns with every enable, filter and kind of
+ * packet on, an indirect one 40 ns, a CLOCK event with nothing due 10 ns, an outcome by cofi_unit_tnt 1 to 3 ns; registers
+ * below 1 us. Memory: 10 KB and config.buffer_bytes. */
 #ifndef COFI_UNIT_H
 #define COFI_UNIT_H
 
@@ -39,6 +93,7 @@ struct cofi_unit;
 #define COFI_ERRATUM_BDM106 (UINT64_C(1) << 26) /* BranchEn=0 faults */
 
 /* What --explain shows: a packet and its rule, or why there is none. */
+/* The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */
 struct cofi_explain {
     const struct cofi_packet *packet; /* null: the event made none */
     uint64_t offset;                  /* byte offset in the trace */
@@ -61,22 +116,23 @@ struct cofi_unit_cpu {
 struct cofi_unit_config {
     size_t size;                 /* sizeof(struct cofi_unit_config) */
     enum cofi_gen gen;
-    const char *model;           /* PT: capability preset ("all", "skylake", …); RTIT: null */
+    const char *model;           /* PT: capability preset (cofi_unit_model lists them), null: "all"; RTIT: null */
     uint64_t errata;             /* bits of COFI_ERRATUM_*; 0: none */
-    struct cofi_sink sink;       /* where bytes go when the registers do not say (plain buffer) */
-    struct cofi_memory memory;   /* physical memory; with write set, output follows the registers */
-    uint32_t buffer_bytes;       /* internal buffer; 0: unbounded, never overflows */
+    struct cofi_sink sink;       /* where bytes go without memory.write, and under FabricEn; null write: nowhere */
+    struct cofi_memory memory;   /* physical memory; with write set, output follows the registers. ToPA needs read.
+                                  * A store that it refuses is dropped, as to restricted memory */
+    uint32_t buffer_bytes;       /* internal buffer; 0: unbounded, never overflows; else at least 256 (RTIT 10) */
     uint32_t drain_bytes;        /* the buffer drains this many bytes … */
     uint32_t drain_cycles;       /* … each so many core cycles, as CLOCK and its like tell; 0: only drains */
     uint32_t weak_lines;         /* with memory: so many 64-byte lines may leave out of order, at most 16;
                                   * 0: strongly ordered [RTIT 2.3.2] */
     uint64_t weak_seed;          /* picks the order */
-    uint64_t tsc_art_num, tsc_art_den; /* PT: TSC ticks = ART * num / den (CPUID.15H EBX/EAX) */
+    uint64_t tsc_art_num, tsc_art_den; /* PT: TSC ticks = ART * num / den; 0: as CPUID.15H EBX/EAX says */
     bool deferred_tips;          /* PT: [SDM Deferred TIPs] */
     bool long_tnt;               /* PT: collect up to 47 bits */
     void (*explain)(void *opaque, const struct cofi_explain *);
-    void (*pmi)(void *opaque);   /* PT: ToPA PMI */
-    void *opaque;
+    void (*pmi)(void *opaque);   /* PT: a ToPA region with INT is full; null: nobody wants to know */
+    void *opaque;                /* of explain, pmi and clock */
     /* Asked for the time whenever a packet may carry it; null: the last CLOCK event's. For operations
      * whose packets span cycles, and for hosts that would rather be asked than tell. tsc: hardware TSC
      * in ticks, cycles: core cycles; neither ever decreases. */
@@ -93,20 +149,25 @@ struct cofi_unit_config {
     const struct cofi_unit_cpu *cpu; /* PT: the capabilities, leaf by leaf, in place of model; null: model's */
 };
 
-/* Make a unit in its reset state. Allocates once; nothing after it allocates, does I/O or reads a
- * clock: same configuration, writes and events give the same bytes. Errors: COFI_ERR_NOMEM,
- * COFI_ERR_RANGE (unknown model, impossible buffer). Inverse: cofi_unit_close. Not thread safe;
- * distinct units are independent. */
+/* Make a unit in its reset state; config is copied, cpu too. Allocates once; nothing after it allocates, does
+ * I/O or reads a clock: same configuration, writes and events give the same bytes. Errors, *unit untouched:
+ * COFI_ERR_NOMEM; COFI_ERR_RANGE (unknown model, impossible cpu, buffer or size); COFI_ERR_UNSUPPORTED (a member
+ * that only a newer library knows is set). Inverse: cofi_unit_close, which drains nothing. */
 int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config);
-void cofi_unit_close(struct cofi_unit *unit);
+void cofi_unit_close(struct cofi_unit *unit); /* null: nothing */
 
-/* A reset. COLD and WARM stop tracing where it stands: what the internal buffer holds is lost, so the
- * output may end inside a packet. INIT changes no register [SDM Warm Reset]. */
+/* A reset of the processor. COLD (power-on) clears every register; WARM only TraceEn, on parts with IP
+ * filtering, else all [SDM Warm Reset]. Both stop tracing where it stands, without packets: what the internal
+ * buffer holds is lost, so the output may end inside a packet. INIT changes nothing here: its packets are an
+ * EVENT's. Tell the state after it by cofi_unit_context. */
 enum cofi_reset { COFI_RESET_COLD, COFI_RESET_WARM, COFI_RESET_INIT };
 void cofi_unit_reset(struct cofi_unit *unit, enum cofi_reset kind);
 
-/* Registers. COFI_ERR_GP: the access faults (#GP). COFI_ERR_NOT_FOUND: no register of this unit. Writes made here are no instruction: addresses in
- * packets that they cause are that of the last boundary. A WRMSR of the traced program is an event. */
+/* Registers. COFI_ERR_GP: the access faults (#GP) and has had no effect. COFI_ERR_NOT_FOUND: no register of this
+ * unit. Reads are of this moment, also while TraceEn is 1, when a processor's may be old; only bytes in the
+ * internal buffer are not in the output's offset yet. Writes made here are no instruction: addresses in packets
+ * that they cause are that of the next instruction, as the last event told it. Clearing TraceEn drains. A WRMSR
+ * of the traced program is an event. */
 int cofi_unit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi_unit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
 /* Put a saved value back without any effect on the trace: what firmware does on leaving C6, or a
@@ -138,16 +199,18 @@ struct cofi_unit_field {
 };
 int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field);
 
-/* PT: what RDTSC shows from now on: the hardware's TSC times multiplier (48 bits of fraction as in the VMCS; 0: 1) plus
- * offset (TSC_ADJUST and the VMCS's). TSC packets have it; MTC, TMA and CYC do not [SDM TSC Scaling]. Makes no packet.
- * Replaces config.tsc_offset. RTIT's packets have the hardware's TSC: no effect. */
+/* PT: what RDTSC shows from now on: the hardware's TSC times multiplier (48 bits of fraction as in the VMCS; 0:
+ * 1) plus offset (TSC_ADJUST and the VMCS's). TSC packets have it; MTC, TMA and CYC do not [SDM TSC Scaling].
+ * Makes no packet. Replaces config.tsc_offset. RTIT's packets have the hardware's TSC: no effect. */
 void cofi_unit_tsc(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset);
 
-/* The unit's CPUID leaves (PT: 7, 14H, 15H). Returns 0, or COFI_ERR_RANGE for another leaf. */
+/* The unit's CPUID leaves, EAX, EBX, ECX, EDX (PT: 7 with EBX[25] alone, 14H, 15H; sub-leaves that do not exist
+ * are 0). Returns 0, or COFI_ERR_RANGE for another leaf, and any of RTIT, which no leaf enumerates. */
 int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 
-/* Set a field of a register by the manual's name in snake case ("dis_retc", "pkt_mask"), on top of
- * what the register holds. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit. */
+/* Set a field of a register by the manual's name in snake case ("dis_retc", "pkt_mask"), on top of what the
+ * register holds, as cofi_unit_wrmsr does. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit;
+ * COFI_ERR_GP. */
 int cofi_unit_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 
 /* The field's value as RDMSR would show it; does not count as the read of [RTIT 3.3.1]. COFI_ERR_NOT_FOUND. */
@@ -162,15 +225,19 @@ struct cofi_unit_register {
 };
 int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_unit_register *reg);
 
-/* Processor state at start, before the first event.
- * To trace user code with RTIT: filter_event_id 7 (always on; the reset value 0 means RANGE0),
- * tracestop_event_id 6 (off), user 1, dest 1, whatever else is wanted, then trace_en 1 and at last
- * trace_active 1 [RTIT 3.3.2, Table 7]. */
+/* Processor state and the address of the next instruction: before the first event, after a reset, and where a
+ * host that runs several programs on one unit puts another in, with TraceEn 0. While tracing, state changes by
+ * events: this tells no packet. To trace user code with RTIT: filter_event_id 7 (always on; the reset value 0
+ * means RANGE0), tracestop_event_id 6 (off), user 1, dest 1, whatever else is wanted, then trace_en 1 and at
+ * last trace_active 1 [RTIT 3.3.2, Table 7]. */
 void cofi_unit_context(struct cofi_unit *unit, const struct cofi_context *context, uint64_t ip);
 
-/* Report what happened, in program order. 0, or COFI_ERR_GP for a WRMSR event that faults (report the
- * fault as the next event), or COFI_ERR_FULL when the sink refused bytes (they are lost; the unit goes
- * on as after an operational error). */
+/* Report what happened, in program order; members that the kind does not name (event.h) are 0, but for a vector
+ * that there is none of: COFI_NO_VECTOR. 0, or COFI_ERR_GP for a WRMSR that faults (report the fault as the next
+ * event) or a transition whose lists load what WRMSR refuses (it has not happened: report its failure), or
+ * COFI_ERR_FULL when the sink refused bytes: they are lost, and the unit goes on as after an operational error,
+ * STATUS.Error until software clears it. What guests do wrong with their output is told to them in STATUS, not
+ * here. */
 int cofi_unit_event(struct cofi_unit *unit, const struct cofi_event *event);
 
 /* Which events the unit needs beyond branches, transfers and state, as its registers stand now: bits of
@@ -178,15 +245,20 @@ int cofi_unit_event(struct cofi_unit *unit, const struct cofi_event *event);
 #define COFI_WANTS_INSN 1u /* every instruction as INSN: the IP filters watch it walk in and out */
 unsigned cofi_unit_wants(const struct cofi_unit *unit);
 
-/* The narrow door, for hosts that already know what binds: n conditional outcomes (oldest at bit n-1,
- * n <= 64), one indirect target, one return; all with PacketEn=1 before and after. */
+/* The narrow door, for hosts that already know what binds: n conditional outcomes (oldest at bit n - 1, n <=
+ * 64), and the target of one indirect branch. For branches that keep tracing on (PacketEn) before and after:
+ * filters are not looked at; while packets are off, both make nothing. A return is an outcome of 1 where the
+ * host has found it compressible, else a target: the unit's own stack of calls does not see this door, so a host
+ * uses one door for calls and returns, with DisRETC or its own stack. A PSB+ that is due waits for the next
+ * target, or BOUNDARY. Errors: COFI_ERR_FULL as for cofi_unit_event. Mixes with events; no deferred transfer may
+ * be waiting. */
 int cofi_unit_tnt(struct cofi_unit *unit, uint64_t bits, unsigned n);
 int cofi_unit_tip(struct cofi_unit *unit, uint64_t target);
 
-/* Force the internal buffer and partly written lines out (what a WRMSR to the control register or a
- * fence does). TNT bits not yet in a packet stay. */
+/* Force the internal buffer and partly written lines out, as clearing TraceEn does (RTIT: a WRMSR to the control
+ * register, a fence). TNT bits not yet in a packet stay. */
 void cofi_unit_drain(struct cofi_unit *unit);
-/* Bytes made so far, PSBs included, lost ones not. */
+/* Bytes made so far: all that went into the internal buffer; not those that an overflow lost. */
 uint64_t cofi_unit_bytes(const struct cofi_unit *unit);
 
 #ifdef __cplusplus

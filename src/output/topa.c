@@ -47,7 +47,7 @@ static const char *read_entry(struct cofi__pt_output *out, uint32_t index,
                               struct cofi__topa_entry *entry)
 {
     uint8_t raw[8];
-    if (out->memory.read(out->memory.opaque, out->base + 8 * (uint64_t)index, raw, sizeof raw) < 0)
+    if (!out->memory.read || out->memory.read(out->memory.opaque, out->base + 8 * (uint64_t)index, raw, sizeof raw) < 0)
         return "ToPA table in restricted memory [SDM Restricted Memory Access]";
     return cofi__topa_decode(le64(raw), out->maxphyaddr, entry);
 }

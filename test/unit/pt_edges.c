@@ -938,6 +938,40 @@ static void memory_that_refuses_is_no_error_of_the_event(void **state)
     close_memory(rig, memory);
 }
 
+static int keep(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
+{
+    (void)opaque, (void)address, (void)bytes, (void)n;
+    return 0;
+}
+
+static void a_host_without_memory_to_read_has_no_tables(void **state)
+{
+    struct pt_rig *rig = malloc(sizeof *rig);
+    (void)state;
+    rig_open(rig, &(struct cofi_unit_config){.memory = {NULL, keep, NULL}});
+    ctl(rig, user | TOPA);
+    assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 0x10);
+    done(rig);
+}
+
+/* The narrow door while packets are off, and what it leaves for the wide one. */
+static void the_narrow_door_makes_nothing_while_packets_are_off(void **state)
+{
+    struct pt_rig *rig = start(NULL, user);
+    (void)state;
+    rig_far(rig, COFI_FAR_SYSCALL, IN, KERNEL, 0);
+    cofi_unit_tnt(rig->unit, 5, 3);
+    cofi_unit_tip(rig->unit, OUT);
+    cofi_unit_tnt(rig->unit, UINT64_MAX, 64);
+    rig_expect(rig, "tip.pgd()");
+    rig_far(rig, COFI_FAR_SYSRET, KERNEL, IN, 3);
+    cofi_unit_tnt(rig->unit, 4, 3);
+    rig_jcc(rig, IN, IN, true);
+    cofi_unit_tip(rig->unit, OUT);
+    rig_expect(rig, "mode.exec(64) tip.pge(401000) tnt.8(TNNT) tip(500000)");
+    done(rig);
+}
+
 /* [PTREF 1.2]: 512 bytes before the end of the one region, to the byte. */
 static void one_entry_parts_interrupt_512_bytes_before_the_end(void **state)
 {
@@ -1017,6 +1051,7 @@ int main(void)
         T(erratum_apl11_needs_packets_that_were_on), T(erratum_skl168_mtcs_before_a_psb_are_lost), T(nothing_comes_behind_a_stop),
         T(a_pmi_of_the_last_flush_is_pending_with_injection), T(a_same_value_leaves_the_buffer_alone),
         T(memory_that_refuses_is_no_error_of_the_event), T(one_entry_parts_interrupt_512_bytes_before_the_end),
+        T(a_host_without_memory_to_read_has_no_tables), T(the_narrow_door_makes_nothing_while_packets_are_off),
         T(a_single_range_may_begin_at_its_last_byte), T(readers_refuse_what_no_unit_leaves),
     };
     return cmocka_run_group_tests_name("PT edges", tests, NULL, NULL);

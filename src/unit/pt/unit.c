@@ -390,7 +390,8 @@ static int tnt(struct cofi_unit *unit, uint64_t outcomes, unsigned n)
 static int tip(struct cofi_unit *unit, uint64_t target)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
-    cofi__pt_tip(pt, target, PT_RULE_TIP);
+    if (pt->packet_en)
+        cofi__pt_tip(pt, target, PT_RULE_TIP);
     cofi__pt_commit(pt);
     pt->ip = target;
     if (pt->attention & (PT_DO_PSB | PT_DO_RESUME)) {
