@@ -5,6 +5,8 @@
 
 #include "host/fast/rt/signals.h"
 
+enum { TRAP_PAGE_FAULT = 14 };
+
 static const struct point *point_at(const struct block *b, const uint8_t *code)
 {
     unsigned offset = (unsigned)(code - b->code_start), low = 0, high = b->points;
@@ -103,9 +105,11 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->info = *info;
     t->has_signal = true;
     t->sync_signal = sync;
-    t->err = sync ? mc->err : 0;
-    t->trapno = sync ? mc->trapno : 0;
-    t->cr2 = mc->cr2;
+    if (sync) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
+        t->err = mc->err;
+        t->trapno = mc->trapno;
+        t->cr2 = mc->trapno == TRAP_PAGE_FAULT ? mc->cr2 : t->cr2;
+    }
     t->fault_pc = t->pc;
 }
 
@@ -172,7 +176,7 @@ static bool is_ours(uint64_t rip)
 }
 
 /* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
-static void fault(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
+static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     if (uc->mc.rip >= (uint64_t)rt_probe_begin && uc->mc.rip < (uint64_t)rt_probe_end) {
         if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc))
@@ -196,6 +200,8 @@ static void fault(struct thread *t, int signo, const struct ksiginfo *info, stru
         redirect(t, uc);
         return;
     }
+    if (info->addr == uc->mc.rip) /* SIGILL and SIGFPE name the instruction */
+        info->addr = t->pc;
     keep(t, info, &uc->mc, true);
     redirect(t, uc);
 }

@@ -7,17 +7,13 @@
 static bool needs_step(const struct cofi__fast *x)
 {
     unsigned reg = x->modrm >> 3 & 7;
-    if (x->prefixes & COFI__FAST_GS && (x->modrm_offset ? x->modrm < 0xc0 : x->attr & COFI__FAST_MOFFS))
+    bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
+    if (x->prefixes & COFI__FAST_GS && !flags) /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
         return true;
     if (x->space != COFI__FAST_LEGACY)
         return false;
-    if (x->map == 0) {
-        if (x->opcode == 0x8e)
-            return true; /* MOV to a segment register: GS's base goes with it */
-        bool string = (x->opcode >= 0xa4 && x->opcode <= 0xa7) || (x->opcode >= 0xac && x->opcode <= 0xaf) ||
-                      x->opcode == 0x6e || x->opcode == 0x6f || x->opcode == 0xd7;
-        return string && x->prefixes & COFI__FAST_GS;
-    }
+    if (x->map == 0) /* MOV to a segment register: GS's base goes with it */
+        return x->opcode == 0x8e && reg == 5;
     if (x->map != 1)
         return false;
     if (x->opcode == 0xa9 || x->opcode == 0xb5 || (x->opcode == 0x01 && x->modrm >= 0xc0))
@@ -35,6 +31,7 @@ static enum action action_of(const struct cofi__fast *x)
 {
     /* A 16-bit operand makes near branches differ between vendors: let the processor do it. */
     bool odd = x->prefixes & COFI__FAST_P66 && !(x->rex & 8);
+    odd |= x->space != COFI__FAST_LEGACY; /* JKZD and its like, of processors that have no PT: no instructions here */
     switch ((enum cofi_class)cofi__fast_class(x)) {
     case COFI_CLASS_JCC: return odd ? DO_STEP : DO_JCC;
     case COFI_CLASS_JMP: return odd ? DO_STEP : DO_JMP;

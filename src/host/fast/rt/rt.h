@@ -75,7 +75,7 @@ struct thread {
     uint64_t xfeatures;   /* of the kernel's frames */
     uint32_t xstate_size;
     struct ksiginfo info;
-    uint64_t err, trapno, cr2;
+    uint64_t err, trapno, cr2; /* of the guest's last fault */
     uint64_t mask;        /* guest's signal mask */
     struct kstack altstack; /* guest's */
     struct sighand *sighand;

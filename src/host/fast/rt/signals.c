@@ -353,7 +353,6 @@ bool signals_release(struct thread *t)
         return true;
     t->has_signal = take_held(t, ~t->mask, &t->info);
     t->sync_signal = false;
-    t->err = t->trapno = 0;
     return true;
 }
 

@@ -347,10 +347,8 @@ static void emit_copy(struct build *g, const struct item *it)
 static void emit_condition(struct out *o, const struct item *it, bool invert, const uint8_t *cold)
 {
     const struct cofi__fast *x = &it->x;
-    if (x->map == 0 && (x->opcode & 0xfc) == 0xe0) { /* LOOPcc, LOOP, JRCXZ */
-        if (x->prefixes & COFI__FAST_P67)
-            b1(o, 0x67);
-        b1(o, x->opcode);
+    if (x->map == 0 && (x->opcode & 0xfc) == 0xe0) { /* LOOPcc, LOOP, JRCXZ: REP before them counts, too */
+        bytes(o, it->bytes, x->opcode_offset + 1u);
         BYTES(o, "\x02\xeb\x05");
         jump(o, cold);
         return;
