@@ -462,8 +462,18 @@ static void show_progress(void *opaque, const struct cofi_fast_progress *p)
             p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "");
 }
 
+static void tell_left(void *opaque, unsigned threads)
+{
+    (void)opaque;
+    fprintf(stderr, "cofi record: the command has ended, but not what it started: %u thread%s %s on being recorded; an interrupt "
+            "(Ctrl-C) or SIGTERM to cofi (process %d) ends the recording, not them\n", threads, threads == 1 ? "" : "s",
+            threads == 1 ? "goes" : "go", (int)getpid());
+}
+
 static void tell_end(const struct job *job, const struct cofi_fast_result *result)
 {
+    if (result->left && !job->quiet)
+        complain("record: the recording was stopped; %u thread%s went on unrecorded", result->left, result->left == 1 ? "" : "s");
     if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
         complain("record: the recording ends at its --max-size; the program went on unrecorded");
     if (result->ended == COFI_FAST_NO_ROOM)
@@ -491,6 +501,7 @@ static int record_fast(struct job *job)
     job->fast.command = job->command;
     if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
         job->fast.progress = show_progress;
+    job->fast.left_behind = job->quiet ? NULL : tell_left;
     job->fast.snapshots = &snapshots;
     job->fast.filters = job->filters.n ? &job->filters : NULL;
     job->fast.no_follow = job->step.no_follow;

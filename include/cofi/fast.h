@@ -56,8 +56,11 @@ struct cofi_fast_options {
     /* Called about twice a second by the recording thread, or null. */
     void (*progress)(void *opaque, const struct cofi_fast_progress *progress);
     void *opaque;
-    /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. */
+    /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. Once the command has
+     * ended, 1 ends the recording, a second later at the earliest: what the command left behind goes on unrecorded. */
     const volatile int *stop;
+    /* Called when the command has ended and so many of its descendants' threads have gone on for a second, or null. */
+    void (*left_behind)(void *opaque, unsigned threads);
     volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
 };
 
@@ -75,6 +78,7 @@ struct cofi_fast_result {
     uint32_t snapshots;      /* taken while it ran */
     uint64_t lost_bytes;     /* of log, at most, for want of room */
     bool damaged;            /* a thread's log had to be cut short */
+    uint32_t left;           /* threads that went on unrecorded when the user stopped the recording */
 };
 
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */
@@ -83,7 +87,7 @@ int cofi_fast_probe(struct cofi_error *error);
 /* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 5 ms. */
 void cofi_fast_time_info(struct cofi_time_info *time);
 
-/* Run the command, record it and what it starts, until all of it has ended. The calling thread does the
+/* Run the command, record it and what it starts, until all of it has ended or the user stops it. The calling thread does the
  * recording; it becomes the parent of the command and reaps it. Errors: COFI_ERR_NOT_FOUND (no such command,
  * see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host),
  * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */

@@ -360,6 +360,8 @@ bool fuzz_make_of(struct sequence *s, uint64_t *seed, const struct place *place,
     if (!put_element(&m, padded))
         return false;
     s->n = 1;
+    s->start[1] = (unsigned)(m.p - s->code); /* something to jump over */
+    s->n += put_element(&m, (const uint8_t[32]){0x48, 0xff, 0xc0});
     finish(&m);
     return true;
 }

@@ -363,6 +363,19 @@ unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
     return busy;
 }
 
+unsigned cofi__fast_leave(struct cofi__fast_collector *c)
+{
+    unsigned left = 0;
+    cofi__fast_collect(c);
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
+        if (c->seats[i].known) {
+            cofi__fast_take_live(c, i);
+            c->result->branches += c->seats[i].encoder.branches;
+            left++;
+        }
+    return left;
+}
+
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
     for (uint32_t i = 0; i < c->control->slots_used; i++) {

@@ -38,12 +38,16 @@ struct cofi__fast_collector {
     int snapshots_seen;          /* requests served */
     uint64_t progress_ns;        /* when it was told last */
     uint64_t begin_ns;
+    uint64_t child_ended_ns, stop_ns; /* when these were seen */
+    bool left_told;
 };
 
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error);
 void cofi__fast_collector_close(struct cofi__fast_collector *c);
 /* Take what the threads have written since the last time. Returns whether there was anything. */
 bool cofi__fast_collect(struct cofi__fast_collector *c);
+/* The recording ends here: take what all threads, which go on, have written. Returns how many they are. */
+unsigned cofi__fast_leave(struct cofi__fast_collector *c);
 /* Take what is left of a process's slots, however it ended, and free them. */
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* Slots in use. */
@@ -63,6 +67,8 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 
 /* Take what a thread's ring holds and no snapshot before has; live: the thread may be writing. */
 void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool live);
+/* In a complete recording: what a thread that may be writing has written. */
+void cofi__fast_take_live(struct cofi__fast_collector *c, uint32_t index);
 /* Of all threads that are alive; the recording is complete as of now. */
 void cofi__fast_snapshot(struct cofi__fast_collector *c);
 
@@ -70,6 +76,8 @@ void cofi__fast_snapshot(struct cofi__fast_collector *c);
 
 /* Before n bytes of trace are written: is there room? Waits for it, or ends the recording, as options say. */
 bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n);
+/* CLOCK_MONOTONIC. */
+uint64_t cofi__fast_now_ns(void);
 /* Take no more trace: threads go on untraced. */
 void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end why);
 /* Tell the progress, if it is wanted and time. */

@@ -197,6 +197,7 @@ static void reap(struct cofi__fast_collector *c, struct cofi_error *error)
             on_stop(c, pid, status, error);
         } else if (pid == c->child) {
             c->child_ended = true;
+            c->child_ended_ns = cofi__fast_now_ns();
             c->result->wait_status = status;
             cofi__fast_collect(c);
             cofi__fast_end_process(c, pid);
@@ -241,10 +242,33 @@ static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *
     syscall(SYS_set_robust_list, mine, sizeof *mine);
 }
 
+/* The command has ended and left others behind. Whether the user has stopped their recording: a second ago, for who ends the
+ * command ends them too, most often. */
+static bool is_left(struct cofi__fast_collector *c)
+{
+    const uint64_t second = 1000000000;
+    uint64_t now = cofi__fast_now_ns();
+    bool stop = c->options->stop && *c->options->stop;
+    if (!c->child_ended)
+        return false;
+    if (stop && !c->stop_ns)
+        c->stop_ns = now;
+    if (!stop && !c->left_told && now > c->child_ended_ns + second) {
+        c->left_told = true;
+        if (c->options->left_behind)
+            c->options->left_behind(c->options->opaque, cofi__fast_busy(c));
+    }
+    return stop && now > c->child_ended_ns + second && now > c->stop_ns + second;
+}
+
 static void run(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     unsigned rounds = 0;
     while (!c->child_ended || cofi__fast_busy(c)) {
+        if (is_left(c)) {
+            c->result->left = cofi__fast_leave(c);
+            return;
+        }
         uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);
         reap(c, error);
         bool any = cofi__fast_collect(c);

@@ -11,7 +11,7 @@
 /* What is kept free for sideband and tables, and for what the writer buffers of each thread. */
 enum { SPARE = 512 << 10, SPARE_A_THREAD = 256 << 10 };
 
-static uint64_t now_ns(void)
+uint64_t cofi__fast_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -43,7 +43,7 @@ static bool fits(const struct cofi__fast_collector *c, size_t n)
 
 static void tell(struct cofi__fast_collector *c, bool waiting)
 {
-    uint64_t now = now_ns();
+    uint64_t now = cofi__fast_now_ns();
     c->begin_ns = c->begin_ns ? c->begin_ns : now;
     c->progress_ns = c->progress_ns ? c->progress_ns : now;
     if (!c->options->progress || now - c->progress_ns < 500000000u)

@@ -67,6 +67,21 @@ void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool l
     cofi__fast_write_out(c, seat);
 }
 
+void cofi__fast_take_live(struct cofi__fast_collector *c, uint32_t index)
+{
+    const struct thread *t = cofi__fast_slot(c, index);
+    const struct cofi__fast_control *k = c->control;
+    struct cofi__fast_seat *seat = &c->seats[index];
+    if (k->keep_all && t->head.chunk == t->head.full % k->chunks) {
+        const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk);
+        cofi__fast_take_log(c, seat, log, written(log, k->chunk_bytes));
+    } else if (!k->keep_all) {
+        cofi__fast_take_ring(c, index, true);
+    }
+    cofi__fast_keep_error(c, cofi__fast_encode_end(&seat->encoder));
+    cofi__fast_write_out(c, seat);
+}
+
 void cofi__fast_snapshot(struct cofi__fast_collector *c)
 {
     if (c->control->keep_all || c->ended)

@@ -14,16 +14,30 @@ static void raise_to(uint32_t *word, uint32_t least)
         ;
 }
 
+/* When there is no collector any more, whose slot is nobody's? */
+static bool is_abandoned(const struct cofi__fast_slot *s)
+{
+    uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
+    if (state < COFI__FAST_SLOT_LIVE || !collector_gone())
+        return false;
+    return state == COFI__FAST_SLOT_ENDED || sys(SYS_tgkill, (uint64_t)s->pid, (uint64_t)s->tid, 0, 0, 0, 0) == -3; /* ESRCH */
+}
+
+static bool slot_claim(struct cofi__fast_slot *s)
+{
+    uint32_t from = is_abandoned(s) ? s->state : COFI__FAST_SLOT_FREE;
+    return s->state == from &&
+           __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 static struct thread *slot_take(void)
 {
     struct cofi__fast_control *c = rt.control;
     for (int round = 0; round < 100; round++) {
         for (uint32_t i = 0; i < c->slots; i++) {
             struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
-            uint32_t free = COFI__FAST_SLOT_FREE;
             raise_to(&c->slots_used, i + 1);
-            if (s->state == free && __atomic_compare_exchange_n(&s->state, &free, COFI__FAST_SLOT_TAKEN, false,
-                                                                __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            if (slot_claim(s))
                 return (struct thread *)s;
         }
         bell(); /* ended threads' slots come back */
