@@ -91,6 +91,8 @@ struct cofi_unit;
 #define COFI_ERRATUM_SKL168 (UINT64_C(1) << 24) /* CYC and MTC lost before a PSB */
 #define COFI_ERRATUM_SKZ84 (UINT64_C(1) << 25)  /* TMA wrong and a byte longer under a TSC offset */
 #define COFI_ERRATUM_BDM106 (UINT64_C(1) << 26) /* BranchEn=0 faults */
+#define COFI_ERRATUM_GOLDMONT (UINT64_C(1) << 27) /* an EVENT at an indirect branch has FUP(next); the host says
+                                                   * where that is by the event's next, 0 elsewhere */
 
 /* What --explain shows: a packet and its rule, or why there is none. */
 /* The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */

@@ -986,6 +986,22 @@ static void erratum_bdm106_branch_en_0_faults(void **state)
     done(rig);
 }
 
+/* [ERR GOLDMONT] */
+static void erratum_goldmont_fup_at_an_indirect_branch_is_behind_it(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct pt_rig *rig = with_erratum(wrong ? COFI_ERRATUM_GOLDMONT : 0, all);
+        struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = 0x401010, .next = 0x401013, .target = 0x500000,
+                                   .vector = COFI_NO_VECTOR};
+        rig_event(rig, &event);
+        event.next = 0; /* the next instruction is no indirect branch */
+        rig_event(rig, &event);
+        rig_expect(rig, wrong ? "fup(401013) tip(500000) fup(401010) tip(500000)" : "fup(401010) tip(500000) fup(401010) tip(500000)");
+        done(rig);
+    }
+}
+
 /* ---- explanations ---- */
 
 struct story {
@@ -1045,7 +1061,7 @@ int main(void)
         T(erratum_bdm64_a_tip_that_waits_ends_with_the_trace), T(erratum_skd007_ovf_overwrites_the_cyc), T(erratum_skd010_no_fup_after_ovf), T(erratum_skd022_fup_at_vm_entry),
         T(erratum_skl014_direct_branch_out_has_no_ip), T(erratum_apl12_stray_fup_and_apl11_pgd_after_ovf),
         T(erratum_skl168_cycles_before_a_psb_are_lost), T(erratum_skz84_tma_is_a_byte_longer),
-        T(erratum_bdm106_branch_en_0_faults), T(every_event_is_explained),
+        T(erratum_bdm106_branch_en_0_faults), T(erratum_goldmont_fup_at_an_indirect_branch_is_behind_it), T(every_event_is_explained),
     };
     return cmocka_run_group_tests_name("PT packets", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The processors' errata that decoders must live with: each changes packets after the rules have
- * made them. [PTREF 9.8]. BDM70, SKD010, SKD022, SKL014 and BDM106 are a condition at the rule they
+ * made them. [PTREF 9.8]. BDM70, SKD010, SKD022, SKL014, BDM106 and GOLDMONT are a condition at the rule they
  * break. */
 #include <string.h>
 

@@ -163,6 +163,13 @@ static bool has_fup(const struct cofi_event *event)
     return event->cause == COFI_FAR_INT || event->cause == COFI_FAR_EENTER || event->cause == COFI_FAR_EEXIT;
 }
 
+/* The source's address; of an indirect branch that an event comes before, Goldmont tells the end [ERR GOLDMONT]. */
+static uint64_t source(const struct cofi__pt *pt, const struct cofi_event *event)
+{
+    bool end = event->kind == COFI_EV_EVENT && event->next && pt->config.errata & COFI_ERRATUM_GOLDMONT;
+    return end ? event->next : event->ip;
+}
+
 static void fup(struct cofi__pt *pt, uint64_t ip)
 {
     if (pt->packet_en)
@@ -269,7 +276,7 @@ void cofi__pt_far(struct cofi__pt *pt, const struct cofi_event *event)
     if (event->cause == COFI_FAR_VMENTRY_LATE)
         late_failure(pt, event);
     if (has_fup(event))
-        fup(pt, event->ip);
+        fup(pt, source(pt, event));
     if (event->cause == COFI_FAR_SENTER)
         senter(pt, &copy);
     else if (event->cause == COFI_FAR_ACM)
@@ -357,7 +364,7 @@ void cofi__pt_interrupt(struct cofi__pt *pt, const struct cofi_event *event)
         return;
     }
     if (has_fup(event))
-        fup(pt, event->ip);
+        fup(pt, source(pt, event));
     if (cause == COFI_CAUSE_INIT_AP) {
         init_ap(pt, event, &after);
     } else if (loads_control(pt, event)) {
