@@ -176,13 +176,19 @@ static int act_buffovf(struct cofi_flow *flow)
     return cofi__lose(flow, COFI_ERR_MISMATCH, false, "FUP.BuffOvf with a compressed address [RTIT 4.2.5]");
 }
 
+/* A PIP comes from MOV CR3, or from MOV CR0 when that changes CR0.PG [RTIT 4.2.10]. The latter changes no address
+ * space, so where it stands in the code does not matter: it is not looked for, and no MOV CR3 ahead is taken for it. */
 static int act_pip(struct cofi_flow *flow)
 {
+    uint8_t pg = 1 + flow->packet.pip.pg;
+    bool from_cr0 = flow->pg && flow->pg != pg;
+    flow->pg = pg;
     flow->pend.paging = true;
     flow->pend.cr3 = flow->packet.pip.cr3;
     flow->pend.nr = flow->packet.pip.pg;
     flow->pend.paging_offset = flow->packet_offset;
-    COFI_TRY(cofi__bind_paging(flow));
+    if (!from_cr0)
+        COFI_TRY(cofi__bind_paging(flow));
     return flow->pend.paging ? cofi__show_paging(flow, COFI_NO_IP) : 0;
 }
 

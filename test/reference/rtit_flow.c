@@ -31,7 +31,8 @@ static bool ran(struct walker *w, uint64_t ip)
 
 static bool outside(const struct walker *w)
 {
-    return w->flow->ranged && (w->ip < w->flow->base || w->ip >= w->flow->limit);
+    const struct plain_flow *f = w->flow;
+    return f->ranged && (w->ip < f->base || w->ip >= f->limit) && (w->ip < f->base2 || w->ip >= f->limit2);
 }
 
 static bool take_bit(struct walker *w, bool *taken)

@@ -18,7 +18,7 @@ struct plain_flow {
     const struct plain_insn *(*find)(void *opaque, uint64_t ip); /* null: no code */
     void *opaque;
     bool ranged;               /* FilterEn follows [base, limit) */
-    uint64_t base, limit;
+    uint64_t base, limit, base2, limit2; /* or the second; empty: none */
     bool cycle_acc;
     bool e5;                   /* the unit shows [ERR E5]: apply its workaround */
     unsigned like_e5;          /* out: TIPs that [ERR E5]'s workaround drops */

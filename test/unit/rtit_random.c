@@ -12,7 +12,8 @@
 
 #include "reference/rtit_flow.h"
 
-enum { CTL_OS = 4, CTL_USER = 8, CTL_MTC_EN = 1 << 9, CTL_STS_EN = 1 << 10, CTL_LESS_PKTS = 1 << 12, CTL_ACTIVE = 1 << 13 };
+enum { CTL_OS = 4, CTL_USER = 8, CTL_STS_ON_CR3 = 1 << 4, CTL_DEST = 1 << 8, CTL_MTC_EN = 1 << 9, CTL_STS_EN = 1 << 10, CTL_LESS_PKTS = 1 << 12, CTL_ACTIVE = 1 << 13,
+       CTL_MTC_RANGE = 1 << 14 };
 enum { INSNS = 400, MOST_RUN = 30000, HANDLER = 0x900000 };
 
 static uint64_t random_state, current; /* current: the seed at hand */
@@ -110,8 +111,8 @@ static struct {
     struct cofi_context context;
     uint64_t ip, stack[64], tsc, cycles, ctl, errata;
     unsigned depth;
-    bool cr3_en, ranged, filter_en, stops, stop_pending, silent;
-    uint64_t base, limit, stop_base, stop_limit;
+    bool cr3_en, ranged, either, filter_en, stops, stop_pending, silent, pip_seen;
+    uint64_t cr3_match, base, limit, base2, limit2, stop_base, stop_limit;
     uint64_t ran[MOST_RUN]; /* in sight: PacketEn was 1 when it started */
     size_t n;
 } cpu;
@@ -121,7 +122,7 @@ static bool trigger_en(void) { return cpu.ctl & CTL_ACTIVE; }
 static bool context_en(void)
 {
     const struct cofi_context *c = &cpu.context;
-    return cpu.ctl & (c->cpl ? CTL_USER : CTL_OS) && (!cpu.cr3_en || c->cr3 == 0x5000) && !c->smm && c->vmx != 1;
+    return cpu.ctl & (c->cpl ? CTL_USER : CTL_OS) && (!cpu.cr3_en || c->cr3 == cpu.cr3_match) && !c->smm && c->vmx != 1;
 }
 
 static bool in_sight(void) { return trigger_en() && context_en() && cpu.filter_en; }
@@ -153,7 +154,7 @@ static void hide(size_t up_to, bool overflow)
 
 /* The packets that the unit made for the event at hand. */
 static struct {
-    bool flow, pip, pge, buffovf, stop;
+    bool flow, pip, paging, pge, buffovf, stop;
     unsigned bits;
 } heard;
 
@@ -168,6 +169,7 @@ static void notice(void *opaque, const struct cofi_explain *e)
     uint8_t kind = e->packet->kind;
     heard.flow |= kind == COFI_RTIT_TIP || kind == COFI_RTIT_FAR || kind == COFI_RTIT_PGD;
     heard.pip |= kind == COFI_RTIT_PIP;
+    heard.paging = heard.pip;
     heard.pge |= kind == COFI_RTIT_PGE;
     heard.buffovf |= kind == COFI_RTIT_BUFFOVF;
     heard.stop |= kind == COFI_RTIT_TRACESTOP;
@@ -218,16 +220,18 @@ static void compare(bool taken)
     if (!cpu.ranged)
         cpu.filter_en = true;
     else if (taken)
-        cpu.filter_en = cpu.ip >= cpu.base && cpu.ip < cpu.limit;
-    else if (cpu.ip == cpu.base || cpu.ip == cpu.limit)
-        cpu.filter_en = cpu.ip == cpu.base;
+        cpu.filter_en = (cpu.ip >= cpu.base && cpu.ip < cpu.limit) || (cpu.ip >= cpu.base2 && cpu.ip < cpu.limit2);
+    else if (cpu.ip == cpu.base || cpu.ip == cpu.limit || (cpu.either && (cpu.ip == cpu.base2 || cpu.ip == cpu.limit2)))
+        cpu.filter_en = cpu.ip == cpu.base || (cpu.either && cpu.ip == cpu.base2);
     if (cpu.stops && trigger_en() && (taken ? cpu.ip >= cpu.stop_base && cpu.ip < cpu.stop_limit : cpu.ip == cpu.stop_base))
         stop();
 }
 
 /* All told by the event at hand is shown; on FUP.PGE what was not told before is gone. */
-static void account(bool bit)
+static void account(bool bit, bool mov_cr0)
 {
+    cpu.pip_seen |= heard.pip;
+    heard.pip &= !mov_cr0; /* nobody looks where that one stands */
     if (heard.pge)
         hide(cpu.n, false);
     if (bit || heard.flow)
@@ -242,6 +246,8 @@ static void take_write(const struct cofi_event *event)
     count.silent += in_sight() && event->msr == MSR_CTL && !(event->value & CTL_ACTIVE);
     if (event->msr == MSR_CTL)
         cpu.ctl = event->value;
+    if (event->msr == MSR_CR3_MATCH)
+        cpu.cr3_match = event->value;
     if (event->msr == MSR_STATUS)
         cpu.filter_en = event->value & 1;
 }
@@ -265,7 +271,7 @@ static void retire(struct cofi_event event, uint64_t to, bool taken)
         cpu.stop_pending = cpu.filter_en = false;
     }
     must(!heard.buffovf || !cpu.stop_pending || rig_read(cpu.rig, MSR_STATUS) & 8, "a TraceSTOP stays pending");
-    account(heard.bits + bits_held() - held == 1);
+    account(heard.bits + bits_held() - held == 1, event.kind == COFI_EV_MOV_CR0);
     if (event.kind == COFI_EV_WRMSR)
         take_write(&event);
     cpu.ip = to;
@@ -291,7 +297,7 @@ static void go_there(struct cofi_event there)
     if (sipi)
         tell((struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_SIPI, .target = HANDLER, .context_set = true,
                                  .after = there.after});
-    account(false);
+    account(false, false);
 }
 
 static void interrupt(enum cofi_cause cause)
@@ -337,7 +343,7 @@ static const struct plain_insn *find_all(void *opaque, uint64_t ip) { return ip 
 static struct cofi_context other_state(void)
 {
     struct cofi_context c = cpu.context;
-    c.cpl = one_in(2) ? 0 : 3;
+    c.cpl = one_in(2) ? 0 : 1 + (uint8_t)below(3);
     return c;
 }
 
@@ -353,8 +359,8 @@ static void wake(void)
 static uint64_t another_ctl(bool overflows)
 {
     /* Turning ContextEn off and on leaves FilterEn frozen meanwhile: after an overflow no packet would tell. */
-    static const uint64_t toggles[] = {CTL_MTC_EN, CTL_STS_EN, CTL_LESS_PKTS, CTL_OS, CTL_USER};
-    size_t n = overflows && cpu.ranged ? 3 : 5;
+    static const uint64_t toggles[] = {CTL_MTC_EN, CTL_STS_EN, CTL_LESS_PKTS, CTL_STS_ON_CR3, CTL_DEST, CTL_MTC_RANGE, CTL_OS, CTL_USER};
+    size_t n = overflows && cpu.ranged ? 6 : 8;
     if (cpu.silent && (!trigger_en() || one_in(3)))
         return cpu.ctl ^ CTL_ACTIVE;
     return cpu.ctl ^ toggles[below(n)];
@@ -363,16 +369,17 @@ static uint64_t another_ctl(bool overflows)
 static void write_register(struct cofi_event e, bool overflows)
 {
     e.kind = COFI_EV_WRMSR;
-    switch (below(6)) {
+    switch (below(7)) {
     case 0: e.msr = MSR_PKT_CNT; e.value = below(0x3fff) | (rig_read(cpu.rig, MSR_PKT_CNT) & 0x30000); break;
     case 1: e.msr = MSR_CNTP; e.value = 0x200000 | below(0x10000); break;
     case 2: e.msr = MSR_LAST_LIP; break;
     case 3: e.msr = MSR_LAST_CALL_NLIP; break;
     case 4: /* FilterEn by hand: after an overflow no packet would tell it */
-        e.msr = overflows ? MSR_LAST_LIP : MSR_STATUS;
-        e.value = !overflows && one_in(2);
+        e.msr = MSR_STATUS;
+        e.value = overflows ? cpu.filter_en | 8 : one_in(2); /* software sets Buffer_Overflow */
         break;
     case 5: e.msr = MSR_CTL; e.value = another_ctl(overflows); break;
+    case 6: e.msr = MSR_CR3_MATCH; e.value = one_in(3) ? 0x9000 : 0x5000; break;
     }
     retire(e, e.next, false);
 }
@@ -387,6 +394,17 @@ static void sleep_a_while(struct cofi_event e)
     wake();
 }
 
+/* Told to the decoder each time, so that it knows which PIP is MOV CR0's [RTIT 4.2.10]. */
+static void toggle_paging(struct cofi_event e)
+{
+    e.kind = COFI_EV_MOV_CR0;
+    e.context_set = true;
+    e.after = cpu.context;
+    e.after.cr0_pg = !e.after.cr0_pg;
+    retire(e, e.next, false);
+    must(heard.paging, "no PIP for CR0.PG");
+}
+
 static void other_instruction(struct cofi_event e, bool overflows)
 {
     e.kind = COFI_EV_INSN;
@@ -394,6 +412,8 @@ static void other_instruction(struct cofi_event e, bool overflows)
         write_register(e, overflows);
     else if (one_in(60))
         sleep_a_while(e);
+    else if (one_in(60) && !overflows && cpu.pip_seen && trigger_en() && context_en() && !cpu.cr3_en)
+        toggle_paging(e);
     else
         retire(e, e.next, false);
 }
@@ -494,12 +514,21 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
     cpu.stop_base = stop_from->ip;
     cpu.stop_limit = stop_from[1 + below(3)].ip;
     bool second = one_in(2);
+    cpu.cr3_match = 0x5000;
+    cpu.base2 = cpu.limit2 = 0;
+    cpu.either = cpu.ranged && !cpu.stops && one_in(2);
+    if (cpu.either) { /* the other range lies behind this one, or right after it */
+        const struct plain_insn *from2 = one_in(3) ? to : &program.insns[INSNS / 2 + below(INSNS / 2)];
+        cpu.limit = from2 < to ? from2->ip : to->ip;
+        cpu.base2 = from2 < to ? to->ip : from2->ip;
+        cpu.limit2 = program.insns[INSNS - 1].ip;
+    }
     snprintf(fields, sizeof fields,
              "os=%d user=%d cr3_en=%d cr3_match=280 filter_event_id=%d lip%d=%llx lip%d=%llx tracestop_event_id=%d lip%d=%llx "
              "lip%d=%llx cmprs_ret=%d less_pkts=%d cycle_acc=%d mtc_en=%d sts_en=%d sts_on_cr3=%d mtc_range=%d pkt_mask=%d",
-             os, user, cpu.cr3_en, cpu.ranged ? second : 7, second, (unsigned long long)cpu.base, second + 2,
-             (unsigned long long)cpu.limit, cpu.stops ? !second : 6, !second, (unsigned long long)cpu.stop_base, !second + 2,
-             (unsigned long long)cpu.stop_limit, one_in(2), one_in(2), one_in(3), one_in(2), one_in(2), one_in(2), (int)below(4),
+             os, user, cpu.cr3_en, cpu.either ? 2 : cpu.ranged ? second : 7, second, (unsigned long long)cpu.base, second + 2,
+             (unsigned long long)cpu.limit, cpu.stops ? !second : 6, !second, (unsigned long long)(cpu.either ? cpu.base2 : cpu.stop_base), !second + 2,
+             (unsigned long long)(cpu.either ? cpu.limit2 : cpu.stop_limit), one_in(2), one_in(2), one_in(3), one_in(2), one_in(2), one_in(2), (int)below(4),
              (int)below(4));
     rig_fields(rig, fields);
     rig_field(rig, "pkt_cnt", below(0x3fff));
@@ -512,6 +541,7 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
         cpu.ip = one_in(2) ? cpu.base : cpu.limit;
     cofi_unit_context(rig->unit, &cpu.context, cpu.ip);
     cpu.n = cpu.depth = 0;
+    cpu.pip_seen = false;
     plain_sees.n = plain_sees.shown = library_sees.n = library_sees.shown = 0;
     memset(&heard, 0, sizeof heard);
     rig_enable(rig);
@@ -538,7 +568,7 @@ static void run(unsigned n, bool overflows)
     end.after.vmx = 1;
     memset(&heard, 0, sizeof heard);
     tell(end);
-    account(false);
+    account(false, false);
     cofi_unit_drain(cpu.rig->unit);
 }
 
@@ -557,7 +587,7 @@ static uint64_t decoded[2 * MOST_RUN];
 static void decode(struct plain_flow *flow, bool e5)
 {
     struct rig *rig = cpu.rig;
-    *flow = (struct plain_flow){.find = find_all, .ranged = cpu.ranged, .base = cpu.base, .limit = cpu.limit,
+    *flow = (struct plain_flow){.find = find_all, .ranged = cpu.ranged, .base = cpu.base, .limit = cpu.limit, .base2 = cpu.base2, .limit2 = cpu.limit2,
                                 .cycle_acc = rig->plain.cycle_acc, .e5 = e5, .ran = decoded, .room = 2 * MOST_RUN};
     assert_true(rig->n + tail.n <= sizeof rig->bytes);
     memcpy(rig->bytes + rig->n, tail.bytes, tail.n);
