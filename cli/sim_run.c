@@ -52,8 +52,6 @@ static uint64_t field(const struct sim *sim, const char *name)
 static int collect(struct sim *sim, uint64_t address, const uint8_t *bytes, size_t n)
 {
     uint64_t mask = field(sim, "mask_value") << 6 | 0x3f, base = field(sim, "base_phys_addr") << 6 & ~mask;
-    if (n == 1 && bytes[0] == 0xc1 && !field(sim, "dest")) /* TraceSTOP has a place of its own [RTIT Table 4] */
-        return take(sim, bytes, n);
     if (sim->reorder && (base != sim->region_base || mask != sim->region_mask)) {
         cofi_reorder_close(sim->reorder);
         sim->reorder = NULL;
@@ -62,6 +60,8 @@ static int collect(struct sim *sim, uint64_t address, const uint8_t *bytes, size
     sim->region_mask = mask;
     int status = sim->reorder ? 0 : cofi_reorder_open(&sim->reorder, (uint32_t)mask + 1, (uint32_t)(sim->start_offset & mask),
                                                       (struct cofi_sink){take, sim});
+    if (n == 1 && bytes[0] == 0xc1 && !field(sim, "dest")) /* TraceSTOP has a place of its own, and counts [RTIT Table 4] */
+        address = base + ((field(sim, "offset") - 1) & mask);
     return status < 0 ? status : cofi_reorder_write(sim->reorder, (uint32_t)(address - base), bytes, n);
 }
 
@@ -205,14 +205,21 @@ static int write_register(struct sim *sim, char *text)
     return 0;
 }
 
+/* "rdmsr MSR [gp]", hexadecimal; with gp the read must fault. */
 static int read_register(struct sim *sim, const char *text)
 {
     uint64_t value;
-    uint32_t msr = (uint32_t)strtoul(text, NULL, 16);
+    char *end;
+    uint32_t msr = (uint32_t)strtoul(text, &end, 16);
+    bool gp = !strcmp(end + strspn(end, " \t"), "gp");
     int status = cofi_unit_rdmsr(sim->unit, msr, &value);
-    if (status < 0)
+    if (gp && status != COFI_ERR_GP)
+        return sim_fail(sim->scenario, sim->line, "the read did not fault");
+    if (!gp && status < 0)
         return sim_fail(sim->scenario, sim->line, "rdmsr %" PRIx32 ": %s", msr, cofi_error_text(status));
-    if (sim->events && !sim->json)
+    if (sim->events && !sim->json && gp)
+        fprintf(sim->events, "  %" PRIx32 " faults\n", msr);
+    else if (sim->events && !sim->json)
         fprintf(sim->events, "  %" PRIx32 " reads %" PRIx64 "\n", msr, value);
     return 0;
 }
@@ -373,6 +380,10 @@ int sim_run(struct sim *sim, const struct scenario *scenario)
         status = run_line(sim, &scenario->lines[SIM_EVENTS][i]);
     if (status == 0)
         cofi_unit_drain(sim->unit);
+    if (status == 0 && sim->reorder && cofi_reorder_waiting(sim->reorder)) {
+        complain("the output has a hole (RTIT_OFFSET written?): %u bytes behind it are lost", cofi_reorder_waiting(sim->reorder));
+        status = EXIT_DATA;
+    }
     if (status == 0 && sim->overrun) {
         complain("out of memory");
         status = EXIT_ENVIRONMENT;
