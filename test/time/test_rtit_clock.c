@@ -160,6 +160,8 @@ static void cycles_count_at_the_ratio(void **state)
     assert_int_equal(cycles(100), 0x200000 + 50);
     sts(0x300000, 16, 4);
     assert_int_equal(cycles(100), 0x300000 + 400);
+    sts(0x400000, 8, 0); /* no effective ratio was told */
+    assert_int_equal(cycles(100), 0x400000 + 200);
     assert_true(the.interpolated);
 }
 

@@ -2,6 +2,10 @@
  * The errata, each switched on, and off as its control [RTIT Appendix E]. */
 #include "unit/rtit_rig.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #define CONFIG(e) static const struct cofi_unit_config with_##e = {.errata = COFI_ERRATUM_RTIT_##e}
 CONFIG(E1); CONFIG(E2); CONFIG(E3); CONFIG(E6); CONFIG(E7); CONFIG(E8);
 static const struct cofi_unit_config
@@ -31,9 +35,14 @@ static const struct scripted errata[] = {
      "far sysret ip=9 next=c target=1100 : cpl=3", "stop; pgd c", "trace_active=0", &with_E2},
     {"E2: TraceStop at the write that enables: extra PGD", "tracestop_event_id=7 trace_active=0", 0,
      "wrmsr ip=1 next=3 msr=768 value=d;wrmsr ip=3 next=5 msr=768 value=200d", "psb; stop; pgd 5", "trace_active=0", &with_E2},
+    {"E2: TraceStop while ContextEn rises and FilterEn was 0 all the time: extra PGD", "filter_event_id=6 os=0 " STOP,
+     "far syscall ip=1 next=3 target=9 : cpl=0", "far sysret ip=9 next=c target=1100 : cpl=3", "stop; pgd c", "trace_active=0", &with_E2},
     {"E2: off", RANGE, E2_EVENTS, "far sysret ip=9 next=c target=5000 : cpl=3", "", 0, 0},
     {"E3: the PSB comes one packet late", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
      "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; tip 5; psb; tip 6", 0, &with_E3},
+    {"E3: enabling makes the PSB that was late", "", "wrmsr ip=1 next=3 msr=77c value=7fe",
+     "jmp* ip=1 next=3 target=9;wrmsr ip=9 next=b msr=768 value=d;wrmsr ip=b next=d msr=768 value=200d;jmp* target=6",
+     "tip 9; psb; pge d; tip 6", 0, &with_E3},
     {"E3: off", "", "wrmsr ip=1 next=3 msr=77c value=7fe", "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5",
      "tip 9; psb; tip 5", 0, 0},
     {"E4: TraceSTOP before FUP.BuffOvf, and tracing goes on", STOP, 0,
@@ -46,8 +55,8 @@ static const struct scripted errata[] = {
     {"E5: a far transfer is a branch too", "", 0,
      OVER "far iret ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000; tip 5000", 0, &with_E5},
     {"E5: not for a branch of an overflow before", "", 0,
-     OVER "jmp* ip=30 next=32 target=5000;wrmsr ip=5000 next=5002 msr=769 value=1;wrmsr ip=5002 next=5004 msr=769 value=9;" EMPTY
-     "jmp ip=5004 next=5006 target=5000;insn ip=5000 next=5002", FILLED "; ovf 5004", 0, &with_E5},
+     OVER "jmp* ip=30 next=32 target=5000;wrmsr ip=5000 next=5002 msr=769 value=1;wrmsr ip=5002 next=5004 msr=769 value=9;"
+     "jmp ip=5004 next=5006 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000", 0, &with_E5},
     {"E5: not when execution went on elsewhere", "", 0,
      OVER "jmp* ip=30 next=32 target=5000;insn ip=5000 next=5002;" EMPTY "insn ip=5002 next=5004", FILLED "; ovf 5002", 0, &with_E5},
     {"E5: off", "", 0, OVER "jmp* ip=30 next=32 target=5000;" EMPTY "insn ip=5000 next=5002", FILLED "; ovf 5000", 0, &small},
@@ -71,8 +80,37 @@ static const struct scripted errata[] = {
      "jmp* ip=1 next=3 target=9;jmp* ip=9 next=b target=5;jmp* ip=5 next=7 target=6", "tip 9; psb; tip 5; tip 6", 0, 0},
 };
 
+/* Behind every second PSB, five cases in turn: which packet is late or lost, and by how many [ERR E8]. */
+static void e8_shows_its_five_cases_in_turn(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {
+        "2 1 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 ", "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 ",
+        "1 2 3 5 6 7 8 9 4 10 11 12 13 14 15 16 17 18 19 20 21 22 ", "2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 1 22 ",
+        "1 2 3 4 5 6 7 8 9 10 12 13 14 15 16 17 18 19 20 21 22 "};
+    static struct rig rig;
+    rig_open(&rig, &with_E8);
+    rig_start(&rig, 0);
+    for (int psb = 2; psb <= 11; psb++) {
+        char got[256] = "", *at = got;
+        rig_packets(&rig);
+        rig_events(&rig, "wrmsr ip=1 next=3 msr=77c value=800");
+        for (uint64_t i = 1; i <= 22; i++)
+            branch(&rig, COFI_EV_JMP_IND, 1, 3, i);
+        for (const char *p = strstr(rig_packets(&rig), "tip"); p; p = strstr(p + 3, "tip"))
+            at += sprintf(at, "%ld ", strtol(p + 4, NULL, 16));
+        if (psb % 2 == 0)
+            assert_string_equal(got, expected[psb / 2 - 1]);
+        else
+            assert_string_equal(got, "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 ");
+    }
+    rig_close(&rig);
+}
+
 int main(void)
 {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(e8_shows_its_five_cases_in_turn)};
+    ADD_TESTS(tests);
     ADD_ROWS(errata);
     return run_suite();
 }

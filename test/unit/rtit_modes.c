@@ -98,6 +98,8 @@ static const struct scripted tnt_buff[] = {
     {"six outcomes written by software are a full TNT, sent soon", "", "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5", "tnt TTTTTT", "tnt_buff=1"},
     {"outcomes written by software go first", "", "wrmsr ip=1 next=3 msr=77d value=5", "jcc ip=3 next=5 target=9 taken;jmp* target=9", "tnt NTT; tip 9",
      "tnt_buff=1"},
+    {"a full TNT written while PacketEn is 0 waits", "filter_event_id=0 lip0=1000 lip2=2000",
+     "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5;insn ip=5 next=7", "", "tnt_buff=7f"},
     {"a full TNT written while PacketEn is 0 waits for the next FUP", "filter_event_id=0 lip0=1000 lip2=2000",
      "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5;insn ip=5 next=7;jmp target=1100", "tnt TTTTTT; pge 1100", "tnt_buff=1"},
     {"they shift in from the right", "", 0, "jcc taken;jcc;jcc taken", "", "tnt_buff=d"},
@@ -152,6 +154,59 @@ static void init_leaves_tracing_on(void **state)
     rig_close(&rig);
 }
 
+/* A list that loads reserved bits makes the entry fail: nothing of it happened (docs/decisions/0216). */
+static void a_vm_entry_whose_list_faults_does_not_happen(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, NULL);
+    rig_start(&rig, 0);
+    rig_events(&rig, "event vmexit ip=10 target=20 : vmx=1 cpl=0");
+    rig_packets(&rig);
+    struct cofi_event entry = {.kind = COFI_EV_FAR, .cause = COFI_FAR_VMENTRY, .ip = 0x20, .next = 0x23, .target = 0x10, .msr = MSR_CTL,
+                               .control = 0x1200d, .context_set = true, .after = rig.context};
+    entry.after.vmx = 2;
+    assert_int_equal(cofi_unit_event(rig.unit, &entry), COFI_ERR_GP);
+    assert_packets(&rig, "");
+    assert_int_equal(rig_read(&rig, MSR_STATUS), 5); /* TriggerEn and FilterEn, in root mode */
+    rig_close(&rig);
+}
+
+/* Whatever it was in the middle of: a reset unit makes what a fresh one makes. */
+static void after_a_reset_the_unit_is_as_new(void **state)
+{
+    (void)state;
+    static const struct cofi_unit_config small = {.buffer_bytes = 16, .drain_bytes = 1, .drain_cycles = 10, .errata = COFI_ERRATUM_RTIT_E3};
+    static const char *const middles[] = {
+        "jmp* ip=1 next=3 target=111100000000", "jcc taken;jcc", "event intr ip=10 vector=32 deferred : cpl=0", "event init-ap ip=10 : cpl=0",
+        "sleep size=1 tsc=500 cycles=500", "ovf;jmp ip=3 next=5 target=1000", "wrmsr ip=3 next=5 msr=77c value=7fa;jmp* target=111100000000",
+        "wrmsr ip=3 next=5 msr=77c value=7f4;jmp* target=111100000000;jmp* target=222200000000;jmp* target=333300000000",
+        "clock tsc=70000 cycles=90", "call ip=1 next=6 target=9"};
+    static struct rig rig;
+    for (size_t i = 0; i <= sizeof middles / sizeof middles[0]; i++) {
+        rig_open(&rig, &small);
+        if (i > 0) {
+            rig_fields(&rig, "tracestop_event_id=0 lip0=1000 lip2=2000 cmprs_ret=1 mtc_en=1");
+            rig_enable(&rig);
+            rig_events(&rig, "clock tsc=1 cycles=0");
+            rig_packets(&rig);
+            rig_events(&rig, middles[i - 1]);
+            cofi_unit_reset(rig.unit, COFI_RESET_WARM);
+            rig.context = (struct cofi_context){.vmcs = UINT64_MAX, .cpl = 3, .mode = 64, .iflag = true, .cr0_pg = true};
+            cofi_unit_context(rig.unit, &rig.context, 0x800);
+            rig_read(&rig, MSR_CTL);
+            rig.seen = rig.n;
+            rig.plain = (struct plain_state){0};
+        }
+        rig_fields(&rig, "cmprs_ret=1 mtc_en=1 cycle_acc=1");
+        rig_events(&rig, "insn ip=800 next=802");
+        rig_enable(&rig);
+        rig_events(&rig, "clock tsc=100 cycles=10;insn ip=802 next=804;clock tsc=200 cycles=100;jmp* ip=804 next=806 target=9");
+        assert_packets(&rig, "psb; pge 802 c0; mtc 0 01 c25; tip 9 c65");
+        rig_close(&rig);
+    }
+}
+
 static void the_unit_wants_instructions_when_it_has_a_range(void **state)
 {
     (void)state;
@@ -196,6 +251,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_is_no_enumeration),
         cmocka_unit_test(init_leaves_tracing_on),
+        cmocka_unit_test(a_vm_entry_whose_list_faults_does_not_happen),
+        cmocka_unit_test(after_a_reset_the_unit_is_as_new),
         cmocka_unit_test(the_unit_wants_instructions_when_it_has_a_range),
         cmocka_unit_test(nothing_allocates_after_open),
         cmocka_unit_test(a_buffer_that_holds_no_packet_is_refused),

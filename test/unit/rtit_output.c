@@ -338,6 +338,19 @@ static void the_reorderer_restores_weakly_ordered_lines(void **state)
     }
 }
 
+static void no_more_than_sixteen_lines_wait(void **state)
+{
+    (void)state;
+    open_at(BASE, 0xfff, 0, 5000, true);
+    rig_enable(&rig);
+    for (int i = 0; i < 500; i++)
+        branch(&rig, COFI_EV_JMP_IND, 1, 3, i % 2 ? 0x111100000000 : 0x222200000000);
+    assert_int_equal(memory.n, 1 + (12 + 500 * 7) / 64 - 16);
+    cofi_unit_drain(rig.unit);
+    assert_int_equal(rig_read(&rig, MSR_OFFSET), 12 + 500 * 7);
+    rig_close(&rig);
+}
+
 static void weakly_ordered_lines_do_change_places(void **state)
 {
     (void)state;
@@ -411,6 +424,7 @@ int main(void)
         cmocka_unit_test(tracestop_with_dest_set_is_a_byte_like_others),
         cmocka_unit_test(clearing_traceactive_leaves_all_bytes_in_memory),
         cmocka_unit_test(the_reorderer_restores_weakly_ordered_lines),
+        cmocka_unit_test(no_more_than_sixteen_lines_wait),
         cmocka_unit_test(weakly_ordered_lines_do_change_places),
         cmocka_unit_test(the_reorderer_refuses_what_the_bounds_forbid),
         cmocka_unit_test(a_full_sink_is_told_and_the_unit_goes_on),

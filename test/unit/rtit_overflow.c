@@ -121,6 +121,10 @@ static const struct scripted overflow[] = {
     {"a PSB that finds no room is owed (docs/decisions/0213)", "", 0,
      "wrmsr ip=3 next=5 msr=77c value=7f4;" FILL "insn ip=3 next=5;" EMPTY "insn ip=9 next=b", FILLED "; psb; ovf 9",
      "pkt_cnt=c", &small},
+    {"TNTs count among the 4 packets behind a PSB that may rest on the old LAST_LIP [RTIT 3.3.9]", "", 0,
+     "wrmsr ip=3 next=5 msr=77c value=7fa;jmp* target=123400000000;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;"
+     "jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jcc;jmp* target=123400001000",
+     "tip 123400000000; psb; tnt NNNNNN; tnt NNNNNN; tnt NNNNNN; tnt NNNNNN; tip 123400001000", "pkt_cnt=14", &large},
     {"the boundary between PacketEn in and out is lost: it goes on outside", RANGE, IN,
      RANGE_OVER "jmp ip=1200 next=1202 target=5000;" EMPTY "insn ip=5000 next=5002;jmp ip=5002 next=5004 target=1200",
      RANGE_FILLED "; ovf 5000; pge 1200", 0, &small},
@@ -206,6 +210,23 @@ static void a_write_of_ctl_that_faults_does_not_drain(void **state)
     rig_close(&rig);
 }
 
+/* No TraceSTOP while TriggerEn is 0, whoever ended the overflow [RTIT Table 17]. */
+static void a_held_tracestop_needs_trigger_en(void **state)
+{
+    (void)state;
+    static struct rig rig;
+    rig_open(&rig, &small);
+    rig_fields(&rig, STOPS);
+    rig_enable(&rig);
+    rig_packets(&rig);
+    rig_events(&rig, OVER "jmp ip=3 next=5 target=1004");
+    rig_write(&rig, MSR_STATUS, 1); /* written from outside: no instruction starts between the two */
+    rig_write(&rig, MSR_CTL, 0xd);
+    rig_events(&rig, "insn ip=1004 next=1006");
+    assert_packets(&rig, FILLED);
+    rig_close(&rig);
+}
+
 /* The narrow door: what comes after an overflow has its address from the last tip(). */
 static void the_narrow_door_overflows_and_goes_on(void **state)
 {
@@ -234,6 +255,7 @@ int main(void)
         cmocka_unit_test(the_narrow_door_overflows_and_goes_on),
         cmocka_unit_test(after_a_drain_last_lip_shows_the_clearing),
         cmocka_unit_test(a_psb_without_room_leaves_pkt_cnt),
+        cmocka_unit_test(a_held_tracestop_needs_trigger_en),
         cmocka_unit_test(a_write_of_ctl_that_faults_does_not_drain),
     };
     ADD_ROWS(overflow);

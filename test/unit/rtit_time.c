@@ -26,6 +26,8 @@ static const struct scripted cycles[] = {
      "pcc 5 c2097152", "cntp=0", 0},
     {"PCC after a RET carries an address never executed [RTIT 4.2.6]", CYC, C0, "clock cycles=2097152;ret ip=1 next=2 target=9",
      "pcc 2 c2097152; tip 9 c0", 0, 0},
+    {"PCC's address is the last LIP then [RTIT 4.2.3.1]", CYC, "wrmsr ip=1 next=3 msr=77c value=800;wrmsr ip=3 next=5 msr=76b value=200000",
+     "insn ip=123456780000 next=123456780002", "pcc 123456780002 c2097152", "cmprs_lip_valid=1 cmprs_lip_high=1234 cmprs_lip_low=5678", 0},
     {"PCC forces a partial TNT", CYC, C0 ";jcc taken", "clock cycles=2097152;insn ip=1 next=2", "tnt T; pcc 2 c2097152", 0, 0},
     {"no PCC without CYCLE_ACC", "", C0, "clock cycles=2097152;insn ip=1 next=2", "", "cntp=200000", 0},
 };
@@ -42,6 +44,8 @@ static const struct scripted mtc[] = {
      "sts 0 0 f4240; mtc 0 85", 0, 0},
     {"256 changes at once are too many", "mtc_en=1 sts_en=1", C0, "clock tsc=32768", "sts 0 0 8000", 0, 0},
     {"a jump without STS_En: one MTC", "mtc_en=1", C0, "clock tsc=1000000", "mtc 0 84", 0, 0},
+    {"a clock that goes back stands still", "mtc_en=1", C0, "clock tsc=256 cycles=10;clock tsc=120 cycles=5;clock tsc=256 cycles=10",
+     "mtc 0 01; mtc 0 02", "cntp=a", 0},
     {"off without MTC_En", "", C0, "clock tsc=128", "", 0, 0},
     {"MTC does not force a TNT (docs/decisions/0207)", "mtc_en=1", C0 ";jcc taken", "clock tsc=128", "mtc 0 01", "tnt_buff=3", 0},
 };
@@ -106,6 +110,15 @@ static void the_buffer_stops_draining_in_c1_and_c2(void **state)
     assert_int_equal(bytes_after(C0 ";" SIX "clock cycles=30"), 3);
     assert_int_equal(bytes_after(C0 ";" SIX "clock cycles=30;sleep size=1 cycles=30;clock cycles=1000"), 3);
     assert_int_equal(bytes_after(C0 ";" SIX "clock cycles=30;sleep size=2 cycles=30;clock cycles=1000"), 3);
+    assert_int_equal(bytes_after(C0 ";" SIX "clock cycles=30;event shutdown ip=1;clock cycles=1000"), 3);
+}
+
+/* What passes while it is empty does not drain what comes then. */
+static void an_empty_buffer_saves_up_no_time(void **state)
+{
+    (void)state;
+    assert_int_equal(bytes_after(C0 ";jmp* target=9;clock cycles=35;clock cycles=100;jmp* target=9;clock cycles=109"), 3);
+    assert_int_equal(bytes_after(C0 ";jmp* target=9;clock cycles=35;clock cycles=100;jmp* target=9;clock cycles=110"), 4);
 }
 
 static void the_buffer_is_drained_before_c4_and_c6(void **state)
@@ -119,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_buffer_stops_draining_in_c1_and_c2),
+        cmocka_unit_test(an_empty_buffer_saves_up_no_time),
         cmocka_unit_test(the_buffer_is_drained_before_c4_and_c6),
     };
     ADD_ROWS(cycles);

@@ -155,7 +155,7 @@ static void far_transfer(struct rtit *u, const struct cofi_event *event)
         if (u->context_en)
             cofi__rtit_emit_lip(u, COFI_RTIT_TIP, s.end, to_rule);
     }
-    s.before = s.before && (after || stop); /* its PGD is made */
+    s.before = s.before && after; /* else its PGD is made, or TraceStop has none */
     if (u->overflow)
         u->overflow_target = s.end;
     finish(u, &s, stop);
@@ -227,7 +227,7 @@ static int write_msr(struct rtit *u, const struct cofi_event *event)
     u->attention = true;
     if (!s.trigger_was && u->trigger_en)
         trigger_rose(u);
-    if (reg == RTIT_PKT_CNT && u->trigger_en)
+    if (reg == RTIT_PKT_CNT)
         cofi__rtit_check_pkt_cnt(u);
     end(u, &s);
     if (reg == RTIT_CTL)

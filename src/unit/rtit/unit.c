@@ -72,8 +72,7 @@ static int tnt(struct cofi_unit *unit, uint64_t bits, unsigned n)
     if (u->attention) {
         if (u->ip_known)
             cofi__rtit_start_instruction(u, u->ip, u->ip);
-        else if (u->overflow)
-            return COFI_OK; /* the address that FUP.BuffOvf needs comes with the next tip() or event */
+        /* else the address that FUP.BuffOvf needs comes with the next tip() or event */
     }
     u->ip_known = false;
     cofi__rtit_push_run(u, bits, n);
