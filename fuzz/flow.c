@@ -21,6 +21,14 @@ static const uint8_t *pull(void *opaque, size_t *n)
     return feed->bytes + feed->at - *n;
 }
 
+/* Two address spaces: the one that the flow was opened with, and another one in guests and for odd CR3s. */
+static struct cofi_image *host, *guest;
+static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
+{
+    (void)opaque;
+    return non_root || (cr3 ^ vmcs) >> 5 & 1 ? guest : host;
+}
+
 static void configure(struct cofi_flow_config *c, const uint8_t *head)
 {
     static const uint8_t models[] = {0, 0x3d, 0x5e, 0x55, 0x8f, 0x97, 0x5c, 0x4c};
@@ -40,6 +48,7 @@ static void configure(struct cofi_flow_config *c, const uint8_t *head)
     c->time.nominal_ratio = head[6];
     c->want_time = head[0] & 32;
     c->cache_bytes = head[0] & 64 ? 700000 : 0;
+    c->space = head[1] & 8 ? space : NULL;
 }
 
 static uint64_t decode(const struct cofi_flow_config *config)
@@ -95,6 +104,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct cofi_flow *flow;
     if (n < HEAD + CODE || cofi_image_open(&image) < 0)
         return 0;
+    MUST(cofi_image_open(&guest) == 0);
+    host = image;
+    cofi_image_map_bytes(guest, 0, BASE, data + HEAD + CODE / 2, CODE / 2, "guest");
+    cofi_image_map_bytes(guest, data[5], BASE + 16, data + HEAD, CODE / 2, "guest, later");
     cofi_image_map_bytes(image, 0, BASE, data + HEAD, CODE / 2, "code");
     cofi_image_map_bytes(image, data[4], BASE + CODE / 2, data + HEAD + CODE / 2, CODE / 2, "later");
     configure(&config, data);
@@ -114,5 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     config.pull = pull;
     MUST(decode(&config) == insns);
     cofi_image_close(image);
+    cofi_image_close(guest);
     return 0;
 }

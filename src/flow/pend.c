@@ -46,8 +46,10 @@ int cofi__show_paging(struct cofi_flow *flow, uint64_t ip)
     event.ip = ip;
     event.value = flow->cr3 = pend->cr3;
     event.a = pend->nr;
-    if (flow->config.gen == COFI_PT)
+    if (flow->config.gen == COFI_PT) {
         flow->non_root = pend->nr;
+        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, false);
+    }
     flow->space_due = flow->config.space;
     return cofi__emit_event(flow, &event);
 }

@@ -382,6 +382,8 @@ static int act_psbend(struct cofi_flow *flow)
     if (!flow->in_psb)
         return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "PSBEND without PSB [SDM PSBEND Packet]");
     flow->in_psb = false;
+    if (pend->paging)
+        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, true);
     COFI_TRY(psb_position(flow));
     ret_clear(flow);
     flow->synced = true;

@@ -50,10 +50,39 @@ static bool has_art(const struct cofi__clock *clock)
     return clock->info.tsc_num && clock->info.tsc_den;
 }
 
+/* How far a guest's TSC is from the host's: what the first packet of that guest is away from the last time known. Less than
+ * half a minute or so is the time that passed, and the guest has none. [SDM: TSC offset, VM-execution control] */
+static uint64_t guest_offset(struct cofi__clock *clock, uint64_t tsc, uint64_t near)
+{
+    const uint64_t far = UINT64_C(1) << 36;
+    unsigned i = 0, room = sizeof clock->guests / sizeof clock->guests[0];
+    while (i < clock->guests_n && clock->guests[i].vmcs != clock->vmcs)
+        i++;
+    if (i < clock->guests_n)
+        return clock->guests[i].offset;
+    uint64_t offset = tsc - near;
+    if (!near || offset < far || -offset < far)
+        offset = 0;
+    i = i < room ? i : room - 1;
+    clock->guests[i].vmcs = clock->vmcs;
+    clock->guests[i].offset = offset;
+    clock->guests_n = (uint8_t)(i + 1);
+    return offset;
+}
+
+static uint64_t host_ticks(struct cofi__clock *clock, uint64_t tsc)
+{
+    uint64_t near = clock->before_tsc, ticks = extend(tsc, 56, near);
+    return clock->guest ? extend(ticks - guest_offset(clock, ticks, near), 56, near) : ticks;
+}
+
 static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
 {
-    uint64_t near = clock->known ? clock->exact : clock->reference;
-    set_exact(clock, extend(tsc, 56, near));
+    clock->before_tsc = clock->known ? clock->exact : clock->reference;
+    clock->tsc = tsc;
+    clock->tsc_exact = host_ticks(clock, tsc);
+    clock->tsc_in_psb = true;
+    set_exact(clock, clock->tsc_exact);
     clock->have_tma = clock->fix_mtc = clock->mtc_seen = false;
     clock->tma_base = clock->ctc_delta = clock->span_cycles = clock->mtc_exact = 0;
     clock->tma_ctc = clock->last_mtc = 0;
@@ -193,8 +222,26 @@ void cofi__clock_packet(struct cofi__clock *clock, const struct cofi_packet *pac
     }
 }
 
+void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, bool in_psb)
+{
+    if (clock->guest == guest && clock->vmcs == vmcs)
+        return;
+    clock->guest = guest;
+    clock->vmcs = vmcs;
+    if (!in_psb || !clock->tsc_in_psb)
+        return;
+    uint64_t delta = host_ticks(clock, clock->tsc) - clock->tsc_exact;
+    clock->tsc_exact += delta;
+    clock->exact += delta;
+    clock->tma_base += delta;
+    clock->mtc_exact += clock->mtc_seen ? delta : 0;
+    clock->limit += clock->limit != UINT64_MAX ? delta : 0;
+    clock->now = clock->exact > clock->before_tsc ? clock->exact : clock->before_tsc;
+}
+
 void cofi__clock_psb(struct cofi__clock *clock)
 {
+    clock->tsc_in_psb = false;
     clock->mtc_seen = false;
     clock->span_cycles = clock->mtc_exact = 0;
     if (!clock->known)

@@ -23,6 +23,15 @@ struct cofi__clock {
     uint64_t ctc_delta;    /* PT: ART ticks since */
     uint16_t tma_ctc;
     uint8_t last_mtc;
+    /* PT: a guest has a TSC of its own; its offsets, as far as they were learnt. */
+    uint64_t vmcs;
+    struct {
+        uint64_t vmcs, offset; /* guest's minus host's */
+    } guests[4];
+    uint64_t tsc, tsc_exact, before_tsc; /* of the last TSC packet, what it was taken for, and what was known before */
+    uint8_t guests_n;
+    bool guest;            /* in VMX non-root operation */
+    bool tsc_in_psb;       /* the last TSC packet is of the PSB+ at hand */
     bool known, interpolated;
     bool have_tma;         /* PT: base and last_mtc are valid */
     bool fix_mtc;          /* PT: MTCFreq > 8: upper bits of last_mtc come with the first MTC */
@@ -43,6 +52,10 @@ void cofi__clock_break(struct cofi__clock *clock);
 
 /* A PSB+ comes: it tells all timing afresh, so nothing of an interval that is open counts any more. */
 void cofi__clock_psb(struct cofi__clock *clock);
+
+/* PT: execution is in VMX non-root operation of a VMCS or not. in_psb: PSB+ tells so, behind its TSC, which is then taken
+ * anew. */
+void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, bool in_psb);
 
 /* Core cycles passed: time is estimated when asked, so that this costs an addition. */
 static inline void cofi__clock_cycles(struct cofi__clock *clock, uint64_t cycles)

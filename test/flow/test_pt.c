@@ -162,6 +162,21 @@ static void skl168_cycles_lost_before_a_psb_calibrate_nothing(void **state)
         " 1049248 1050120");
 }
 
+/* The guest's TSC begins at 0 when it is made. 401000 vmlaunch; 401003 nop; 401004 jmp *rax; host: 2^40, guest: 1000, 1800;
+ * in a PSB+, where NR comes behind the TSC: 2000. */
+static void a_guests_tsc_is_not_the_time(void **state)
+{
+    (void)state;
+    assert_string_equal(times("0f01c2 90 ffe0", "P 19 00000000000100 0223 9901 71001040000000 0243010100000000 2d0310"
+        " 19 00100000000000 2d0310 19 00180000000000 2d0310"
+        " P 19 00200000000000 0243010100000000 9901 7d031040000000 0223 6d031040000000 2d0310"),
+        " 1099511627776 1099511629824 1099511631872");
+    /* Decoding begins in the guest: the packet in the PSB+ tells no time that is known; the next is that of the host. */
+    assert_string_equal(times("90 ffe0 90 ffe0", "P 19 00000000000100 0223 P 19 00200000000000 0243010100000000 9901 7d001040000000 0223 6d031040000000"
+        " 19 00280000000000 2d0310"),
+        " 1099511627776 1099511629824");
+}
+
 static void transactions_begin_commit_and_abort(void **state)
 {
     (void)state;
@@ -375,6 +390,7 @@ int main(void)
         cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
+        cmocka_unit_test(a_guests_tsc_is_not_the_time),
         cmocka_unit_test(transactions_begin_commit_and_abort),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),
