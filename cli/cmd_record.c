@@ -16,6 +16,8 @@
 
 #include <cofi/cofi.h>
 
+#include "again.h"
+
 /* As env and timeout have them. */
 enum { EXIT_OURS = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
 
@@ -65,7 +67,9 @@ static const char usage[] =
     "                       one more recording of the same run; may be repeated\n"
     "  --truth=FILE         list every instruction that ran\n"
     "  --host=fast|step     who runs the program: a translator, near its own speed (default), or ptrace, one\n"
-    "                       instruction at a time: for RTIT, --config, --truth, --limit, -p and 32-bit programs\n"
+    "                       instruction at a time: for --truth, --limit, -p and 32-bit programs. Asked for, fast\n"
+    "                       makes what --unit, --config, --also, --raw and --topa ask for too, at the end, without\n"
+    "                       time by cycles\n"
     "  --snapshot=SIZE      keep each thread's newest bytes of log only, e.g. 4M; written at the end\n"
     "  --filter=FILTER      trace there only, in perf's syntax: 'filter FUNCTION', 'filter FUNCTION @ LIBRARY',\n"
     "                       'filter 0x1139/0x20 @ FILE', 'filter * @ LIBRARY', 'start F', 'stop F', 'tracestop F'\n"
@@ -325,7 +329,8 @@ static int parse(struct job *job, int argc, char **argv)
 
 /* ---- the run ---- */
 
-static bool open_outputs(struct job *job, const struct cofi_observer **observers, size_t *n)
+static bool open_outputs(struct job *job, const struct cofi_time_info *time, bool leaps, const struct cofi_observer **observers,
+                         size_t *n)
 {
     struct cofi_error error = {0};
     for (size_t i = 0; i < job->outputs_n; i++) {
@@ -337,8 +342,8 @@ static bool open_outputs(struct job *job, const struct cofi_observer **observers
                                                 .program = job->step.argv ? job->step.argv[0] : NULL};
         if (i == 0 && job->filters.n)
             options.filters = &job->filters;
-        cofi_step_time_info(&job->step, &options.time);
-        options.leaps = job->step.clock == COFI_CLOCK_REAL;
+        options.time = *time;
+        options.leaps = leaps;
         if (cofi_recorder_open(&o->recorder, &options, &error) < 0) {
             complain("record: %s", error.text);
             return false;
@@ -409,12 +414,10 @@ static int conclude(struct job *job, int status, struct cofi_step_result *result
 
 /* ---- the fast host ---- */
 
-/* What only stepping can do, in words; null: nothing was asked for that. */
-static const char *needs_step(const struct job *job)
+/* What a trace unit must make, in words; null: nothing was asked for that. */
+static const char *needs_unit(const struct job *job)
 {
     const struct output *first = &job->outputs[0];
-    if (job->step.pid)
-        return "-p";
     if (first->gen == COFI_RTIT)
         return "--unit=rtit";
     if (first->fields)
@@ -423,8 +426,32 @@ static const char *needs_step(const struct job *job)
         return "--topa";
     if (first->raw)
         return "--raw";
-    if (job->outputs_n > 1)
-        return "--also";
+    return job->outputs_n > 1 ? "--also" : NULL;
+}
+
+/* Fields that need the time of each instruction. */
+static const char *needs_cycles(const struct job *job)
+{
+    static const char *const names[] = {"cyc_", "mtc_", "cycle_acc", "drain_cycles"};
+    for (size_t i = 0; i < job->outputs_n; i++)
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            if (job->outputs[i].fields && strstr(job->outputs[i].fields, names[k]))
+                return "time by cycles (cyc_, mtc_, cycle_acc)";
+    return NULL;
+}
+
+/* What only stepping can do, in words; null: nothing was asked for that. A unit's packets are made of what the fast host
+ * has recorded, if that host is asked for. */
+static const char *needs_step(const struct job *job)
+{
+    if (job->step.pid)
+        return "-p";
+    if (needs_unit(job) && job->host != HOST_FAST)
+        return needs_unit(job);
+    if (needs_unit(job) && (job->filter_texts_n || job->fast.snapshot_bytes || job->fast.on_full == COFI_FAST_DROP))
+        return "a unit's configuration with --filter, --snapshot or --on-full=drop";
+    if (needs_unit(job) && needs_cycles(job))
+        return needs_cycles(job);
     if (job->truth_path)
         return "--truth";
     if (job->step.limit)
@@ -490,6 +517,32 @@ static const char *fast_only(const struct job *job)
            job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
 }
 
+/* The packets of the units that were asked for, from what the fast host has recorded at `path`. False: it was said why not. */
+static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
+{
+    const struct cofi_observer *observers[OUTPUTS_MAX + 1];
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    char fields[OUTPUTS_MAX][sizeof job->fields];
+    size_t n = 0;
+    if (cofi_recording_open(&recording, path, &error) < 0) {
+        complain("record: %s", error.text);
+        return false;
+    }
+    for (size_t i = 0; i < job->outputs_n; i++) { /* time is told where the fast host told it */
+        const char *given = job->outputs[i].fields ? job->outputs[i].fields : "";
+        snprintf(fields[i], sizeof fields[i], "%s%s", job->outputs[i].gen == COFI_PT ? "mtc_en=0,cyc_en=0," : "", given);
+        job->outputs[i].fields = fields[i];
+    }
+    bool good = open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
+    int status = good ? again_tell(recording, observers, n, &error) : 0;
+    good &= close_outputs(job, bytes) && status >= 0;
+    if (status < 0)
+        complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
+    cofi_recording_close(recording);
+    return good;
+}
+
 /* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
 static int record_fast(struct job *job)
 {
@@ -497,7 +550,10 @@ static int record_fast(struct job *job)
     struct cofi_error error = {0};
     job->fast.size = sizeof job->fast;
     job->fast.argv = job->step.argv;
-    job->fast.path = job->outputs[0].path;
+    char between[4096];
+    bool units = needs_unit(job);
+    snprintf(between, sizeof between, "%s.fast", job->outputs[0].path);
+    job->fast.path = units ? between : job->outputs[0].path;
     job->fast.command = job->command;
     if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
         job->fast.progress = show_progress;
@@ -520,6 +576,13 @@ static int record_fast(struct job *job)
         return EXIT_OURS;
     }
     tell_end(job, &result);
+    result.bytes = units ? 0 : result.bytes;
+    if (units && !tell_units(job, between, &result.bytes)) {
+        complain("record: what the fast host recorded is in %s", between);
+        return EXIT_OURS;
+    }
+    if (units)
+        unlink(between);
     if (!job->quiet)
         fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
                 (unsigned long long)result.branches, result.tasks, result.tasks == 1 ? "" : "s",
@@ -565,7 +628,9 @@ int cmd_record(int argc, char **argv)
     struct cofi_error error = {0};
     uint64_t bytes;
     size_t n = 0;
-    if (!open_outputs(&job, observers, &n)) {
+    struct cofi_time_info time;
+    cofi_step_time_info(&job.step, &time);
+    if (!open_outputs(&job, &time, job.step.clock == COFI_CLOCK_REAL, observers, &n)) {
         close_outputs(&job, &bytes);
         return EXIT_OURS;
     }

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * See again.h. Thread by thread, in the order in which they began; sideband goes before the thread that began after it. */
+#include "again.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS = 256 };
+/* Where the unseen kernel would be. */
+static const uint64_t kernel_ip = UINT64_C(0xffffffff81000000);
+
+struct again {
+    const struct cofi_observer *const *observers;
+    size_t observers_n;
+    const struct cofi_recording_info *info;
+    struct cofi_error *error;
+    int status;
+    struct cofi_task task;
+    struct cofi_context context;
+    bool in_kernel, stamp;  /* stamp: code has changed, so a time is due */
+    uint8_t way_in;         /* enum cofi_far, or COFI_FAR_KINDS */
+    uint64_t tsc, first_tsc;
+    bool pending;           /* last's branch waits for what comes next */
+    struct cofi_flow_block last;
+    struct cofi_flow_insn branch;
+};
+
+static void keep(struct again *a, int status)
+{
+    if (status < 0 && !a->status)
+        a->status = status;
+}
+
+static void tell(struct again *a, const struct cofi_event *event)
+{
+    for (size_t i = 0; i < a->observers_n; i++)
+        if (a->observers[i]->event)
+            keep(a, a->observers[i]->event(a->observers[i]->opaque, &a->task, event));
+}
+
+static struct cofi_event clock_event(const struct again *a, uint8_t kind)
+{
+    return (struct cofi_event){.kind = kind, .vector = COFI_NO_VECTOR, .tsc = a->tsc, .cycles = a->tsc - a->first_tsc};
+}
+
+static void tell_clock(struct again *a, uint8_t kind)
+{
+    struct cofi_event event = clock_event(a, kind);
+    tell(a, &event);
+}
+
+static void take_time(struct again *a, const struct cofi_flow_time *time)
+{
+    if (time->known && time->ticks > a->tsc)
+        a->tsc = time->ticks;
+}
+
+/* ---- to the kernel and back ---- */
+
+static void enter_kernel(struct again *a, struct cofi_event event)
+{
+    tell_clock(a, COFI_EV_CLOCK);
+    a->context.cpl = 0;
+    event.context_set = true;
+    event.after = a->context;
+    event.target = kernel_ip;
+    tell(a, &event);
+    a->in_kernel = true;
+    a->way_in = event.kind == COFI_EV_FAR ? event.cause : COFI_FAR_KINDS;
+}
+
+static void interrupt(struct again *a, uint64_t ip)
+{
+    enter_kernel(a, (struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .vector = 0xfd, .ip = ip, .next = ip});
+}
+
+static void leave_kernel(struct again *a, uint64_t ip)
+{
+    uint8_t way = a->way_in == COFI_FAR_SYSCALL ? COFI_FAR_SYSRET : a->way_in == COFI_FAR_SYSENTER ? COFI_FAR_SYSEXIT : COFI_FAR_IRET;
+    tell_clock(a, COFI_EV_WAKE);
+    a->context.cpl = 3;
+    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = way, .vector = COFI_NO_VECTOR, .ip = kernel_ip, .next = kernel_ip + 2,
+                               .target = ip, .context_set = true, .after = a->context};
+    tell(a, &event);
+    a->in_kernel = a->stamp = false;
+}
+
+/* ---- branches ---- */
+
+static struct cofi_event branch_event(const struct again *a, uint64_t to)
+{
+    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(a->branch.cls), .vector = COFI_NO_VECTOR, .ip = a->branch.ip,
+                               .next = a->last.end, .target = to};
+    if (event.kind == COFI_EV_JCC) {
+        event.target = a->last.target;
+        event.taken = event.target != event.next && to == event.target;
+    } else if (event.kind == COFI_EV_FAR) {
+        event.cause = a->branch.far;
+    } else if (a->branch.cls == COFI_CLASS_TSX && to != event.next) {
+        event.kind = COFI_EV_XABORT;
+    }
+    return event;
+}
+
+/* Execution went on at ip. */
+static void resolve(struct again *a, uint64_t ip)
+{
+    if (a->pending) {
+        struct cofi_event event = branch_event(a, ip);
+        tell(a, &event);
+    }
+    a->pending = false;
+}
+
+static void show_block(struct again *a, const struct cofi_flow_block *block)
+{
+    resolve(a, block->ip);
+    if (a->stamp && !a->in_kernel) {
+        interrupt(a, block->ip);
+        leave_kernel(a, block->ip);
+    }
+    a->last = *block;
+    a->branch = block->insns[block->n - 1];
+    a->pending = true;
+}
+
+static void refuse(struct again *a, const struct cofi_flow_event *event, const char *what)
+{
+    if (a->status >= 0)
+        snprintf(a->error->text, sizeof a->error->text, "thread %d, offset 0x%" PRIx64 ": %s", (int)a->task.tid, event->offset, what);
+    keep(a, COFI_ERR_BAD_FORMAT);
+}
+
+/* Tracing ends by the instruction that ran last: it went to the kernel. */
+static void show_disabled(struct again *a, const struct cofi_flow_event *event)
+{
+    struct cofi_event far = branch_event(a, kernel_ip);
+    if (!a->pending || far.kind != COFI_EV_FAR) {
+        refuse(a, event, "tracing ends where no transfer to the kernel is");
+        return;
+    }
+    a->pending = false;
+    enter_kernel(a, far);
+}
+
+static void show_event(struct again *a, const struct cofi_flow_event *event)
+{
+    take_time(a, &event->time);
+    if (event->kind == COFI_FLOW_ENABLED && a->in_kernel) {
+        leave_kernel(a, event->target);
+    } else if (event->kind == COFI_FLOW_DISABLED) {
+        show_disabled(a, event);
+    } else if (event->kind == COFI_FLOW_ASYNC_DISABLED) {
+        resolve(a, event->ip);
+        interrupt(a, event->ip);
+    } else if (event->kind == COFI_FLOW_CODE) {
+        a->stamp = true;
+    } else if (event->kind == COFI_FLOW_GAP || event->kind == COFI_FLOW_OVERFLOW) {
+        refuse(a, event, event->text ? event->text : "packets were lost");
+    }
+}
+
+/* ---- threads ---- */
+
+static void walk(struct again *a, struct cofi_flow *flow)
+{
+    const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event events[EVENTS];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = EVENTS};
+    int more = 1;
+    while (a->status >= 0 && (more = cofi_flow_next(flow, &batch)) > 0) {
+        size_t e = 0;
+        for (size_t b = 0; b <= batch.blocks_n; b++) {
+            for (; e < batch.events_n && events[e].at <= b; e++)
+                show_event(a, &events[e]);
+            if (b < batch.blocks_n)
+                show_block(a, blocks[b]);
+        }
+    }
+    keep(a, more);
+}
+
+static uint8_t *read_stream(const struct cofi_recording *recording, size_t index, uint64_t bytes)
+{
+    uint8_t *all = malloc(bytes + 1);
+    for (uint64_t at = 0; all && at < bytes;) {
+        size_t n;
+        const uint8_t *p = cofi_recording_bytes(recording, index, at, &n);
+        memcpy(all + at, p, n);
+        at += n;
+    }
+    return all;
+}
+
+static void decode(struct again *a, struct cofi_recording *recording, size_t index)
+{
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, index);
+    struct cofi_flow_config config;
+    struct cofi_flow *flow;
+    uint8_t *bytes = read_stream(recording, index, s->bytes);
+    cofi_flow_config_init(&config, a->info->gen);
+    config.bytes = bytes;
+    config.n = s->bytes;
+    config.image = cofi_recording_image(recording, s->pid);
+    config.time = a->info->time;
+    config.reference_tsc = s->reference_tsc;
+    config.ctl_known = true;
+    config.ctl = a->info->config;
+    int status = bytes ? cofi_flow_open(&flow, &config) : COFI_ERR_NOMEM;
+    keep(a, status);
+    if (status >= 0) {
+        walk(a, flow);
+        cofi_flow_close(flow);
+    }
+    free(bytes);
+}
+
+static void tell_thread(struct again *a, struct cofi_recording *recording, size_t index)
+{
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, index);
+    a->task.pid = s->pid;
+    a->task.tid = s->tid;
+    a->tsc = a->first_tsc = s->reference_tsc;
+    a->context = (struct cofi_context){.cr3 = (uint64_t)s->pid << 12, .vmcs = UINT64_MAX, .mode = 64, .iflag = true, .cr0_pg = true};
+    a->in_kernel = true;
+    a->pending = a->stamp = false;
+    a->way_in = COFI_FAR_KINDS;
+    struct cofi_event clock = clock_event(a, COFI_EV_CLOCK);
+    for (size_t i = 0; i < a->observers_n; i++)
+        if (a->observers[i]->begin)
+            keep(a, a->observers[i]->begin(a->observers[i]->opaque, &a->task, &a->context, &clock));
+    decode(a, recording, index);
+    for (size_t i = 0; i < a->observers_n; i++)
+        if (a->observers[i]->end)
+            keep(a, a->observers[i]->end(a->observers[i]->opaque, &a->task));
+    a->task.index++;
+}
+
+/* Sideband from *next on that is not later than ns. */
+static void tell_sideband(struct again *a, const struct cofi_recording *recording, size_t *next, uint64_t ns)
+{
+    const struct cofi_sideband *sb;
+    for (; a->status >= 0 && (sb = cofi_recording_sideband(recording, *next)) && sb->time_ns <= ns; ++*next)
+        for (size_t i = 0; i < a->observers_n && sb->kind != COFI_SB_AUX; i++)
+            if (a->observers[i]->sideband)
+                keep(a, a->observers[i]->sideband(a->observers[i]->opaque, sb));
+}
+
+/* The stream that begins next, of those that are left. */
+static size_t first_of(const struct cofi_recording *recording, const bool *done, size_t n)
+{
+    size_t first = n;
+    for (size_t i = 0; i < n; i++)
+        if (!done[i] && (first == n || cofi_recording_stream(recording, i)->reference_tsc <
+                                       cofi_recording_stream(recording, first)->reference_tsc))
+            first = i;
+    return first;
+}
+
+int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n, struct cofi_error *error)
+{
+    struct again a = {.observers = observers, .observers_n = n, .info = cofi_recording_info(recording), .error = error};
+    size_t streams = cofi_recording_streams(recording), sideband = 0;
+    bool *done = calloc(streams + 1, sizeof *done);
+    if (!done)
+        return COFI_ERR_NOMEM;
+    for (size_t i; a.status >= 0 && (i = first_of(recording, done, streams)) < streams; done[i] = true) {
+        tell_sideband(&a, recording, &sideband, cofi_time_ns(&a.info->time.conv, cofi_recording_stream(recording, i)->reference_tsc));
+        tell_thread(&a, recording, i);
+    }
+    tell_sideband(&a, recording, &sideband, UINT64_MAX);
+    free(done);
+    return a.status;
+}
