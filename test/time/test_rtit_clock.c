@@ -165,6 +165,25 @@ static void cycles_count_at_the_ratio(void **state)
     assert_true(the.interpolated);
 }
 
+static void after_an_sts_no_older_mtc_bounds_the_estimate(void **state)
+{
+    (void)state;
+    start(0, 16);
+    sts(0x1000, 16, 16);
+    mtc(0, 0x21);
+    sts(0x2000, 16, 16);
+    assert_int_equal(cycles(50), 0x2000 + 50);
+}
+
+/* "Back by less than a second" ends at zero. */
+static void a_time_before_zero_is_none(void **state)
+{
+    (void)state;
+    start(0, 0);
+    sts(0x10, 0, 0);
+    assert_int_equal(sts(UINT64_C(0xfffffffffb), 0, 0), UINT64_C(0xfffffffffb));
+}
+
 static void counts_add_up_and_never_pass_the_next_mtc(void **state)
 {
     (void)state;
@@ -214,6 +233,8 @@ int main(void)
         cmocka_unit_test(forty_bits_wrap),
         cmocka_unit_test(a_reference_supplies_the_bits_above),
         cmocka_unit_test(cycles_count_at_the_ratio),
+        cmocka_unit_test(after_an_sts_no_older_mtc_bounds_the_estimate),
+        cmocka_unit_test(a_time_before_zero_is_none),
         cmocka_unit_test(counts_add_up_and_never_pass_the_next_mtc),
         cmocka_unit_test(two_mtcs_tell_what_a_cycle_is_worth),
         cmocka_unit_test(counts_above_0_are_one_too_small),

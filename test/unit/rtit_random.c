@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cofi/flow.h>
+#include <cofi/output.h>
 
 #include "reference/rtit_flow.h"
 
@@ -222,7 +223,7 @@ static void compare(bool taken)
     else if (taken)
         cpu.filter_en = (cpu.ip >= cpu.base && cpu.ip < cpu.limit) || (cpu.ip >= cpu.base2 && cpu.ip < cpu.limit2);
     else if (cpu.ip == cpu.base || cpu.ip == cpu.limit || (cpu.either && (cpu.ip == cpu.base2 || cpu.ip == cpu.limit2)))
-        cpu.filter_en = cpu.ip == cpu.base || (cpu.either && cpu.ip == cpu.base2);
+        cpu.filter_en = cpu.ip == cpu.base || (cpu.either && cpu.ip == cpu.base2 && cpu.base2 < cpu.limit2); /* it may be empty */
     if (cpu.stops && trigger_en() && (taken ? cpu.ip >= cpu.stop_base && cpu.ip < cpu.stop_limit : cpu.ip == cpu.stop_base))
         stop();
 }
@@ -689,6 +690,60 @@ static struct cofi_unit_config random_config(bool overflows)
     return c;
 }
 
+/* ---- output to a circular region, in weakly ordered lines that a collector restores, instead of a sink ---- */
+
+static struct {
+    struct cofi_reorder *reorder; /* null: a sink */
+    struct rig *rig;
+    uint64_t base, mask;
+} hub;
+
+static int collect(void *opaque, const uint8_t *bytes, size_t n)
+{
+    struct rig *rig = opaque;
+    assert_true(rig->n + n <= sizeof rig->bytes);
+    memcpy(rig->bytes + rig->n, bytes, n);
+    rig->n += n;
+    return 0;
+}
+
+static int receive(void *opaque, uint64_t address, const uint8_t *bytes, size_t n)
+{
+    (void)opaque;
+    uint64_t place = address - hub.base;
+    if (n == 1 && bytes[0] == 0xc1 && !(rig_read(hub.rig, MSR_CTL) & CTL_DEST)) {
+        must((address & 0xff) == 0xc0, "TraceSTOP is not at 0xC0 [RTIT Table 4]");
+        place = (rig_read(hub.rig, MSR_OFFSET) - 1) & hub.mask;
+    }
+    must(place <= hub.mask && place / 64 == (place + n - 1) / 64, "a write outside of the region, or across lines [RTIT 2.3]");
+    return cofi_reorder_write(hub.reorder, (uint32_t)place, bytes, n);
+}
+
+static void open_hub(struct rig *rig, struct cofi_unit_config *config)
+{
+    uint64_t offset = below(0x400000);
+    hub.rig = rig;
+    hub.mask = (UINT64_C(64) << below(8)) - 1;
+    hub.base = (rnd() & 0xfffffffc0) & ~hub.mask;
+    config->memory = (struct cofi_memory){.write = receive};
+    config->weak_lines = (uint32_t)below(17);
+    config->weak_seed = rnd();
+    rig_open(rig, config);
+    assert_int_equal(cofi_reorder_open(&hub.reorder, (uint32_t)hub.mask + 1, (uint32_t)(offset & hub.mask),
+                                       (struct cofi_sink){collect, rig}), 0);
+    rig_write(rig, MSR_BASE_ADDR, hub.base | (rnd() & hub.mask & ~UINT64_C(63))); /* bits set in both count as 0 */
+    rig_write(rig, MSR_LIMIT_MASK, hub.mask);
+    rig_write(rig, MSR_OFFSET, offset);
+}
+
+static void close_hub(void)
+{
+    if (hub.reorder)
+        must(cofi_reorder_waiting(hub.reorder) == 0, "lines are missing");
+    cofi_reorder_close(hub.reorder);
+    hub.reorder = NULL;
+}
+
 static unsigned long runs(void) { return getenv("COFI_RUNS") ? strtoul(getenv("COFI_RUNS"), NULL, 0) : 200; }
 static uint64_t seed(void) { return getenv("COFI_SEED") ? strtoull(getenv("COFI_SEED"), NULL, 0) : 1; }
 
@@ -711,11 +766,15 @@ static void one_run(uint64_t s, bool overflows)
     random_state = s * UINT64_C(0x9e3779b97f4a7c15) + 1;
     make_program();
     struct cofi_unit_config config = random_config(overflows);
-    rig_open(&rig, &config);
+    if (one_in(2))
+        open_hub(&rig, &config);
+    else
+        rig_open(&rig, &config);
     cpu.errata = config.errata;
     unsigned long long spurious = count.spurious_tips;
     configure(&rig, overflows, true);
     run(200 + (unsigned)below(4000), overflows);
+    close_hub();
     read_tail();
     dump(overflows);
     decode(&flow, config.errata & COFI_ERRATUM_RTIT_E5);
