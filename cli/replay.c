@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * See replay.h. The flow is cut where it has gaps; each stretch between goes through a unit of its own. */
-#include "replay.h"
+#include "replay_run.h"
 
 #include <stdlib.h>
 
 /* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. CR3 filtering is replayed as a context that is not traced. */
-enum { MSR_CTL = 0x570, MSR_ADDR0_A = 0x580, RETURNS = 64 };
+enum { MSR_CTL = 0x570, MSR_STATUS = 0x571, MSR_ADDR0_A = 0x580 };
 static const uint64_t trace_en = 1, time_bits = 1 << 1 | 1 << 9 | 1 << 10, psb_freq_bits = 15 << 24, topa = 1 << 8,
                       fabric = 1 << 6, cr3_filter = 1 << 7, os = 1 << 2, user = 1 << 3;
-
-struct replay {
-    const struct replay_setup *setup;
-    const struct replay_list *was;
-    struct replay_result *result;
-    struct cofi_unit *unit;
-    struct replay_list is;
-    struct cofi_context context;
-    uint64_t from;               /* offset where this stretch begins */
-    size_t bits;                 /* outcomes told that are in no packet yet */
-    uint8_t telling;             /* kind of event, COFI_EVENT_KINDS: none */
-    bool started, silent, closing;
-    bool pending;                /* last's branch waits for what comes next */
-    struct cofi_flow_block last;
-    struct cofi_flow_insn branch;
-    bool holding;                /* a transfer waits for the state behind it */
-    struct cofi_event held;
-    bool early;                  /* a PSB+ has said that tracing is on, and nothing has run since */
-    bool paging;                 /* a PIP came since the last transfer */
-    uint64_t returns[RETURNS];   /* what near calls left, for returns that leave the trace [PTREF 7.1] */
-    size_t returns_n;
-    struct cofi_flow_event cfe, mwait, pwre; /* what an event that follows needs; kind set if there */
-    uint64_t evd[3];
-    int status;
-};
 
 /* ---- the unit ---- */
 
@@ -69,8 +44,8 @@ static void tell(struct replay *r, struct cofi_event event)
 static int open_unit(struct replay *r)
 {
     struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .sink = {drop, NULL}, .explain = hear,
-                                      .opaque = r, .errata = r->setup->errata,
-                                      .returns_pop = r->setup->returns_pop};
+                                      .opaque = r, .returns_pop = r->setup->returns_pop};
+    const struct ranges *ranges = &r->setup->ranges;
     /* No time; PSBs where the recording has them, so the unit's own period is the longest. */
     uint64_t ctl = (r->setup->ctl & ~(time_bits | topa | fabric | cr3_filter)) | psb_freq_bits | trace_en;
     int status = cofi_unit_open(&r->unit, &config);
@@ -78,10 +53,10 @@ static int open_unit(struct replay *r)
         return status;
     r->context = (struct cofi_context){.vmcs = UINT64_MAX, .mode = 64, .cr0_pg = true, .enclave = true};
     cofi_unit_context(r->unit, &r->context, 0);
-    for (unsigned i = 0; status == 0 && r->setup->ranges_known && i < 4; i++) {
-        status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i, r->setup->base[i]);
+    for (unsigned i = 0; status == 0 && ranges->known && i < RANGES_MAX; i++) {
+        status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i, ranges->base[i]);
         if (status == 0)
-            status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i + 1, r->setup->limit[i]);
+            status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i + 1, ranges->limit[i]);
     }
     r->silent = true; /* what enabling makes is not the stream's */
     if (status == 0)
@@ -90,13 +65,13 @@ static int open_unit(struct replay *r)
     return status;
 }
 
-static int start(struct replay *r, uint64_t from)
+static int start(struct replay *r, uint64_t from, uint64_t keep)
 {
-    r->from = from;
-    r->started = r->pending = r->holding = r->paging = r->closing = false;
+    replay_go_on_from(r, from, keep);
+    r->started = r->pending = r->holding = r->paging = r->aborting = r->closing = false;
     r->returns_n = r->bits = 0;
     r->cfe.kind = r->mwait.kind = r->pwre.kind = COFI_FLOW_EVENT_KINDS;
-    replay_list_start(&r->is);
+    replay_list_start(&r->is, r->setup->gen);
     return open_unit(r);
 }
 
@@ -116,12 +91,56 @@ static void set_traced(struct replay *r, bool traced, uint64_t ip)
         r->context.cpl = cpl_at(r, ip);
 }
 
+static bool filters(const struct replay *r) { return r->setup->ranges.known && r->setup->ctl >> 32 & 0xffff; }
+
+/* An address that no filter and no TraceStop has. */
+static uint64_t outside(const struct replay *r)
+{
+    uint64_t ip = 0;
+    for (unsigned i = 0; i < RANGES_MAX * RANGES_MAX; i++)
+        if (r->setup->ctl >> (32 + 4 * (i % RANGES_MAX)) & 15 && ip >= r->setup->ranges.base[i % RANGES_MAX] &&
+            ip <= r->setup->ranges.limit[i % RANGES_MAX])
+            ip = r->setup->ranges.limit[i % RANGES_MAX] + 1;
+    return ip;
+}
+
+/* Has what was told left packets on? */
+static bool is_on(const struct replay *r)
+{
+    uint64_t status = 0;
+    cofi_unit_rdmsr(r->unit, MSR_STATUS, &status);
+    return (status & 7) == 7;
+}
+
+static void want_ranges(struct replay *r)
+{
+    r->result->why = "packets went off where the context is traced: filters whose ranges the input does not tell; --range does";
+    r->result->wants_ranges = true;
+}
+
+/* While packets are off a packet shows whether the context is traced, and what runs is outside of the filters. */
+static void set_off(struct replay *r, bool traced)
+{
+    uint64_t to = outside(r);
+    if (is_on(r) || r->context.enclave == !traced)
+        return;
+    if (traced && !filters(r)) {
+        want_ranges(r);
+        return;
+    }
+    set_traced(r, traced, to);
+    r->silent = true;
+    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .target = to, .context_set = true,
+                                .vector = COFI_NO_VECTOR});
+    r->silent = false;
+}
+
 /* ---- transfers: told when the state behind them is known ---- */
 
 static void note_branch(struct replay *r, const struct cofi_event *event)
 {
     if ((event->kind == COFI_EV_CALL && event->target != event->next) || event->kind == COFI_EV_CALL_IND)
-        r->returns[r->returns_n++ % RETURNS] = event->next;
+        r->returns[r->returns_n++ % REPLAY_RETURNS] = event->next;
     else if (event->kind == COFI_EV_RET && r->returns_n)
         r->returns_n--;
 }
@@ -131,6 +150,7 @@ static void force_paging(struct replay *r, uint64_t ip)
 {
     struct cofi_context before = r->context;
     before.cr3 = ~r->context.cr3;
+    before.vmx = r->context.vmx == 2 ? 1 : 2; /* a VM entry's goes by that [SDM VMX-Specific Packets and VMCS Controls] */
     before.enclave = false;
     cofi_unit_context(r->unit, &before, ip);
 }
@@ -149,10 +169,11 @@ static void let_go(struct replay *r)
     tell(r, r->held);
 }
 
-static void hold(struct replay *r, struct cofi_event event)
+static void hold(struct replay *r, struct cofi_event event, uint64_t until)
 {
     let_go(r);
     r->held = event;
+    r->held_until = until;
     r->holding = true;
 }
 
@@ -178,18 +199,11 @@ static void add_cause(struct replay *r, struct cofi_event *event)
         }
 }
 
-/* The recording's packet or outcome that comes next, if all went well; null: none. */
-static const struct replay_item *next_item(const struct replay *r)
-{
-    size_t i = replay_find(r->was, r->from) + r->is.n + r->bits;
-    return i < r->was->n ? &r->was->items[i] : NULL;
-}
-
 /* A branch to its own next address leaves no other trace than its outcome. */
-static bool outcome(const struct replay *r)
+static bool outcome(struct replay *r)
 {
-    const struct replay_item *item = next_item(r);
-    return !item || item->kind != COFI_PT_TNT || item->value;
+    const struct replay_item *item = replay_next_outcome(r);
+    return !item || item->value;
 }
 
 /* What the last instruction is to a unit. A block may end at MOV CR3, which is no branch. */
@@ -223,11 +237,40 @@ static void resolve(struct replay *r, uint64_t ip)
         tell(r, event);
     } else if (event.kind == COFI_EV_FAR) {
         set_traced(r, true, ip);
-        hold(r, event);
+        hold(r, event, UINT64_MAX);
     } else if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_RET) {
         note_branch(r, &event);
         tell(r, event);
     }
+}
+
+/* The last branch, if its packet stands before an offset: what comes there is younger. */
+static void resolve_before(struct replay *r, uint64_t offset)
+{
+    if (!r->pending)
+        return;
+    uint8_t kind = last_kind(r);
+    bool bit = kind == COFI_EV_JCC || kind == COFI_EV_RET;
+    const struct replay_item *item = bit ? replay_next_outcome(r) : NULL;
+    if (!item || item->offset >= offset)
+        item = kind == COFI_EV_JCC ? NULL : replay_next_tip(r, offset);
+    if (!item)
+        return;
+    if (kind == COFI_EV_FAR) {
+        resolve(r, item->value);
+        let_go(r);
+        return;
+    }
+    struct cofi_event event = branch_event(r, item->value);
+    if (event.kind == COFI_EV_JCC)
+        event.taken = item->value;
+    else if (event.kind == COFI_EV_RET && item->kind == COFI_PT_TNT && r->returns_n)
+        event.target = r->returns[(r->returns_n - 1) % REPLAY_RETURNS];
+    if (event.kind < COFI_EV_JCC || event.kind > COFI_EV_RET)
+        return;
+    r->pending = false;
+    note_branch(r, &event);
+    tell(r, event);
 }
 
 /* A stretch that begins in the middle: on at that address, silently. */
@@ -257,8 +300,6 @@ static void show_block(struct replay *r, const struct cofi_flow_block *block)
     r->pending = true;
 }
 
-static bool filters(const struct replay *r) { return r->setup->ranges_known && r->setup->ctl >> 32 & 0xffff; }
-
 /* Which instruction leads into the trace: event trace may tell; a far jump has no event of its own. */
 static uint8_t far_of_cfe(struct replay *r)
 {
@@ -267,13 +308,6 @@ static uint8_t far_of_cfe(struct replay *r)
     bool known = r->cfe.kind == COFI_FLOW_CFE;
     r->cfe.kind = COFI_FLOW_EVENT_KINDS;
     return known ? fars[r->cfe.a & 15] : COFI_FAR_JMP;
-}
-
-/* Is there such a packet at this offset? */
-static bool told_by(const struct replay *r, uint64_t offset, uint8_t kind)
-{
-    size_t i = replay_find(r->was, offset);
-    return offset >= r->from && i < r->was->n && r->was->items[i].offset == offset && r->was->items[i].kind == kind;
 }
 
 /* The PSB+ at enabling has a FUP although TIP.PGE follows: it was not on yet [ERR BDM70]. */
@@ -286,24 +320,23 @@ static void take_back(struct replay *r)
     r->silent = r->early = false;
 }
 
-/* Into the traced context, or, with filters, by a branch from outside of them. */
+/* Into the traced context, or, with filters, from outside of them: by what, the packets do not tell. */
 static void show_enabled(struct replay *r, const struct cofi_flow_event *flow)
 {
     let_go(r);
-    if (!told_by(r, flow->offset, COFI_PT_TIP_PGE)) { /* by a PSB+, or by the packet that ended a gap */
-        if (!r->started)
+    if (!replay_told_by(r, flow->offset, COFI_PT_TIP_PGE)) { /* by a PSB+, the packet that ended a gap, or a FUP [ERR APL12] */
+        if (!r->started || replay_told_by(r, flow->offset, COFI_PT_FUP))
             begin_at(r, flow->target);
         return;
     }
     r->started = true;
     if (r->early)
         take_back(r);
-    bool inside = !r->context.enclave && filters(r);
     r->pending = false;
     r->returns_n = 0;
     set_traced(r, true, flow->target);
-    hold(r, (struct cofi_event){.kind = inside ? COFI_EV_JMP : COFI_EV_FAR, .cause = far_of_cfe(r),
-                                .target = flow->target, .vector = COFI_NO_VECTOR});
+    hold(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = far_of_cfe(r),
+                                .target = flow->target, .vector = COFI_NO_VECTOR}, flow->offset);
 }
 
 /* A near branch left the filter: to the address in TIP.PGD, or where the code or the calls before say. */
@@ -313,15 +346,16 @@ static void show_left(struct replay *r, const struct cofi_flow_event *flow)
     if (event.kind == COFI_EV_JCC) {
         event.taken = true;
     } else if (flow->target == COFI_NO_IP) {
-        event.target = event.kind == COFI_EV_RET && r->returns_n ? r->returns[(r->returns_n - 1) % RETURNS]
+        event.target = event.kind == COFI_EV_RET && r->returns_n ? r->returns[(r->returns_n - 1) % REPLAY_RETURNS]
                                                                  : r->last.target;
     }
     r->pending = false;
     r->returns_n = 0;
-    if (!filters(r))
-        r->result->why = "tracing went off at a near branch: filters whose ranges the input does not tell; --range does";
-    else
-        hold(r, event);
+    if (filters(r)) {
+        hold(r, event, flow->offset);
+        return;
+    }
+    want_ranges(r);
 }
 
 /* Packets go off behind the last instruction. */
@@ -330,7 +364,7 @@ static void show_disabled(struct replay *r, const struct cofi_flow_event *flow)
     let_go(r);
     if (!r->started) { /* of what was not seen */
         r->started = true;
-        r->from = flow->offset + 1;
+        replay_go_on_from(r, flow->offset + 1, flow->offset + 1);
         return;
     }
     bool near = r->pending && last_kind(r) >= COFI_EV_JCC && last_kind(r) <= COFI_EV_RET;
@@ -347,7 +381,7 @@ static void show_disabled(struct replay *r, const struct cofi_flow_event *flow)
     r->returns_n = 0;
     set_traced(r, flow->target != COFI_NO_IP, flow->target);
     event.context_set = true;
-    hold(r, event);
+    hold(r, event, flow->offset);
 }
 
 static void show_async(struct replay *r, const struct cofi_flow_event *flow, bool leaves)
@@ -360,9 +394,13 @@ static void show_async(struct replay *r, const struct cofi_flow_event *flow, boo
     struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = flow->ip, .next = flow->ip,
                                .target = traced ? flow->target : 0, .vector = COFI_NO_VECTOR};
     add_cause(r, &event);
+    if (r->aborting)
+        event.kind = COFI_EV_XABORT;
+    r->context.intx &= !r->aborting;
+    r->aborting = false;
     set_traced(r, traced, flow->target);
     r->returns_n = leaves ? 0 : r->returns_n;
-    hold(r, event);
+    hold(r, event, leaves ? flow->offset : UINT64_MAX);
 }
 
 static void show_psb(struct replay *r, const struct cofi_flow_event *flow)
@@ -370,7 +408,7 @@ static void show_psb(struct replay *r, const struct cofi_flow_event *flow)
     r->early = flow->ip != COFI_NO_IP && (!r->started || r->context.enclave);
     if (!r->started) {
         begin_at(r, flow->ip);
-        r->from = flow->offset;
+        replay_go_on_from(r, flow->offset, flow->offset);
     } else if (flow->ip != COFI_NO_IP)
         resolve(r, flow->ip);
     let_go(r);
@@ -378,39 +416,35 @@ static void show_psb(struct replay *r, const struct cofi_flow_event *flow)
         begin_at(r, flow->ip);
     tell(r, (struct cofi_event){.kind = COFI_EV_PSB_HINT, .ip = flow->ip == COFI_NO_IP ? 0 : flow->ip});
     r->returns_n = 0;
+    replay_compare_to_psb(r, flow->offset);
 }
 
-/* The last branch before an overflow: its packet may still be there, but nothing of what ran behind it. */
-static void resolve_last(struct replay *r, uint64_t offset)
+/* Packets are lost from here to ip, or (none) tracing is off when they no longer are. */
+static void overflow_to(struct replay *r, uint64_t ip)
 {
-    const struct replay_item *item = r->pending ? next_item(r) : NULL;
-    if (!item || item->offset >= offset || (item->kind != COFI_PT_TNT && item->kind != COFI_PT_TIP))
-        return;
-    struct cofi_event event = branch_event(r, item->value);
-    if (event.kind == COFI_EV_JCC)
-        event.taken = item->value;
-    else if (event.kind == COFI_EV_RET && item->kind == COFI_PT_TNT && r->returns_n)
-        event.target = r->returns[(r->returns_n - 1) % RETURNS];
-    if (event.kind >= COFI_EV_JCC && event.kind <= COFI_EV_FAR)
-        tell(r, event);
+    bool on = ip != COFI_NO_IP;
+    r->started = true;
+    r->pending = false;
+    r->returns_n = 0;
+    set_traced(r, on, ip);
+    r->closing = true; /* what moves the enables is lost; the outcomes before it are not */
+    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .target = on ? ip : 0,
+                                .context_set = true, .vector = COFI_NO_VECTOR});
+    r->closing = false;
+    tell(r, (struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
+    tell(r, (struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = on ? ip : 0});
+    r->bits = 0;
 }
 
 static void show_overflow(struct replay *r, const struct cofi_flow_event *flow)
 {
+    size_t n = r->started ? replay_overflows_until(r, flow->offset) : 1;
     let_go(r);
-    resolve_last(r, flow->offset);
-    r->started = true;
-    r->pending = false;
-    r->returns_n = 0;
-    bool on = flow->target != COFI_NO_IP;
-    set_traced(r, on, flow->target);
-    r->closing = true; /* what moves the enables is lost; the outcomes before it are not */
-    tell(r, (struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_JMP, .target = on ? flow->target : 0,
-                                .context_set = true, .vector = COFI_NO_VECTOR});
-    r->closing = false;
-    tell(r, (struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
-    tell(r, (struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = on ? flow->target : 0});
-    r->bits = 0;
+    resolve_before(r, flow->offset); /* but nothing of what ran behind it */
+    for (; n > 1; n--)
+        overflow_to(r, COFI_NO_IP);
+    if (n || flow->target != COFI_NO_IP)
+        overflow_to(r, flow->target);
 }
 
 /* ---- power, transactions, the rest ---- */
@@ -429,10 +463,23 @@ static void show_pwre(struct replay *r, uint64_t ip)
 
 static void show_exstop(struct replay *r, const struct cofi_flow_event *flow)
 {
-    if (r->pwre.kind == COFI_FLOW_PWRE)
+    let_go(r);
+    resolve_before(r, flow->offset);
+    set_off(r, flow->ip != COFI_NO_IP);
+    if (r->pwre.kind == COFI_FLOW_PWRE) {
         show_pwre(r, flow->ip == COFI_NO_IP ? 0 : flow->ip);
-    else
-        tell(r, (struct cofi_event){.kind = COFI_EV_FREQ, .ip = flow->ip, .vector = COFI_NO_VECTOR});
+        return;
+    }
+    if (flow->ip != COFI_NO_IP)
+        tell(r, (struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = flow->ip});
+    tell(r, (struct cofi_event){.kind = COFI_EV_FREQ, .ip = flow->ip, .vector = COFI_NO_VECTOR});
+}
+
+/* What is held is over before this offset, if a packet has ended it. */
+static void let_go_before(struct replay *r, uint64_t offset)
+{
+    if (r->holding && offset > r->held_until)
+        let_go(r);
 }
 
 /* An abort is an asynchronous transfer that turns out to be one by what follows. */
@@ -445,9 +492,24 @@ static void show_tsx(struct replay *r, const struct cofi_flow_event *flow)
         let_go(r);
         return;
     }
+    let_go_before(r, flow->offset);
+    const struct replay_item *item = replay_told_by(r, flow->offset, COFI_PT_MODE_TSX);
+    if (flow->b && flow->ip == COFI_NO_IP && item && replay_is_behind(r, item, COFI_PT_FUP)) {
+        r->aborting = true; /* its event follows */
+        return;
+    }
     if (flow->ip != COFI_NO_IP)
         resolve(r, flow->ip);
     let_go(r);
+    if (!flow->b && !item) { /* repeated by a PSB+ or behind an OVF */
+        r->context.intx = flow->a;
+        cofi_unit_context(r->unit, &r->context, 0);
+        return;
+    }
+    if (!r->pending)
+        set_off(r, true);
+    r->context.intx = !flow->a; /* an overflow may have hidden that it was not so */
+    cofi_unit_context(r->unit, &r->context, 0);
     r->context.intx = flow->a;
     tell(r, (struct cofi_event){.kind = flow->b ? COFI_EV_XABORT : flow->a ? COFI_EV_XBEGIN : COFI_EV_XEND,
                                 .ip = flow->ip, .target = flow->target, .context_set = true,
@@ -456,33 +518,64 @@ static void show_tsx(struct replay *r, const struct cofi_flow_event *flow)
 
 /* Does the PIP at this offset belong to the transfer that is held or pending: is its TIP the next packet? One in a PSB+
  * is not listed; one of a stretch without code may be told early. */
-static bool pip_of_transfer(const struct replay *r, uint64_t offset)
+static bool pip_of_transfer(struct replay *r, uint64_t offset)
 {
-    if (!told_by(r, offset, COFI_PT_PIP))
+    const struct replay_item *pip = replay_told_by(r, offset, COFI_PT_PIP);
+    if (!pip)
         return false;
-    size_t i = replay_find(r->was, offset) + 1;
+    const struct replay_item *first = r->was->list.items, *next = pip + 1, *end = first + r->was->list.n;
+    if (replay_is_async(r, pip) && !(r->holding && r->held.kind == COFI_EV_EVENT)) { /* of an event that is told later */
+        resolve(r, pip[-1].value);
+        let_go(r);
+        return true;
+    }
+    if (!r->holding && !r->pending) /* of what leads into the trace */
+        return next < end && next->kind == COFI_PT_TIP_PGE;
     if (!r->holding)
-        return r->pending && last_kind(r) >= COFI_EV_FAR;
+        return last_kind(r) >= COFI_EV_FAR;
     if (r->held.kind == COFI_EV_EVENT)
-        return i > 1 && r->was->items[i - 2].kind == COFI_PT_FUP;
-    if (i < r->was->n && r->was->items[i].kind == COFI_PT_VMCS)
-        i++;
-    return i < r->was->n && (r->was->items[i].value == r->held.target || r->was->items[i].kind == COFI_PT_TIP_PGD);
+        return pip > first && pip[-1].kind == COFI_PT_FUP;
+    if (next < end && next->kind == COFI_PT_VMCS)
+        next++;
+    return next < end && (next->value == r->held.target || next->kind == COFI_PT_TIP_PGD);
+}
+
+/* CR3 belongs to the transfer before it, to a MOV CR3 that ran last, or to what leads into the trace. */
+static void show_paging(struct replay *r, const struct cofi_flow_event *flow)
+{
+    bool transfer = r->started && pip_of_transfer(r, flow->offset);
+    bool off = r->started && !transfer && !r->holding && !r->pending && replay_told_by(r, flow->offset, COFI_PT_PIP);
+    if (off)
+        set_off(r, true);
+    r->context.cr3 = flow->value;
+    r->context.pae = flow->value & 0xfe0; /* bits that only PAE paging tells */
+    r->context.vmx = flow->a ? 2 : r->context.vmx == 2 ? 1 : r->context.vmx;
+    r->paging |= transfer;
+    if (off)
+        tell(r, (struct cofi_event){.kind = COFI_EV_MOV_CR3, .ip = outside(r), .next = outside(r), .context_set = true,
+                                    .vector = COFI_NO_VECTOR});
+    else if (!transfer) /* the unit has it so already */
+        cofi_unit_context(r->unit, &r->context, 0);
+    else if (r->pending && last_kind(r) == COFI_EV_MOV_CR3)
+        resolve(r, r->last.end);
 }
 
 /* State that belongs to the transfer before it, or to the instruction that ran last. */
 static void show_state(struct replay *r, const struct cofi_flow_event *flow)
 {
+    let_go_before(r, flow->offset);
     if (flow->kind == COFI_FLOW_PAGING) {
-        r->context.cr3 = flow->value;
-        r->context.pae = flow->value & 0xfe0; /* bits that only PAE paging tells */
-        r->context.vmx = flow->a ? 2 : r->context.vmx == 2 ? 1 : r->context.vmx;
-        bool told = r->started && pip_of_transfer(r, flow->offset);
-        r->paging |= told;
-        if (!told) /* not by this transfer: the unit has it so already */
-            cofi_unit_context(r->unit, &r->context, 0);
+        show_paging(r, flow);
     } else if (flow->kind == COFI_FLOW_VMCS) {
+        bool off = r->started && !r->holding && !r->pending && replay_told_by(r, flow->offset, COFI_PT_VMCS);
+        if (off)
+            set_off(r, true);
         r->context.vmcs = flow->value;
+        if (r->pending && last_kind(r) == COFI_EV_VMPTRLD)
+            resolve(r, r->last.end);
+        else if (off)
+            tell(r, (struct cofi_event){.kind = COFI_EV_VMPTRLD, .ip = outside(r), .next = outside(r), .context_set = true,
+                                        .vector = COFI_NO_VECTOR});
     } else {
         r->context.mode = flow->a ? flow->a : r->context.mode;
         if (flow->c)
@@ -503,8 +596,8 @@ static void show_data(struct replay *r, const struct cofi_flow_event *flow)
     if (flow->kind == COFI_FLOW_BEP)
         event.taken = flow->ip != COFI_NO_IP;
     if (flow->kind == COFI_FLOW_TRIG) {
-        const struct replay_item *item = next_item(r); /* has it an address of its own? */
-        event.taken = flow->b && !(item && item->kind == COFI_PT_TRIG && item->more & 1);
+        const struct replay_item *item = replay_told_by(r, flow->offset, COFI_PT_TRIG); /* has it an address of its own? */
+        event.taken = flow->b && !(item && item->more & 1);
         event.size = flow->c;
         event.value2 = flow->value;
     }
@@ -513,53 +606,53 @@ static void show_data(struct replay *r, const struct cofi_flow_event *flow)
         event.cause = flow->c;
     }
     let_go(r);
+    resolve_before(r, flow->offset);
     tell(r, event);
 }
 
 /* ---- stretches ---- */
 
-static bool same(const struct replay_item *a, const struct replay_item *b)
+/* Mostly the unit's own, by the ranges; into one from outside of the filters only the packet tells. */
+static void show_stop(struct replay *r)
 {
-    return a->kind == b->kind && a->value == b->value && a->more == b->more && a->mode == b->mode;
-}
-
-/* Compare up to an offset of the recording. Behind a gap's beginning it may hold packets that no flow showed. */
-static void compare(struct replay *r, uint64_t until, bool gap)
-{
-    size_t at = replay_find(r->was, r->from), end = replay_find(r->was, until), i = 0;
-    struct replay_result *out = r->result;
-    r->closing = true; /* outcomes that wait come out, and no more */
-    cofi_unit_set_field(r->unit, "trace_en", 0);
-    while (at + i < end && i < r->is.n && same(&r->was->items[at + i], &r->is.items[i]))
-        i++;
-    out->compared += end - at;
-    if (!out->differs)
-        out->equal += i;
-    if (out->differs || (at + i == end && i == r->is.n) || (gap && i == r->is.n))
+    let_go(r);
+    if (!r->setup->ranges.known) {
+        want_ranges(r);
         return;
-    out->differs = true;
-    out->has_was = at + i < end;
-    out->has_is = i < r->is.n;
-    if (out->has_was)
-        out->was = r->was->items[at + i];
-    if (out->has_is)
-        out->is = r->is.items[i];
+    }
+    for (unsigned i = 0; i < RANGES_MAX && (!r->is.n || r->is.items[r->is.n - 1].kind != COFI_PT_TRACESTOP); i++) {
+        uint64_t base = r->setup->ranges.base[i];
+        if ((r->setup->ctl >> (32 + 4 * i) & 15) != 2)
+            continue;
+        set_off(r, true);
+        tell(r, (struct cofi_event){.kind = COFI_EV_JMP, .ip = outside(r), .next = outside(r), .target = base});
+    }
 }
 
 static void show_gap(struct replay *r, const struct cofi_flow_event *flow)
 {
     let_go(r);
     if (r->started)
-        compare(r, flow->offset, true);
+        replay_compare_rest(r, flow->offset, true);
     r->result->gaps++;
     cofi_unit_close(r->unit);
     r->unit = NULL;
-    /* The packet there tells where execution is; a PSB+ begins anew. */
-    r->status = r->status < 0 ? r->status : start(r, flow->end == UINT64_MAX ? flow->end : flow->end + 1);
+    /* The packet there tells where execution is; a PSB+ begins anew, and its PSB may stand before. */
+    uint64_t from = flow->end == UINT64_MAX ? flow->end : flow->end + 1;
+    r->status = r->status < 0 ? r->status : start(r, from, flow->offset);
+}
+
+/* Does a kind stand in the trace where it is told? */
+static bool has_packet(uint8_t kind)
+{
+    return kind == COFI_FLOW_PAGING || kind == COFI_FLOW_VMCS || kind == COFI_FLOW_TSX || kind == COFI_FLOW_PTWRITE ||
+           kind == COFI_FLOW_EXSTOP || kind == COFI_FLOW_MWAIT || kind == COFI_FLOW_PWRE || kind == COFI_FLOW_PWRX;
 }
 
 static void show_event(struct replay *r, const struct cofi_flow_event *flow)
 {
+    if (r->started && has_packet(flow->kind) && replay_overflows_until(r, flow->offset))
+        show_overflow(r, &(struct cofi_flow_event){.offset = flow->offset, .ip = COFI_NO_IP, .target = COFI_NO_IP});
     switch ((enum cofi_flow_event_kind)flow->kind) {
     case COFI_FLOW_ENABLED: show_enabled(r, flow); break;
     case COFI_FLOW_DISABLED: show_disabled(r, flow); break;
@@ -574,7 +667,7 @@ static void show_event(struct replay *r, const struct cofi_flow_event *flow)
     case COFI_FLOW_MODE: show_state(r, flow); break;
     case COFI_FLOW_MWAIT: let_go(r); r->mwait = *flow; break;
     case COFI_FLOW_PWRE: let_go(r); r->pwre = *flow; break;
-    case COFI_FLOW_EXSTOP: let_go(r); show_exstop(r, flow); break;
+    case COFI_FLOW_EXSTOP: show_exstop(r, flow); break;
     case COFI_FLOW_CFE: r->cfe = *flow; break;
     case COFI_FLOW_EVD: r->evd[flow->a % 3] = flow->value; break;
     case COFI_FLOW_PTWRITE:
@@ -583,7 +676,7 @@ static void show_event(struct replay *r, const struct cofi_flow_event *flow)
     case COFI_FLOW_BIP:
     case COFI_FLOW_BEP:
     case COFI_FLOW_TRIG: show_data(r, flow); break;
-    case COFI_FLOW_STOP: let_go(r); break; /* the unit's own, by the ranges */
+    case COFI_FLOW_STOP: show_stop(r); break;
     case COFI_FLOW_CBR:
     case COFI_FLOW_CODE:
     case COFI_FLOW_EVENT_KINDS: break;
@@ -606,19 +699,22 @@ static int event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ev
     return stop(opaque);
 }
 
-int replay_stream(struct session_stream *stream, const struct replay_setup *setup,
-                  const struct replay_list *was, bool partial, struct replay_result *result)
+int replay_stream(struct session_stream *stream, const struct replay_setup *setup, bool partial,
+                  struct replay_result *result)
 {
-    struct replay r = {.setup = setup, .was = was, .result = result};
+    struct replay_source was;
+    struct replay r = {.setup = setup, .was = &was, .result = result};
     *result = (struct replay_result){0};
-    int status = start(&r, 0);
+    replay_source_start(&was, stream, setup->errata);
+    int status = start(&r, 0, 0);
     if (status == 0)
         status = session_walk(stream, &(struct session_visitor){block, event, NULL, &r});
     if (status >= 0 && r.unit && r.started && r.status >= 0) {
         let_go(&r);
-        compare(&r, UINT64_MAX, partial || result->why != NULL);
+        replay_compare_rest(&r, UINT64_MAX, partial || result->why != NULL);
     }
     cofi_unit_close(r.unit);
     free(r.is.items);
+    replay_source_fini(&was);
     return status < 0 ? status : r.status;
 }

@@ -6,13 +6,14 @@
 
 enum { MODE_UNKNOWN = 0xff };
 
-void replay_list_start(struct replay_list *list)
+void replay_list_start(struct replay_list *list, enum cofi_gen gen)
 {
     list->n = 0;
-    list->codec = (struct cofi_packet_context){.gen = COFI_PT};
+    list->outcomes = 0;
+    list->codec = (struct cofi_packet_context){.gen = gen};
     list->last_ip = 0;
     list->mode = MODE_UNKNOWN;
-    list->in_psb = list->mode_fresh = false;
+    list->in_psb = list->after_ovf = list->mode_fresh = false;
 }
 
 static int push(struct replay_list *list, struct replay_item item)
@@ -25,6 +26,8 @@ static int push(struct replay_list *list, struct replay_item item)
         list->items = items;
         list->room = room;
     }
+    item.nth = list->outcomes;
+    list->outcomes += item.kind == COFI_PT_TNT;
     list->items[list->n++] = item;
     return 0;
 }
@@ -76,7 +79,7 @@ static bool describe(struct replay_list *list, const struct cofi_packet *p, stru
     case COFI_PT_MNT: return false;
     case COFI_PT_PSB: list->last_ip = 0; list->in_psb = true; break;
     case COFI_PT_PSBEND: list->in_psb = false; break;
-    case COFI_PT_OVF: list->in_psb = false; break;
+    case COFI_PT_OVF: list->last_ip = 0; list->in_psb = false; break;
     case COFI_PT_PIP: item->value = p->pip.cr3; item->more = p->pip.nr; return !list->in_psb;
     case COFI_PT_MODE_TSX: item->value = p->mode_tsx.intx | p->mode_tsx.abort << 1; return !list->in_psb;
     case COFI_PT_VMCS: item->value = p->vmcs.base; return !list->in_psb;
@@ -129,9 +132,15 @@ int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint6
     if (packet->kind == COFI_PT_TNT || packet->kind == COFI_PT_TNT64)
         return push_bits(list, packet, item);
     if (packet->kind == COFI_PT_TIP || packet->kind == COFI_PT_TIP_PGE || packet->kind == COFI_PT_TIP_PGD ||
-        packet->kind == COFI_PT_FUP)
+        packet->kind == COFI_PT_FUP) {
+        list->after_ovf &= packet->kind == COFI_PT_TIP_PGD; /* [ERR APL11] */
         return push_ip(list, packet, item);
-    return describe(list, packet, &item) ? push(list, item) : 0;
+    }
+    bool state = packet->kind == COFI_PT_PIP || packet->kind == COFI_PT_VMCS || packet->kind == COFI_PT_MODE_TSX;
+    if (!describe(list, packet, &item) || (state && list->after_ovf))
+        return 0;
+    list->after_ovf = packet->kind == COFI_PT_OVF;
+    return push(list, item);
 }
 
 size_t replay_find(const struct replay_list *list, uint64_t offset)
@@ -145,4 +154,76 @@ size_t replay_find(const struct replay_list *list, uint64_t offset)
             high = middle;
     }
     return low;
+}
+
+void replay_drop(struct replay_list *list, size_t n)
+{
+    for (size_t i = n; i < list->n; i++)
+        list->items[i - n] = list->items[i];
+    list->n -= n;
+}
+
+/* ---- the stream's own ---- */
+
+void replay_source_start(struct replay_source *source, struct session_stream *stream, uint64_t errata)
+{
+    enum cofi_gen gen = session_gen(stream->session);
+    *source = (struct replay_source){.stream = stream, .errata = errata, .odd_cyc = UINT64_MAX};
+    replay_list_start(&source->list, gen);
+    cofi_stream_init(&source->reader, gen, 0, false);
+    source->reader.context.cyc = session_cyc(stream);
+}
+
+void replay_source_fini(struct replay_source *source) { free(source->list.items); }
+
+/* [ERR SKD007]: an OVF has overwritten the tail of a CYC: its first byte and the OVF read as two CYCs. */
+static int add_hidden_ovf(struct replay_source *source, const struct cofi_stream_item *item)
+{
+    bool hidden = source->odd_cyc != UINT64_MAX && item->offset == source->odd_cyc + 2 && item->bytes[0] == 0xf3;
+    uint64_t offset = source->odd_cyc;
+    source->odd_cyc = UINT64_MAX;
+    if (source->errata & COFI_ERRATUM_SKD007 && item->packet.kind == COFI_PT_CYC && item->size == 2 &&
+        (item->bytes[0] & 7) == 7 && item->bytes[1] == 2)
+        source->odd_cyc = item->offset;
+    return hidden ? replay_add(&source->list, &(struct cofi_packet){.kind = COFI_PT_OVF}, offset, NULL, NULL) : 0;
+}
+
+/* The next packet. 1, 0 at the end, or an error. */
+static int read_one(struct replay_source *source)
+{
+    struct cofi_stream_item item;
+    while (!cofi_stream_next(&source->reader, &item)) {
+        size_t n = 0;
+        const uint8_t *bytes = source->finished ? NULL : session_bytes(source->stream, source->at, &n);
+        if (source->finished)
+            return 0;
+        source->at += n;
+        source->finished = n == 0;
+        if (n)
+            cofi_stream_feed(&source->reader, bytes, n);
+        else
+            cofi_stream_finish(&source->reader);
+    }
+    if (item.status < 0)
+        return 1;
+    int status = add_hidden_ovf(source, &item);
+    if (status == 0)
+        status = replay_add(&source->list, &item.packet, item.offset, NULL, NULL);
+    return status < 0 ? status : 1;
+}
+
+int replay_source_until(struct replay_source *source, uint64_t offset)
+{
+    int status = 1;
+    while (status > 0 && (source->list.n == 0 || source->list.items[source->list.n - 1].offset <= offset))
+        status = read_one(source);
+    return status < 0 ? status : 0;
+}
+
+int replay_source_outcome(struct replay_source *source, uint64_t nth)
+{
+    int status = 1;
+    while (status > 0 && source->list.outcomes <= nth)
+        status = read_one(source);
+    return status < 0 ? status : 0;
 }

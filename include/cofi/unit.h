@@ -94,6 +94,10 @@ struct cofi_unit;
 #define COFI_ERRATUM_GOLDMONT (UINT64_C(1) << 27) /* an EVENT at an indirect branch has FUP(next); the host says
                                                    * where that is by the event's next, 0 elsewhere */
 
+/* The errata of a processor, by CPUID's family and model, that a unit can show: bits of COFI_ERRATUM_*; of RTIT all on the parts
+ * it is documented for. 0: none known. Thread safe. [PTREF 9.8], [RTIT Appendix E] */
+uint64_t cofi_unit_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
+
 /* What --explain shows: a packet and its rule, or why there is none. */
 /* The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */
 struct cofi_explain {

@@ -82,7 +82,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config
     flow->config = *config;
     if (!flow->config.cache_bytes)
         flow->config.cache_bytes = (size_t)48 << 20;
-    flow->errata = cofi__flow_errata(config->gen, config->family, config->model);
+    flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
     int status = flow->build ? cofi__flow_view_open(flow, &flow->view, config->image) : COFI_ERR_NOMEM;

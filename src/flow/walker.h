@@ -8,6 +8,7 @@
 #include <cofi/flow.h>
 #include <cofi/insn.h>
 
+#include "x86/errata.h"
 #include "flow/span.h"
 #include "time/clock.h"
 
@@ -262,14 +263,6 @@ struct cofi_flow {
     int packet_error;      /* of PUMP_BAD */
     int status;            /* an error that ends the flow */
 };
-
-/* Errata of the PT models and RTIT [PTREF 9.8], [RTIT Appendix E]. */
-enum {
-    ERR_BDM70 = 1 << 0, ERR_BDM64 = 1 << 1, ERR_SKD007 = 1 << 2, ERR_SKD022 = 1 << 3,
-    ERR_SKD010 = 1 << 4, ERR_SKL014 = 1 << 5, ERR_APL12 = 1 << 6, ERR_APL11 = 1 << 7,
-    ERR_SKZ84 = 1 << 8, ERR_RTIT = 1 << 9, ERR_GOLDMONT = 1 << 10,
-};
-uint64_t cofi__flow_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
 
 /* block.c: code by address */
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip); /* null: flow->code_error */

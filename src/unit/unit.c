@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "x86/errata.h"
 
 /* A caller of another version: members that it does not know are 0, and of those that this library does not know
  * none may be set. */
@@ -151,4 +152,20 @@ int cofi_unit_capability(const struct cofi_unit *unit, unsigned i, const char **
 int cofi_unit_field(const struct cofi_unit *unit, unsigned i, struct cofi_unit_field *field)
 {
     return unit->ops->field ? unit->ops->field(unit, i, field) : -1;
+}
+
+/* The same errata by the unit's numbers. */
+uint64_t cofi_unit_errata(enum cofi_gen gen, uint32_t family, uint32_t model)
+{
+    static const struct { uint64_t cpu, unit; } rows[] = {
+        {ERR_BDM70, COFI_ERRATUM_BDM70}, {ERR_BDM64, COFI_ERRATUM_BDM64}, {ERR_SKD007, COFI_ERRATUM_SKD007},
+        {ERR_SKD022, COFI_ERRATUM_SKD022}, {ERR_SKD010, COFI_ERRATUM_SKD010}, {ERR_SKL014, COFI_ERRATUM_SKL014},
+        {ERR_APL12, COFI_ERRATUM_APL12}, {ERR_APL11, COFI_ERRATUM_APL11}, {ERR_SKL168, COFI_ERRATUM_SKL168},
+        {ERR_SKZ84, COFI_ERRATUM_SKZ84},
+        {ERR_RTIT, COFI_ERRATUM_RTIT_E1 | COFI_ERRATUM_RTIT_E2 | COFI_ERRATUM_RTIT_E3 | COFI_ERRATUM_RTIT_E4 |
+                       COFI_ERRATUM_RTIT_E5 | COFI_ERRATUM_RTIT_E6 | COFI_ERRATUM_RTIT_E7 | COFI_ERRATUM_RTIT_E8}};
+    uint64_t cpu = cofi__cpu_errata(gen, family, model), unit = 0;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        unit |= cpu & rows[i].cpu ? rows[i].unit : 0;
+    return unit;
 }

@@ -203,7 +203,7 @@ static void start(struct bench *bench)
 
 void bench_run(struct bench *bench, uint64_t seed, unsigned steps, struct bench_wish wish)
 {
-    struct cofi_unit_config config = {0};
+    struct cofi_unit_config config = {.errata = wish.errata};
     bench->wish = wish;
     bench->model = "all";
     bench->tsc = bench->cycles = 0;

@@ -29,6 +29,7 @@ struct bench_range {
 /* What a seed may choose. */
 struct bench_wish {
     bool wide;     /* processors' presets, small PSB periods; VMX, SMM, WRMSR, MWAIT, UD2 */
+    uint64_t errata; /* COFI_ERRATUM_* that the unit shows */
     bool for_perf; /* only what perf follows: no guests, no CR3 filter (docs/decisions/0309) */
 };
 

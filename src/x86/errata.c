@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Processor -> defects of its trace that decoding works around [PTREF 9.8]. */
-#include "flow/walker.h"
+ * Processor -> defects of its trace [PTREF 9.8]. */
+#include "x86/errata.h"
+
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -10,14 +12,14 @@ struct row {
 };
 
 enum {
-    SKYLAKE = ERR_BDM70 | ERR_SKD007 | ERR_SKD022 | ERR_SKD010 | ERR_SKL014,
+    SKYLAKE = ERR_BDM70 | ERR_SKD007 | ERR_SKD022 | ERR_SKD010 | ERR_SKL014 | ERR_SKL168,
     ICELAKE_SERVER = ERR_BDM70 | ERR_SKL014 | ERR_SKD022 | ERR_SKZ84,
     SAPPHIRE = ERR_BDM70 | ERR_SKD022 | ERR_SKZ84,
     ICELAKE = ERR_BDM70 | ERR_SKL014 | ERR_SKD022,
     ALDERLAKE = ERR_BDM70 | ERR_SKD022 | ERR_APL11,
 };
 
-/* [ERR SKL168] needs nothing: no interval over a PSB tells what a cycle is worth, on any processor. */
+/* [ERR SKL168] needs nothing of the decoder: no interval over a PSB tells what a cycle is worth, on any processor. */
 static const struct row rows[] = {
     {6, 0x3d, ERR_BDM70 | ERR_BDM64}, {6, 0x47, ERR_BDM70 | ERR_BDM64},
     {6, 0x4f, ERR_BDM70 | ERR_BDM64}, {6, 0x56, ERR_BDM70 | ERR_BDM64},
@@ -39,7 +41,7 @@ static const struct row rows[] = {
 /* Silvermont and Airmont parts, the ones that RTIT is documented for. */
 static const uint8_t rtit_models[] = {0x37, 0x4a, 0x4c, 0x4d, 0x5a, 0x5d};
 
-uint64_t cofi__flow_errata(enum cofi_gen gen, uint32_t family, uint32_t model)
+uint64_t cofi__cpu_errata(enum cofi_gen gen, uint32_t family, uint32_t model)
 {
     if (gen == COFI_RTIT) {
         for (size_t i = 0; i < ARRAY_LEN(rtit_models); i++)
