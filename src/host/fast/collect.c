@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 
-enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 256 << 10 };
+enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 256 << 10, COLD_RUNS = 256 };
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
 {
@@ -48,6 +48,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
                                      .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
+                                     .cold_runs = o->cold_runs ? o->cold_runs : COLD_RUNS,
                                      .collector = getpid()};
     if (o->snapshot_bytes) {
         uint64_t bytes = o->snapshot_bytes < 64 << 10 ? 64 << 10 : o->snapshot_bytes;

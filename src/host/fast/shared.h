@@ -111,6 +111,7 @@ struct cofi__fast_control {
     uint32_t drop;                /* keep_all: lose a chunk, and say so, rather than wait */
     uint32_t owner;               /* robust futex: the collector's thread; the kernel sets FUTEX_OWNER_DIED */
     uint32_t trace;               /* 0: translate, record nothing (measurements) */
+    uint32_t cold_runs;           /* of a basic block before it is made a superblock; 1: at once */
     uint32_t loops;               /* the processor's LOOP is as fast as a conditional branch */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;

@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000 };
+enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20 };
 
 /* One half of all memory. */
 static struct generation {
@@ -26,13 +26,22 @@ static size_t usable(size_t n)
     return rt.control->cache_bytes && rt.control->cache_bytes < n ? rt.control->cache_bytes : n;
 }
 
+/* Large programs scatter over these tables: fewer and larger pages. No harm where the kernel has none. */
+static void use_huge_pages(uint64_t from, uint64_t to)
+{
+    from = (from + HUGE - 1) & ~(uint64_t)(HUGE - 1);
+    sys(SYS_madvise, from, to - from, MADV_HUGEPAGE, 0, 0, 0);
+}
+
 void arena_init(void)
 {
+    use_huge_pages(CACHE_IBL, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
     for (unsigned i = 0; i < GENERATIONS; i++) {
         struct generation *g = &generations[i];
         g->bottom = g->top = (uint8_t *)CACHE_DESCRIPTORS + i * half;
         g->end = g->bottom + usable(half);
+        use_huge_pages((uint64_t)g->bottom + HUGE, (uint64_t)g->bottom + half); /* small programs have small needs */
     }
     rt.epoch = now->epoch = 1;
 }
@@ -107,6 +116,8 @@ struct arena *cache_arena(uint64_t pc)
     struct arena *a = &now->arenas[now->count];
     if (!map_arena(a, pc))
         rt_die("no memory for translated code near", pc);
+    use_huge_pages((uint64_t)a->base + HUGE, (uint64_t)a->base + ARENA_HOT);
+    use_huge_pages((uint64_t)a->base + ARENA_HOT + HUGE, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
     a->index = (struct block **)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
     begin_arena(a);

@@ -8,10 +8,11 @@
 #define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* a mode: 64 K entries, by the target's low 16 bits */
 #define CACHE_IBL_BYTES 0x80000ul
 #define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x400000)
-#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x500000)       /* per arena: its blocks by address */
+#define CACHE_IBL2 (COFI__FAST_RUNTIME_BASE + 0x500000)        /* a mode: what the first table has no place for */
+#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x700000)       /* per arena: its blocks by address */
 #define CACHE_INDEX_BYTES 0x400000ul
-#define CACHE_KEPT (COFI__FAST_RUNTIME_BASE + 0x4500000)       /* what lives as long as the process */
-#define CACHE_KEPT_END (COFI__FAST_RUNTIME_BASE + 0x4600000)
+#define CACHE_KEPT (COFI__FAST_RUNTIME_BASE + 0x4700000)       /* what lives as long as the process */
+#define CACHE_KEPT_END (COFI__FAST_RUNTIME_BASE + 0x4800000)
 #define CACHE_DESCRIPTORS CACHE_KEPT_END                       /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
 

@@ -35,11 +35,12 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
         return NULL;
     if (arena_full(pc))
         cache_flush();
+    bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared;
     maps_protect(r, pc, pc + 15);
-    b = translate(r, pc, t->mode, arrived);
+    b = translate(r, pc, t->mode, arrived, cold);
     while (maps_protect(r, b->low, b->high)) { /* written meanwhile, perhaps */
         cache_invalidate(b->low, b->high);
-        b = translate(r, pc, t->mode, arrived);
+        b = translate(r, pc, t->mode, arrived, cold);
     }
     if (r->shared) {
         uint8_t *copy = rt_alloc(b->high - b->low);
@@ -100,6 +101,23 @@ static void safepoint(struct thread *t)
         log_put(t, COFI__FAST_PSB, t->pc);
 }
 
+/* The cold block at t->pc has run often: make a superblock of it. */
+static void warm(struct thread *t, bool arrived)
+{
+    rt_lock();
+    struct block *old = cache_find(t->pc, t->mode, arrived);
+    const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
+    if (r && arena_full(t->pc)) {
+        cache_flush();
+    } else if (r) {
+        struct block *b = translate(r, t->pc, t->mode, arrived, false);
+        b->since = old->since;
+        b->trigger = old->trigger;
+        cache_replace(old, b);
+    }
+    rt_unlock();
+}
+
 /* What an exit does before the block at its pc. Returns whether the exit may be linked to that. */
 static bool leave_by(struct thread *t, unsigned kind)
 {
@@ -108,6 +126,8 @@ static bool leave_by(struct thread *t, unsigned kind)
     case EXIT_NEXT: trace_branch(t, HOW_NEXT, 1); break;
     case EXIT_JCC: trace_branch(t, HOW_JCC, 1); break;
     case EXIT_BRANCH: trace_branch(t, HOW_DIRECT, 1); break;
+    case EXIT_HOT:
+    case EXIT_HOT_ARRIVED: warm(t, kind == EXIT_HOT_ARRIVED); break;
     case EXIT_DIRECT:
     case EXIT_STEP: return true;
     }
@@ -134,6 +154,7 @@ void rt_dispatch(struct thread *t)
         t->pc = from->pc;
         kind = from->kind;
     }
+    cache_prefetch(t->pc);
     __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
     if (rt.halting)
         halt_over(t); /* it was to die of a signal, and has not */
@@ -145,6 +166,7 @@ void rt_dispatch(struct thread *t)
         trace_missed(t);
     else if (!leave_by(t, kind))
         from = NULL;
+    indirect |= kind == EXIT_HOT_ARRIVED;
     t->miss_id = 2;
     while (t->safepoint || t->has_signal || (t->held && signals_release(t))) {
         safepoint(t);

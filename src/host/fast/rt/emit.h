@@ -35,6 +35,17 @@ static inline void bytes(struct out *o, const uint8_t *p, size_t n)
     for (size_t i = 0; i < n; i++)
         *o->p++ = p[i];
 }
+
+/* An instruction's bytes, n of up to 16; what comes behind them is still to be written. */
+static inline void insn_bytes(struct out *o, const uint8_t *p, size_t n)
+{
+    if (((uintptr_t)p & 4095) > 4096 - 16) { /* the next page may not be there */
+        bytes(o, p, n);
+        return;
+    }
+    __builtin_memcpy(o->p, p, 16);
+    o->p += n;
+}
 #define BYTES(o, text) (__builtin_memcpy((o)->p, text, sizeof text - 1), (o)->p += sizeof text - 1)
 
 static inline void rel32(struct out *o, const uint8_t *to)

@@ -9,10 +9,15 @@
 #define SELF      0x1078
 #define REGS      0x1080
 #define MISS      0x1100
+#define MODE      0x1108
 #define SAFEPOINT 0x1010
 #define S_RCX     0x1018
 #define S_RDX     0x1000
 #define COFI__FAST_RUNTIME_SYSCALL 16
+#define IBL       0x70200000
+#define IBL_SHIFT 19
+#define IBL2      0x70500000
+#define IBL2_MASK 0x7fff
 
         .section .text.start, "ax"
         .globl rt_begin
@@ -95,9 +100,41 @@ rt_entry:
 rt_miss_arrival:
         not %rdx
         lea 1(%rcx,%rdx), %rcx
-/* … or no block: RCX is the target. */
-        .globl rt_miss
+/* … or no block: RCX is the target. The second table may have it: then the first has, from now on. A signal up to
+ * rt_miss_slow comes as if to translated code. */
+        .globl rt_miss, rt_miss_slow
 rt_miss:
+        mov %rax, %gs:REGS
+        mov %rbx, %gs:REGS+24
+        mov %rsi, %gs:REGS+48
+        lahf
+        seto %al
+        mov %rcx, %rdx
+        shr $15, %rdx
+        xor %rcx, %rdx
+        and $IBL2_MASK, %edx
+        shl $4, %edx
+        mov %gs:MODE, %rbx
+        shl $IBL_SHIFT, %rbx
+        add %rbx, %rdx
+        lea 1(%rcx), %rsi
+        cmp %rsi, IBL2(%rdx)
+        jne 2f
+        mov IBL2+8(%rdx), %rdx
+        movzwl %cx, %esi
+        mov %rdx, IBL(%rbx,%rsi,8)
+        add $0x7f, %al
+        sahf
+        mov %gs:REGS, %rax
+        mov %gs:REGS+24, %rbx
+        mov %gs:REGS+48, %rsi
+        jmp *%rdx
+2:      add $0x7f, %al
+        sahf
+        mov %gs:REGS, %rax
+        mov %gs:REGS+24, %rbx
+        mov %gs:REGS+48, %rsi
+rt_miss_slow:
         mov %rcx, %gs:PC
         mov %gs:S_RCX, %rcx
         mov %gs:S_RDX, %rdx

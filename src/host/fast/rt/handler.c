@@ -232,9 +232,10 @@ static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
 static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
 {
     t->safepoint |= why;
+    bool in_miss = uc->mc.rip >= (uint64_t)rt_miss_arrival && uc->mc.rip < (uint64_t)rt_miss_slow;
     if (uc->mc.rip >= (uint64_t)rt_resume && uc->mc.rip < (uint64_t)rt_resume_end) {
         redirect(t, uc); /* the runtime has looked already */
-    } else if (!is_ours(uc->mc.rip) && !t->real_p) {
+    } else if ((in_miss || !is_ours(uc->mc.rip)) && !t->real_p) {
         t->real_p = uc->mc.r11; /* the next record stops the thread */
         uc->mc.r11 = log_nowhere(t);
     }

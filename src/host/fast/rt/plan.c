@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Guest code -> a plan: follow the not-taken way, direct jumps and calls, until something ends it. */
+ * Guest code -> a plan: follow the usual ways of conditional branches, direct jumps and calls, until something ends it. */
 #include "cofi/insn.h"
 #include "host/fast/rt/plan.h"
 
@@ -75,6 +75,38 @@ static bool follow(const struct plan *plan, const struct region *r, uint64_t tar
            filter_mode(plan->mode, target, true) == plan->mode && !filter_trigger(target);
 }
 
+/* How often the block at pc was seen to run before any superblock had it. */
+static unsigned heat(const struct plan *plan, uint64_t pc)
+{
+    const struct block *b = cache_find(pc, plan->mode, false);
+    return !b ? 0 : b->cold ? rt.control->cold_runs - b->runs_left : rt.control->cold_runs;
+}
+
+static bool is_invertible(const struct cofi__fast *x)
+{
+    return x->map != 0 || (x->opcode & 0xfc) != 0xe0; /* LOOPcc, JRCXZ */
+}
+
+/* Choose how the plan goes on behind a conditional branch: by the way that was taken more often, else by the next
+ * instruction; a backward branch of which nothing is known ends it. Returns where, 0: the plan ends. */
+static uint64_t choose_way(const struct plan *plan, const struct region *r, struct item *it, uint64_t next, bool may_go_on)
+{
+    unsigned taken = plan->cold ? 0 : heat(plan, it->target), not_taken = plan->cold ? 0 : heat(plan, next);
+    it->likely = is_invertible(&it->x) && (taken == not_taken ? it->target <= it->pc : taken > not_taken);
+    it->action = DO_JCC_LAST;
+    if (!may_go_on || plan->cold)
+        return 0;
+    if (!it->likely && (it->target > it->pc || not_taken > taken)) {
+        it->action = DO_JCC;
+        return next;
+    }
+    if (it->likely && taken > not_taken && follow(plan, r, it->target)) {
+        it->action = DO_JCC_TAKEN;
+        return it->target;
+    }
+    return 0;
+}
+
 static void push_return(struct plan *plan, uint64_t pc)
 {
     if (plan->depth == PLAN_CALLS) {
@@ -128,12 +160,13 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
     return n > 0;
 }
 
-void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode)
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold)
 {
     unsigned branches = 0, outcomes = 0; /* the latter since the last record */
     plan->count = 0;
     plan->depth = 0;
     plan->mode = mode;
+    plan->cold = cold;
     plan->low = pc;
     plan->high = pc;
     for (;;) {
@@ -150,14 +183,14 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
             pc = next;
             break;
         case DO_JCC:
-            pc = next;
-            if (++branches < PLAN_BRANCHES && ++outcomes < COFI__FAST_OUTCOMES_MAX && it->target > it->pc)
-                break;
-            it->action = DO_JCC_LAST;
-            return;
+            branches++, outcomes++;
+            pc = choose_way(plan, r, it, next, branches < PLAN_BRANCHES && outcomes < COFI__FAST_OUTCOMES_MAX);
+            if (!pc)
+                return;
+            break;
         case DO_CALL:
         case DO_JMP:
-            if (!follow(plan, r, it->target)) {
+            if (cold || !follow(plan, r, it->target)) {
                 leave(plan, it->target, true);
                 return;
             }
@@ -173,6 +206,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
             it->target = plan->returns[--plan->depth];
             pc = it->target;
             break;
+        case DO_JCC_TAKEN:
         case DO_JCC_LAST:
         case DO_JMP_IND:
         case DO_CALL_IND:

@@ -11,6 +11,7 @@ enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048 };
 enum action {
     DO_COPY,      /* as it is, but for R11 and RIP */
     DO_JCC,       /* conditional, the plan goes on at the next instruction */
+    DO_JCC_TAKEN, /* conditional, the plan goes on at the target */
     DO_JCC_LAST,  /* conditional, both ways leave */
     DO_JMP,       /* direct, the plan goes on at the target */
     DO_CALL,
@@ -28,6 +29,7 @@ struct item {
     const uint8_t *bytes;
     uint8_t action;
     uint8_t kind;    /* DO_LEAVE: enum exit_kind */
+    bool likely;     /* DO_JCC_LAST: the taken way is the usual one */
     uint32_t used;   /* registers that the instruction names, cofi__fast_registers */
     struct cofi__fast x;
 };
@@ -36,12 +38,13 @@ struct plan {
     struct item item[PLAN_INSNS + 1];
     unsigned count;
     unsigned mode;
+    bool cold;       /* one basic block, for code that may run once only */
     uint64_t low, high;
     uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */
     unsigned depth;
 };
 
-/* Plan the superblock at pc, which lies in region r, for threads in a mode. */
-void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode);
+/* Plan the superblock, or only the basic block, at pc, which lies in region r, for threads in a mode. */
+void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold);
 
 #endif

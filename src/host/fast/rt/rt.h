@@ -56,6 +56,7 @@ struct thread {
     uint64_t self;        /* 0x1078 */
     uint64_t regs[16];    /* 0x1080 */
     uint64_t miss_id;     /* 0x1100: 0 after rt_entry, 1 after rt_miss */
+    uint64_t mode;        /* 0x1108: enum mode */
     /* C only from here. */
     uint64_t chunk_end;   /* address behind the current chunk */
     uint64_t psb_due;     /* bytes of log after which a PSB follows */
@@ -85,7 +86,6 @@ struct thread {
     bool strict;          /* seccomp's first mode */
     uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
     uint64_t asked_value;
-    uint8_t mode;         /* enum mode */
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
     uint8_t crossing_outcomes; /* outcomes before it */
     uint64_t told;        /* the last TSC in the trace */
@@ -97,6 +97,7 @@ _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
 _Static_assert(offsetof(struct thread, target) == 0x1050, "entry.S");
 _Static_assert(offsetof(struct thread, regs) == 0x1080, "entry.S");
 _Static_assert(offsetof(struct thread, miss_id) == 0x1100, "entry.S");
+_Static_assert(offsetof(struct thread, mode) == 0x1108, "entry.S");
 _Static_assert(sizeof(struct thread) < COFI__FAST_SLOT_NOTES, "context fits its place");
 
 /* Signal actions of a process (or of a vfork child). */
@@ -138,7 +139,9 @@ enum exit_kind {
     EXIT_STEP,
     EXIT_NEXT,            /* these three change the mode, perhaps: from the instruction before */
     EXIT_JCC,             /* by a conditional branch, whose outcome is not logged yet */
-    EXIT_BRANCH           /* by a direct jump or call */
+    EXIT_BRANCH,          /* by a direct jump or call */
+    EXIT_HOT,             /* a cold block has run often enough to be made a superblock */
+    EXIT_HOT_ARRIVED      /* … one for arrivals */
 };
 
 /* One guest instruction in a block's code. */
@@ -175,6 +178,8 @@ struct block {
     uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
     bool dead;
     bool arrived;         /* for indirect transfers: entered at code_start, or at code with RCX and RDX in s_rcx and s_rdx */
+    bool cold;            /* one basic block, which counts its runs */
+    uint32_t runs_left;   /* until it is made a superblock */
     uint8_t mode;         /* enum mode */
     bool trigger;         /* coming here asks for a snapshot: entered by the runtime only */
     uint64_t since;       /* TSC: the recording has its code from then on */
@@ -219,7 +224,7 @@ void rt_restart(void);   /* signal handlers redirect here: back to dispatch with
 void rt_restorer(void);
 void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
-extern char rt_resume_end[];
+extern char rt_resume_end[], rt_miss_slow[];
 extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
@@ -276,6 +281,7 @@ void maps_release_all(void);
 /* cache.c */
 void cache_init(void);
 void cache_flush(void);
+void cache_prefetch(uint64_t pc);
 struct block *cache_find(uint64_t pc, unsigned mode, bool arrived);
 struct block *cache_find_code(const uint8_t *code);
 struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
@@ -284,9 +290,10 @@ void cache_invalidate(uint64_t start, uint64_t end);
 void cache_watch(struct block *b);
 void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
+void cache_replace(struct block *old, struct block *b);
 
 /* translate.c */
-struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived);
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold);
 enum { STAND_INS = 5 };
 extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
 

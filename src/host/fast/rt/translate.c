@@ -327,7 +327,7 @@ static void emit_copy(struct build *g, const struct item *it)
         move_imm(o, rip_stand_ins[sr], rip_target(it));
     }
     uint8_t *p = o->p;
-    bytes(o, it->bytes, x->length);
+    insn_bytes(o, it->bytes, x->length);
     if (r11)
         rename_r11(p, x, s);
     if (move_rip) {
@@ -368,18 +368,26 @@ static void emit_jcc(struct build *g, const struct item *it)
     g->pending = and_outcome(g, false);
 }
 
-/* Both ways leave. A backward branch is a loop's: its taken way stays in line. */
+/* The plan goes on at the target. */
+static void emit_jcc_taken(struct build *g, const struct item *it)
+{
+    mark(g, it->pc, 0);
+    emit_condition(&g->hot, it, true, g->cold.p);
+    emit_settle(g, &g->cold);
+    emit_not_taken(g, &g->cold, it->pc + it->x.length);
+    g->pending = and_outcome(g, true);
+}
+
+/* Both ways leave; the likely one stays in line. */
 static void emit_jcc_last(struct build *g, const struct item *it)
 {
-    bool hop = it->x.map == 0 && (it->x.opcode & 0xfc) == 0xe0;
-    bool backward = it->target <= it->pc && !hop;
     uint64_t next = it->pc + it->x.length;
     back(g, cofi__fast_touches(&it->x));
     mark(g, it->pc, 0);
-    emit_condition(&g->hot, it, backward, g->cold.p);
+    emit_condition(&g->hot, it, it->likely, g->cold.p);
     emit_settle(g, &g->cold);
     settle(g);
-    if (backward) {
+    if (it->likely) {
         emit_not_taken(g, &g->cold, next); /* first what the condition jumps to */
         emit_taken(g, &g->hot, it->target);
     } else {
@@ -547,6 +555,7 @@ static void emit_item(struct build *g, const struct item *it)
     switch ((enum action)it->action) {
     case DO_COPY: emit_copy(g, it); break;
     case DO_JCC: emit_jcc(g, it); break;
+    case DO_JCC_TAKEN: emit_jcc_taken(g, it); break;
     case DO_JCC_LAST: emit_jcc_last(g, it); break;
     case DO_JMP: break;
     case DO_CALL:
@@ -586,25 +595,55 @@ static void emit_arrival(struct build *g, uint64_t pc)
         BYTES(o, "\xe3\x08");         /* jrcxz over the jump */
         jump_gs(o, AT(miss_entry));
     }
-    g->out = OUT_RCX | OUT_RDX;
+}
+
+/* Where the count of a cold block's runs jumps when that is enough, which must be near. */
+static const uint8_t *emit_hot_door(struct build *g, uint64_t pc)
+{
+    const uint8_t *door = g->hot.p;
+    jump(&g->hot, g->cold.p);
+    g->out |= OUT_RCX;
+    emit_back(g, &g->cold, OUT_RCX | OUT_RDX);
+    emit_leave(&g->cold, new_exit(g, g->b->arrived ? EXIT_HOT_ARRIVED : EXIT_HOT, pc));
+    return door;
+}
+
+/* Count a run; RCX is out then. */
+static void emit_count(struct build *g, const uint8_t *door)
+{
+    struct out *o = &g->hot;
+    uint32_t count = (uint32_t)(uintptr_t)&g->b->runs_left;
+    take_out(g, RCX);
+    BYTES(o, "\x8b\x0c\x25"); /* mov ecx, [runs_left] */
+    b4(o, count);
+    BYTES(o, "\x8d\x49\xff\x89\x0c\x25"); /* lea ecx, [rcx-1]; mov [runs_left], ecx */
+    b4(o, count);
+    b1(o, 0xe3); /* jrcxz */
+    b1(o, (uint8_t)(door - (o->p + 1)));
 }
 
 /* Translate the block at pc, which lies in r, for a mode and a way to come there. The lock is held. */
-struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived)
+struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold)
 {
     static struct plan plan;
     static struct point points[4 * PLAN_INSNS + 8];
-    plan_make(&plan, r, pc, mode);
+    plan_make(&plan, r, pc, mode, cold);
     struct arena *a = cache_arena(pc);
     struct block *b = rt_alloc(sizeof *b);
-    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .low = plan.low, .high = plan.high, .code_start = a->hot,
+    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold, .runs_left = rt.control->cold_runs, .low = plan.low, .high = plan.high, .code_start = a->hot,
                         .cold_start = a->cold};
     b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
     struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
+    g.out = arrived ? OUT_RCX | OUT_RDX : 0;
+    const uint8_t *door = cold ? emit_hot_door(&g, pc) : NULL;
+    g.out = arrived ? OUT_RCX | OUT_RDX : 0;
+    b->code_start = g.hot.p;
     if (arrived)
         emit_arrival(&g, pc);
     b->code = g.hot.p;
+    if (cold)
+        emit_count(&g, door);
     for (g.at = 0; g.at < plan.count; g.at++)
         emit_item(&g, &plan.item[g.at]);
     b->code_bytes = (uint32_t)(g.hot.p - b->code);
