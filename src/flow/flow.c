@@ -135,6 +135,7 @@ static int code_change(struct cofi_flow *flow)
     flow->code_due = false;
     flow->viewed_ns[flow->space] = flow->code_ns;
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
+    flow->code_changed = true;
     if (changed <= 0)
         return changed;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);
@@ -396,10 +397,29 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     begin(flow, skip);
 }
 
+/* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */
+static int rewind_code(struct cofi_flow *flow)
+{
+    if (!flow->code_changed)
+        return 0;
+    struct cofi_view *view;
+    COFI_TRY(cofi__flow_view_open(flow, &view, flow->config.image));
+    for (unsigned i = 0; i < flow->spaces; i++)
+        cofi_view_close(flow->views[i]);
+    flow->views[0] = flow->view = view;
+    flow->spaces = 1;
+    flow->space = 0;
+    flow->viewed_ns[0] = 0;
+    flow->code_changed = flow->code_due = false;
+    cofi__cache_flush(flow);
+    return 0;
+}
+
 int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
 {
     if (flow->config.pull)
         return COFI_ERR_UNSUPPORTED;
+    COFI_TRY(rewind_code(flow));
     flow->config.bytes = bytes;
     flow->config.n = n;
     restart(flow, 0);
@@ -428,6 +448,7 @@ int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
 {
     if (flow->config.pull)
         return COFI_ERR_UNSUPPORTED;
+    COFI_TRY(rewind_code(flow));
     uint64_t skip = offset > flow->config.offset ? offset - flow->config.offset : 0;
     if (skip > flow->config.n)
         skip = flow->config.n;

@@ -239,6 +239,7 @@ struct cofi_flow {
     unsigned spaces;
     uint64_t code_ns, code_offset;
     uint64_t seen_ns;      /* the last exact time: code is seen as of then */
+    bool code_changed;     /* a view has gone forward: it cannot go back */
     int code_error;        /* why the last look-up failed */
     struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;

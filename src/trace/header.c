@@ -142,6 +142,7 @@ void cofi__read_feature(struct cofi_recording *recording, unsigned feature, cons
     switch (feature) {
     case FEATURE_TRACING_DATA: cofi__read_tracing_data(recording, bytes, n); break;
     case FEATURE_EVENT_DESC: cofi__read_event_desc(recording, bytes, n); break;
+    case FEATURE_BPF_PROG_INFO: cofi__read_bpf(recording, bytes, n); break;
     case FEATURE_BUILD_ID: cofi__read_build_ids(recording, bytes, n); break;
     case FEATURE_CPUID: read_cpuid(recording, bytes, n); break;
     case FEATURE_CMDLINE: read_cmdline(recording, bytes, n); break;

@@ -329,6 +329,8 @@ int cofi__build_processes(struct cofi_recording *recording)
         return COFI_ERR_NOMEM;
     int status = apply_all(recording);
     if (status >= 0)
+        status = cofi__map_bpf(recording);
+    if (status >= 0)
         status = name_kernel_code(recording);
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n && status >= 0; i++)

@@ -105,6 +105,14 @@ struct cofi__machine {
 };
 enum { HOST = 0, SOME_GUEST = -1 };
 
+/* A function that the kernel compiled from BPF. */
+struct cofi__bpf {
+    uint64_t addr;
+    uint32_t size;
+    const uint8_t *bytes; /* in the file */
+    const char *name;
+};
+
 struct cofi__process {
     int32_t machine, pid;
     struct cofi_image *image;
@@ -156,6 +164,7 @@ struct cofi_recording {
     struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
     struct cofi__vector ksymbols;  /* struct cofi__ksymbol */
+    struct cofi__vector bpf;       /* struct cofi__bpf */
     struct cofi__vector processors; /* struct cofi__processor */
     struct cofi__store *store;
     struct cofi__vector machines;  /* struct cofi__machine *; the first is the host */
@@ -211,6 +220,10 @@ bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record
 
 /* sideband.c: a name for code that the kernel made (BPF programs, trampolines). */
 void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record, size_t n);
+
+/* bpf.c: the programs in the header; once there are images, the kernel's code. 0 or COFI_ERR_NOMEM. */
+void cofi__read_bpf(struct cofi_recording *recording, const uint8_t *bytes, uint64_t n);
+int cofi__map_bpf(struct cofi_recording *recording);
 
 /* auxtrace.c */
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n);

@@ -70,6 +70,7 @@ static struct cofi_recording *make(void)
     recording->build_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__build_id_row);
     recording->comms = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__comm);
     recording->ksymbols = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__ksymbol);
+    recording->bpf = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__bpf);
     recording->processors = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__processor);
     recording->processes = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__process);
     return recording;
@@ -178,6 +179,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     free(recording->build_ids.items);
     free(recording->comms.items);
     free(recording->ksymbols.items);
+    free(recording->bpf.items);
     free(recording->processes.items);
     cofi__inflate_close(recording->inflate);
     cofi__keep_free(&recording->keep);

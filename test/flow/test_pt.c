@@ -269,6 +269,33 @@ static void new_code_is_used_from_its_time_on(void **state)
     rig_close(&rig);
 }
 
+/* A view only goes forward; a flow may go back to where the code was another one. */
+static void code_is_that_of_its_time_after_seeking_back(void **state)
+{
+    (void)state;
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
+    struct cofi_flow *flow;
+    struct cofi_flow_stats stats;
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x401000, "0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 1900200000000000 9901 310010 01");
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    for (uint64_t pass = 1; pass <= 3; pass++) {
+        while (cofi_flow_next(flow, &batch) > 0)
+            continue;
+        cofi_flow_stats(flow, &stats);
+        assert_int_equal(stats.insns, 3 * pass); /* nop, syscall; then syscall only */
+        assert_int_equal(pass == 1 ? cofi_flow_seek(flow, 0) : cofi_flow_bytes(flow, rig.trace, rig.n), 0);
+    }
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
 static void code_of_32_bit_programs(void **state)
 {
     (void)state;
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),
         cmocka_unit_test(code_of_32_bit_programs),
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
         cmocka_unit_test(a_psb_with_an_address_starts_tracing),

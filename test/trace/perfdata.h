@@ -195,12 +195,41 @@ static inline void put_string(struct bytes *out, const char *text)
         add_le(out, 0, 1);
 }
 
+/* struct bpf_prog_info of a program of two functions: nop, ret at bpf_at; nop, nop, ret at bpf_at + 100h. 0: no program. */
+static uint64_t bpf_at;
+
+static inline void put_bpf(struct bytes *out)
+{
+    enum { INFO = 208, DATA = 40 };
+    uint8_t info[INFO] = {1, [8] = 0xab, 0xcd}, data[DATA] = {0x90, 0xc3, 0x90, 0x90, 0xc3};
+    put_le(info + 16, 5, 4);   /* jited_prog_len, jited_prog_insns at 0 of the data */
+    memcpy(info + 64, "count", 6);
+    put_le(info + 104, 2, 4);  /* nr_jited_ksyms, nr_jited_func_lens, jited_ksyms, jited_func_lens */
+    put_le(info + 108, 2, 4);
+    put_le(info + 112, 8, 8);
+    put_le(info + 120, 24, 8);
+    put_le(data + 8, bpf_at, 8);
+    put_le(data + 16, bpf_at + 0x100, 8);
+    put_le(data + 24, 2, 4);
+    put_le(data + 28, 3, 4);
+    add_le(out, 1, 4);
+    add_le(out, INFO, 4);
+    add_le(out, DATA, 4);
+    add_le(out, 0, 8);
+    add(out, info, INFO);
+    add(out, data, DATA);
+}
+
 /* A feature section: CPUID of a Skylake, the kernel's release, the command; 0: none of that number. */
 static inline bool feature(struct bytes *out, unsigned number)
 {
     switch (number) {
     case FEATURE_OSRELEASE: put_string(out, "6.1.0-test"); return true;
     case FEATURE_CPUID: put_string(out, "GenuineIntel,6,94,3"); return true;
+    case FEATURE_BPF_PROG_INFO:
+        if (bpf_at)
+            put_bpf(out);
+        return bpf_at;
     case FEATURE_CMDLINE:
         add_le(out, 2, 4);
         put_string(out, "perf");

@@ -276,6 +276,41 @@ static void the_running_kernel_is_used_if_it_is_the_recorded_one(void **state)
     cofi_recording_close(recording);
 }
 
+/* BPF programs' code is in no kcore that perf keeps, but in the header. */
+static void bpf_programs_of_the_header_are_code_of_the_kernel(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    struct cofi_view *view;
+    struct cofi_code code;
+    struct cofi_symbol symbol;
+    bpf_at = MODULE + 0x200000;
+    add_all(&out);
+    write_file(scratch_path("bpf.data"), &out);
+    assert_perf_reads(scratch_path("bpf.data"));
+    struct cofi_recording *recording = open_quietly(scratch_path("bpf.data"), NULL);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, SHELL)), 0);
+    assert_int_equal(cofi_view_find(view, bpf_at + 1, &code), 0);
+    assert_int_equal(code.bytes[bpf_at + 1 - code.start], 0xc3);
+    assert_int_equal(code.end, bpf_at + 2);
+    assert_int_equal(cofi_view_find(view, bpf_at + 0x102, &code), 0);
+    assert_int_equal(code.bytes[bpf_at + 0x102 - code.start], 0xc3);
+    cofi_view_symbol(view, bpf_at + 0x101, false, &symbol);
+    assert_string_equal(symbol.name, "bpf_prog_abcd000000000000_count");
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+    /* Cut anywhere in it: no crash. */
+    size_t n;
+    uint8_t *bytes = read_whole(scratch_path("bpf.data"), &n);
+    for (size_t size = n; size > n - 700; size--) {
+        write_whole(scratch_path("cut.data"), bytes, size);
+        if (cofi_recording_open(&recording, scratch_path("cut.data"), NULL) == 0)
+            cofi_recording_close(recording);
+    }
+    free(bytes);
+    bpf_at = 0;
+}
+
 /* perf's table of build ids names the kernel without the symbol that its mapping has. */
 static void a_kernels_build_id_in_the_header_finds_its_vmlinux(void **state)
 {
@@ -608,6 +643,7 @@ int main(void)
         cmocka_unit_test(defects_are_those_of_the_recorded_processor),
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
         cmocka_unit_test(a_guest_whose_sideband_was_injected_has_its_own_code),
+        cmocka_unit_test(bpf_programs_of_the_header_are_code_of_the_kernel),
         cmocka_unit_test(a_kernels_build_id_in_the_header_finds_its_vmlinux),
         cmocka_unit_test(the_running_kernel_is_used_if_it_is_the_recorded_one),
     };
