@@ -409,8 +409,22 @@ static int return_to_user(struct cofi_flow *flow, uint64_t ip)
     return cofi__code_due(flow, flow->packet_offset);
 }
 
+/* Where a TIP leads: most RETs go behind the CALL on the return stack (site), most other branches where they went
+ * last time. */
+static struct block *tip_block(struct cofi_flow *flow, struct run *run, struct block *site, uint64_t ip)
+{
+    if (site && site->pub.end == ip && !site->dead)
+        return block_fall(flow, site);
+    if (run && run->exit && run->exit->pub.ip == ip && !run->exit->dead)
+        return run->exit;
+    struct block *block = cofi__block_at(flow, ip);
+    if (run)
+        run->exit = block;
+    return block;
+}
+
 /* The TIP in flow->packet is the target of the branch that ran last. */
-static int take_tip(struct cofi_flow *flow, struct run *run)
+static int take_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 {
     uint64_t ip = flow->packet_ip;
     bool to_user = (run ? run->from_kernel : flow->tip_from_kernel) && !(ip >> 63) && flow->config.gen == COFI_PT;
@@ -432,13 +446,7 @@ static int take_tip(struct cofi_flow *flow, struct run *run)
         return return_to_user(flow, ip);
     flow->spans.draft.span.exit_last_ip = flow->last_ip;
     flow->ip = ip;
-    if (run && run->exit && run->exit->pub.ip == ip && !run->exit->dead) {
-        flow->cur = run->exit;
-        return 0;
-    }
-    flow->cur = cofi__block_at(flow, ip);
-    if (run)
-        run->exit = flow->cur;
+    flow->cur = tip_block(flow, run, site, ip);
     return 0;
 }
 
@@ -449,10 +457,10 @@ static bool packet_is_tip(const struct cofi_flow *flow)
 
 /* After a run that ends with a branch for a TIP. Its TIP may stand behind outcomes that were not read
  * yet, or be deferred until after some that were [SDM Deferred TIPs]. */
-static int at_tip(struct cofi_flow *flow, struct run *run)
+static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 {
     if (packet_is_tip(flow) && flow->n <= flow->tail)
-        return take_tip(flow, run);
+        return take_tip(flow, run, site);
     flow->cur = NULL;
     flow->ip = COFI_NO_IP;
     flow->tip_due = true;
@@ -476,9 +484,10 @@ static int execute(struct cofi_flow *flow, struct run *run)
     }
     if (run->kind == RUN_RET)
         return return_to(flow);
+    struct block *site = run->pops ? ret_site(flow, 0) : NULL;
     if (run->pops)
         ret_pop(flow);
-    return at_tip(flow, run);
+    return at_tip(flow, run, site);
 }
 
 /* Blocks are gone through without a packet: is it a loop? Marks a block at each power of two. */
@@ -548,7 +557,7 @@ int cofi__run_due_tip(struct cofi_flow *flow)
 {
     if (!packet_is_tip(flow) || flow->n > flow->tail)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "no TIP for an indirect branch [PTREF 9.5]");
-    return take_tip(flow, NULL);
+    return take_tip(flow, NULL, NULL);
 }
 
 /* ---- coverage: what runs were counted for, spread over their blocks and edges ---- */
