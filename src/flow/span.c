@@ -95,7 +95,7 @@ static inline bool fits(struct cofi_flow *flow, struct span *s, struct stretch *
     if (same_bytes(bytes_of(s), w->p, s->bytes)) {
         w->tip = w->p + s->tip_at;
         w->p += s->bytes;
-    } else if (!cofi__stretch_match(flow, w, bytes_of(s), s->bytes)) {
+    } else if (flow->spans.untimed || !cofi__stretch_match(flow, w, bytes_of(s), s->bytes)) {
         return false;
     }
     return (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
@@ -220,6 +220,12 @@ void cofi__span_run(struct cofi_flow *flow, struct run *run)
     s->insns += run->insns;
 }
 
+static void remember(struct span *last, struct span *next)
+{
+    last->before = last->next;
+    last->next = next;
+}
+
 static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
 {
     const struct span *made = &d->span;
@@ -273,7 +279,7 @@ static void end(struct cofi_flow *flow, const uint8_t *until)
     flow->spans.made++;
     insert(flow, d->key, kept);
     if (flow->spans.last)
-        flow->spans.last->next = kept;
+        remember(flow->spans.last, kept);
     flow->spans.last = kept;
 }
 
@@ -373,13 +379,28 @@ static void pace(struct spans *spans, bool found)
     }
 }
 
+/* What followed last time, or the time before. */
+static struct span *predicted(struct cofi_flow *flow, struct span *last, struct stretch *w)
+{
+    if (!last->next)
+        return NULL;
+    if (fits(flow, last->next, w))
+        return last->next;
+    struct span *before = last->before;
+    if (!before || !fits(flow, before, w))
+        return NULL;
+    remember(last, before);
+    return before;
+}
+
 static struct span *find(struct cofi_flow *flow, struct stretch *w, bool place)
 {
     struct spans *spans = &flow->spans;
     uint64_t key;
-    if (spans->last && spans->last->next && fits(flow, spans->last->next, w)) {
+    struct span *next = spans->last ? predicted(flow, spans->last, w) : NULL;
+    if (next) {
         pace(spans, true);
-        return spans->last->next;
+        return next;
     }
     if (spans->draft.on)
         draft_on(flow);
@@ -390,7 +411,7 @@ static struct span *find(struct cofi_flow *flow, struct stretch *w, bool place)
     if (s && spans->draft.on)
         end(flow, flow->s.p);
     if (s && spans->last)
-        spans->last->next = s;
+        remember(spans->last, s);
     return s;
 }
 

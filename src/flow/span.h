@@ -34,7 +34,7 @@ struct span {
     struct block *entry;
     uint64_t bits;        /* pending outcomes */
     uint64_t last_ip;     /* with a TIP in it: the upper 48 bits count */
-    struct span *next;    /* the one that followed last time */
+    struct span *next, *before; /* those that followed last time, and the time before that one */
     uint32_t epoch;
     uint8_t n;            /* bits */
     uint8_t bytes;
@@ -69,6 +69,7 @@ struct span_draft {
 
 struct spans {
     bool plain;           /* none are used: what tests hold the others against */
+    bool untimed;         /* the trace has neither cycle counts nor MTC */
     uint64_t *slots;      /* a pointer (48 bits) below 16 bits of its key; 1 for a pointer: met once */
     struct span *last;    /* the one that was used or made just now */
     struct span *youngest;
