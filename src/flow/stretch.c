@@ -51,32 +51,49 @@ static const uint8_t *sizes_of(const struct cofi_flow *flow)
     return flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes;
 }
 
+/* A short CYC stands before most packets: the lowest bits that tell one, and those that it has. */
+static unsigned cyc_bits(const struct cofi_flow *flow) { return flow->config.gen == COFI_PT ? 7 : 0; }
+enum { CYC_SHORT = 3 };
+
+/* For each byte wanted there are at most two to be read, but for what pass_over takes. */
+static bool has_bytes(const struct stretch *w, const uint8_t *p, const uint8_t *want, const uint8_t *end)
+{
+    return w->stop - p >= 2 * (end - want);
+}
+
 bool cofi__stretch_match(const struct cofi_flow *flow, struct stretch *w, const uint8_t *want, unsigned n)
 {
     const uint8_t *end = want + n, *sizes = sizes_of(flow), *p = w->p;
+    unsigned cyc = cyc_bits(flow);
     uint64_t cycles = 0;
-    bool pt = flow->config.gen == COFI_PT;
+    if (!has_bytes(w, p, want, end))
+        return false;
     while (want < end) {
-        unsigned c = *p, size = sizes[c];
+        unsigned c = *p;
+        if ((c & cyc) == CYC_SHORT) {
+            cycles += c >> 3;
+            c = *++p;
+        }
+        if (c == *want && sizes[c] == 1) { /* a branch, so that where the next one lies does not wait for the table */
+            p++;
+            want++;
+            continue;
+        }
         if (c == *want) {
-            if (size > 1 && (le64(p + 1) ^ le64(want + 1)) << (72 - 8 * size))
+            unsigned size = sizes[c];
+            if ((le64(p + 1) ^ le64(want + 1)) << (72 - 8 * size))
                 return false;
-            w->tip = size > 1 ? p : w->tip;
+            w->tip = p;
             p += size;
             want += size;
-        } else if (pt && (c & 7) == 3) { /* CYC, the most frequent */
-            cycles += c >> 3;
-            p++;
-        } else {
-            w->p = p;
-            w->cycles += cycles;
-            cycles = 0;
-            if (size || p > w->stop || !pass_over(flow, w))
-                return false;
-            p = w->p;
+            continue;
         }
-        if (p > w->stop)
+        w->p = p;
+        w->cycles += cycles;
+        cycles = 0;
+        if (sizes[c] || !pass_over(flow, w) || !has_bytes(w, w->p, want, end))
             return false;
+        p = w->p;
     }
     w->p = p;
     w->cycles += cycles;
