@@ -913,6 +913,41 @@ static void a_pmi_of_the_last_flush_is_pending_with_injection(void **state)
     }
 }
 
+/* A TraceStop that was seen while enabling filled the last region is not of the next enable. */
+static void a_stop_by_the_output_leaves_no_tracestop_behind(void **state)
+{
+    struct pt_memory *memory = memory_new();
+    struct pt_rig *rig = open_memory(memory, &(struct cofi_unit_config){0});
+    (void)state;
+    filter(rig, IN, IN);
+    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_OUTPUT_MASK_PTRS, UINT64_C(4090) << 32 | 1 << 7), 0);
+    ctl(rig, user | TOPA | ADDR_CFG(0, 2));
+    assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 0x20);
+    ctl(rig, 0);
+    status(rig, 0);
+    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_OUTPUT_MASK_PTRS, 0), 0);
+    rig->context.cpl = 0;
+    cofi_unit_context(rig->unit, &rig->context, IN);
+    ctl(rig, user | TOPA | ADDR_CFG(0, 2)); /* out of context */
+    assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 4);
+    close_memory(rig, memory);
+}
+
+static void wrmsr_events_say_what_is_gp(void **state)
+{
+    struct pt_rig *rig = start(NULL, user);
+    struct cofi_event event = {.kind = COFI_EV_WRMSR, .ip = IN, .next = IN + 2, .msr = 0x1d9, .value = 1};
+    (void)state;
+    assert_int_equal(rig_event(rig, &event), 0); /* not the unit's */
+    event.msr = MSR_STATUS;
+    assert_int_equal(rig_event(rig, &event), COFI_ERR_GP);
+    event.msr = MSR_CTL;
+    event.value = 0;
+    assert_int_equal(rig_event(rig, &event), 0);
+    rig_expect(rig, "fup(401000) tip.pgd()");
+    done(rig);
+}
+
 static void a_same_value_leaves_the_buffer_alone(void **state)
 {
     struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, user);
@@ -1049,7 +1084,7 @@ int main(void)
         T(at_most_16_tips_are_held_back_and_none_with_cycle_counts), T(every_event_has_its_cfe_type),
         T(the_reset_vector_is_an_offset_where_payloads_are_rip), T(triggers_need_the_capability),
         T(erratum_apl11_needs_packets_that_were_on), T(erratum_skl168_mtcs_before_a_psb_are_lost), T(nothing_comes_behind_a_stop),
-        T(a_pmi_of_the_last_flush_is_pending_with_injection), T(a_same_value_leaves_the_buffer_alone),
+        T(a_stop_by_the_output_leaves_no_tracestop_behind), T(wrmsr_events_say_what_is_gp), T(a_pmi_of_the_last_flush_is_pending_with_injection), T(a_same_value_leaves_the_buffer_alone),
         T(memory_that_refuses_is_no_error_of_the_event), T(one_entry_parts_interrupt_512_bytes_before_the_end),
         T(a_host_without_memory_to_read_has_no_tables), T(the_narrow_door_makes_nothing_while_packets_are_off),
         T(a_single_range_may_begin_at_its_last_byte), T(readers_refuse_what_no_unit_leaves),

@@ -322,11 +322,15 @@ static const struct row rows[] = {
     {"vmx_abort_is_fup_pgd", UK, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0), {.vmx = 2}, "fup(401000) tip.pgd()"},
     {"vmx_abort_with_power_events_stops_the_clock", UK | PWR_EVT_EN, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0), {.vmx = 2},
      "fup(401000) tip.pgd() pwre(c1.0) exstopip fup(401000)"},
+    {"behind_a_vmx_abort_packets_are_off", UK | PTW_EN, {CPL(0), .vmx = 3}, IN, EV(PTWRITE, IN, .value = 1, .size = 4), {0}, "fup(401000) tip.pgd()",
+     .first = INT(VMX_ABORT, IN, 0), .first_after = {.vmx = 2}},
     {"vmx_abort_out_of_context_stops_the_clock_without_ip", U | PWR_EVT_EN, {CPL(0), .vmx = 3}, IN, INT(VMX_ABORT, IN, 0),
      {.vmx = 2}, "pwre(c1.0) exstop"},
 
     /* [SDM SENTER/ENTERACCS and ACM] */
     {"senter_is_silent", UK, {CPL(0)}, IN, FAR(SENTER, IN, KERNEL), {0}, ""},
+    {"senter_changes_the_context", U, {0}, IN, CTL(IN, U), {0}, "cbr(24)", .first = FAR(SENTER, IN, KERNEL),
+     .first_after = {CPL(0)}},
     {"an_acm_is_told_by_the_time_only", UK | TSC_EN, {CPL(0)}, IN, FAR(ACM, IN, KERNEL), {0}, "tsc(0) cbr(24)"},
     {"an_acm_untraced_is_nothing", 0, {CPL(0)}, IN, FAR(ACM, IN, KERNEL), {0}, ""},
 

@@ -262,7 +262,6 @@ void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt
     cofi__pt_emit_kind(pt, COFI_PT_PSB, rule);
     pt->last_ip = 0;
     pt->ip_full = false;
-    pt->block_open = false;
     cofi__pt_ret_clear(pt);
     cofi__pt_tsc_tma(pt, PT_RULE_PSB_PLUS);
     if (pt->context_en && cofi__pt_ctl(pt) & PT_BIT(CTL_OS))

@@ -94,7 +94,6 @@ void cofi__pt_block(struct cofi__pt *pt, const struct cofi_event *event)
     } else {
         packet.kind = COFI_PT_BEP;
         packet.bep.ip = event->taken;
-        pt->block_open = false;
     }
     cofi__pt_emit(pt, &packet, PT_RULE_BLOCK);
     if (event->kind == COFI_EV_BLOCK)
