@@ -19,6 +19,7 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
     flow->pgd_event.ip = flow->disabled_ip = ip;
     flow->pgd_held = true;
     flow->enabled = false;
+    cofi__clock_break(&flow->clock); /* CNTP may stand still now [RTIT Table 17] */
     flow->async = flow->far = false;
     return 0;
 }
@@ -37,6 +38,7 @@ static void mode_from_code(struct cofi_flow *flow)
 static int enable(struct cofi_flow *flow)
 {
     mode_from_code(flow);
+    cofi__clock_break(&flow->clock); /* and may have until now */
     flow->enabled = true;
     flow->unknown = flow->stopped = false;
     place_set(flow, flow->packet_ip);
@@ -161,6 +163,7 @@ static int act_buffovf(struct cofi_flow *flow)
     event.since = flow->clock.exact;
     event.a = flow->stop_was_last ? 4 : 0;
     ret_clear(flow);
+    cofi__clock_break(&flow->clock); /* ContextEn may have been 0, and MTCs may have wrapped */
     flow->async = flow->far = flow->tip_due = flow->unknown = flow->stopped = false;
     flow->last_end = 0;
     flow->enabled = flow->packet_has_ip &&

@@ -239,6 +239,22 @@ static void counts_of_zero_stay_zero_on_a_processor_with_e6(void **state)
     }
 }
 
+/* CNTP stands still while ContextEn is 0, or FilterEn under LESS_PKTS [RTIT Table 17]: what passed between two MTCs around that is no
+ * measure of what a cycle is worth. Two MTCs with 128 cycles for 128 ticks, then 12 periods later one with 128 more, then 50. */
+static void cycles_are_not_measured_across_what_was_not_traced(void **state)
+{
+    (void)state;
+    static const char *const between[] = {"8d00104000 01 8500104000 01", "8d00104000 01 R 8500104000 01", "9500104000 01", "R 8500104000 01",
+                                          "8d00104000 01 c42d 0202 8500104000 01"};
+    for (int i = 0; i < 5; i++) {
+        char trace[256];
+        snprintf(trace, sizeof trace, "R d208 0010000000 01 8500104000 01 c421 0202 c422 0202 %s c42e 0202 7fc9 8d00104000 01", between[i]);
+        nominal_ratio = 8;
+        assert_int_equal(last_ticks(0, 0, trace), 0x1700 + 50);
+        nominal_ratio = 0;
+    }
+}
+
 /* 64 outcomes are the most that wait: what comes in odd portions is kept whole. */
 static void outcomes_in_odd_portions_are_kept(void **state)
 {
@@ -349,6 +365,7 @@ int main(void)
         cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),
         cmocka_unit_test(behind_a_gap_only_a_whole_address_is_believed),
         cmocka_unit_test(counts_of_zero_stay_zero_on_a_processor_with_e6),
+        cmocka_unit_test(cycles_are_not_measured_across_what_was_not_traced),
         cmocka_unit_test(outcomes_in_odd_portions_are_kept),
         cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
         cmocka_unit_test(the_region_is_left_in_four_ways),
