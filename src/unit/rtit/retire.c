@@ -103,18 +103,16 @@ static void near_branch(struct rtit *u, const struct cofi_event *event)
     end(u, &s);
 }
 
-/* What the FUP of a far transfer carries [RTIT Table 1]. */
-static uint64_t far_from(const struct cofi_event *event)
+/* What the FUP of a far transfer carries [RTIT Table 1]; a FUP.PGD in its place, too (docs/decisions/0223). */
+static uint64_t far_from(const struct rtit *u, const struct cofi_event *event)
 {
-    return event->kind == COFI_EV_FAR ? event->next : event->ip;
-}
-
-/* FUP.FAR, and no other, may lie within an instruction with more than 3 prefixes [ERR E1]. */
-static uint64_t e1_from(const struct rtit *u, const struct cofi_event *event, uint64_t from)
-{
-    bool shows = (u->config.errata & COFI_ERRATUM_RTIT_E1) && event->kind == COFI_EV_FAR && event->size > 3;
-    uint64_t inner = event->ip + (event->size - 3u); /* size: how many prefixes it has */
-    return !shows ? from : inner < event->next ? inner : event->next - 1;
+    if (event->kind != COFI_EV_FAR)
+        return event->ip;
+    if ((u->config.errata & COFI_ERRATUM_RTIT_E1) && event->size > 3) {
+        uint64_t inner = event->ip + (event->size - 3u); /* size: how many prefixes it has */
+        return inner < event->next ? inner : event->next - 1;
+    }
+    return event->next;
 }
 
 static int write_msr(struct rtit *u, const struct cofi_event *event);
@@ -142,15 +140,13 @@ static void far_transfer(struct rtit *u, const struct cofi_event *event)
                                   to_rule = {"target of a far transfer", "[RTIT 4.2.3]"},
                                   pgd_rule = {"FUP.PGD in the place of FUP.FAR", "[RTIT 4.2.9]"};
     struct step s = begin(u, event, true);
-    s.nlip = far_from(event);
+    s.nlip = far_from(u, event);
     take_context(u, event);
     bool stop = cofi__rtit_compare_ip(u, s.end, true);
     bool after = u->packet_en;
     if (s.before) {
-        if (!after && !stop)
-            cofi__rtit_emit_lip(u, COFI_RTIT_PGD, s.nlip, pgd_rule);
-        else
-            cofi__rtit_emit_lip(u, COFI_RTIT_FAR, e1_from(u, event, s.nlip), from_rule);
+        bool out = !after && !stop;
+        cofi__rtit_emit_lip(u, out ? COFI_RTIT_PGD : COFI_RTIT_FAR, s.nlip, out ? pgd_rule : from_rule);
         /* TIP only where ContextEn stays 1 [RTIT 2.2.6]. */
         if (u->context_en)
             cofi__rtit_emit_lip(u, COFI_RTIT_TIP, s.end, to_rule);
