@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A PT recording, decoded by libipt: every instruction as a line "TID ADDRESS" (the form of the truth).
- * The code comes from the recording's images as of the trace's time. Errors go to standard error as
- * libipt words them; exit status 1 if there were any. */
+ * With --ptwrite first: the payloads of PTWRITE instead. The code comes from the recording's images as of the trace's
+ * time. Errors go to standard error as libipt words them; exit status 1 if there were any. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,7 @@ struct judge {
     struct cofi_view *view;
     int32_t tid;
     uint64_t insns, errors;
+    bool ptwrites;
 };
 
 static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip, void *context)
@@ -44,6 +45,8 @@ static int take_events(struct judge *judge, struct pt_insn_decoder *decoder, int
     while (status >= 0 && (status & pts_event_pending)) {
         struct pt_event event;
         status = pt_insn_event(decoder, &event, sizeof event);
+        if (status >= 0 && judge->ptwrites && event.type == ptev_ptwrite)
+            printf("%016" PRIx64 "\n", event.variant.ptwrite.payload);
         if (status >= 0 && event.has_tsc && conv->mult)
             cofi_view_advance(judge->view, cofi_time_ns(conv, event.tsc), NULL, NULL);
     }
@@ -70,7 +73,8 @@ static void decode(struct judge *judge, struct pt_insn_decoder *decoder)
                 break;
             status = pt_insn_next(decoder, &insn, sizeof insn);
             if (insn.iclass != ptic_error) {
-                printf("%d %016" PRIx64 "\n", judge->tid, insn.ip);
+                if (!judge->ptwrites)
+                    printf("%d %016" PRIx64 "\n", judge->tid, insn.ip);
                 judge->insns++;
             }
             if (status < 0)
@@ -134,11 +138,12 @@ int main(int argc, char **argv)
 {
     struct judge judge = {0};
     struct cofi_error error = {0};
-    if (argc != 2) {
-        fprintf(stderr, "usage: judge-ipt RECORDING\n");
+    judge.ptwrites = argc == 3 && strcmp(argv[1], "--ptwrite") == 0;
+    if (argc != 2 + judge.ptwrites) {
+        fprintf(stderr, "usage: judge-ipt [--ptwrite] RECORDING\n");
         return 2;
     }
-    if (cofi_recording_open(&judge.recording, argv[1], &error) < 0) {
+    if (cofi_recording_open(&judge.recording, argv[argc - 1], &error) < 0) {
         fprintf(stderr, "judge-ipt: %s\n", error.text);
         return 2;
     }
