@@ -170,7 +170,8 @@ enum { COFI_FLOW_BATCH_MIN = 512 };
  * seen before. */
 int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
 
-/* Go to the first PSB at or after offset and start afresh there (bytes only, not pull). Errors:
+/* Go to the first PSB at or after offset and start afresh there (bytes only, not pull). Code is seen as of the time there;
+ * if it changed since, the cache is emptied, and a view asked for before is no more. Errors:
  * COFI_ERR_UNSUPPORTED with pull, COFI_ERR_NO_SYNC: no PSB from there. */
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
 /* Same, to the last PSB whose time is at or before ticks. Cost: a search over the PSBs. */
