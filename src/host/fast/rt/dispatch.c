@@ -168,7 +168,13 @@ void rt_dispatch(struct thread *t)
         from = NULL;
     indirect |= kind == EXIT_HOT_ARRIVED;
     t->miss_id = 2;
-    while (t->safepoint || t->has_signal || (t->held && signals_release(t))) {
+    bool section = section_here(t);
+    if (section && section_aborts(t)) {
+        section = false;
+        from = NULL;
+        kind = EXIT_DIRECT;
+    }
+    while (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)))) {
         safepoint(t);
         from = NULL;
         indirect = false;
@@ -178,7 +184,7 @@ void rt_dispatch(struct thread *t)
         from = NULL;
         indirect = false;
     }
-    bool step = kind == EXIT_STEP || t->force_step;
+    bool step = kind == EXIT_STEP || t->force_step || section;
     t->force_step = false;
     if (step)
         step_begin(t);

@@ -53,6 +53,12 @@ static enum action action_of(const struct cofi__fast *x)
     return needs_step(x) ? DO_STEP : DO_COPY;
 }
 
+/* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
+static bool must_stop(uint64_t pc)
+{
+    return filter_trigger(pc) || section_starts(pc);
+}
+
 static bool planned(const struct plan *plan, uint64_t pc)
 {
     for (unsigned i = 0; i < plan->count; i++)
@@ -72,7 +78,7 @@ static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
     return !r->shared && target >= r->start && target < r->end && near(plan, r, target) && !planned(plan, target) &&
-           filter_mode(plan->mode, target, true) == plan->mode && !filter_trigger(target);
+           filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target);
 }
 
 /* How often the block at pc was seen to run before any superblock had it. */
@@ -133,7 +139,7 @@ static bool must_end(const struct plan *plan, const struct region *r, uint64_t p
 {
     if (plan->count >= PLAN_INSNS || pc < r->start || pc >= r->end)
         return true;
-    return plan->count && (filter_mode(plan->mode, pc, false) != plan->mode || filter_trigger(pc));
+    return plan->count && (filter_mode(plan->mode, pc, false) != plan->mode || must_stop(pc));
 }
 
 /* A return in the plan to where a call of it was made. */
@@ -142,7 +148,7 @@ static bool returns_here(const struct plan *plan, const struct region *r)
     if (!plan->depth || plan->count >= PLAN_INSNS)
         return false;
     uint64_t to = plan->returns[plan->depth - 1];
-    return near(plan, r, to) && !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !filter_trigger(to);
+    return near(plan, r, to) && !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !must_stop(to);
 }
 
 /* Decode at pc; false when it is no instruction that the table knows. */
@@ -157,6 +163,10 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
     it->target = n > 0 && it->x.attr & COFI__FAST_REL ? end + (uint64_t)it->x.imm : 0;
     plan->low = pc < plan->low ? pc : plan->low;
     plan->high = end > plan->high ? end : plan->high;
+    if (n > 0 && it->x.rip_relative && it->x.opcode == 0x8d && it->x.map == 0 && it->x.space == COFI__FAST_LEGACY)
+        section_look(pc, end + (uint64_t)it->x.disp);
+    if (section_starts(pc))
+        it->action = DO_STEP; /* it begins in the runtime */
     return n > 0;
 }
 

@@ -91,6 +91,9 @@ struct thread {
     uint64_t told;        /* the last TSC in the trace */
     uint64_t space;       /* rt.space: threads of one address space */
     uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
+    uint64_t rseq;        /* guest's struct rseq; 0: none */
+    uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
+    uint32_t section_steps;
 };
 
 _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
@@ -317,6 +320,15 @@ void trace_trigger(struct thread *t);
 
 /* threads.c */
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);
+
+/* section.c */
+void section_register(struct thread *t);
+void section_forked(void);
+bool section_starts(uint64_t pc);
+void section_look(uint64_t pc, uint64_t at);
+bool section_here(struct thread *t);
+bool section_aborts(struct thread *t);
+void section_barrier(const struct thread *t);
 
 /* halt.c */
 void halt_others(struct thread *t);

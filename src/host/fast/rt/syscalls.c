@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_clone3 = 435 };
+enum { NR_rseq = 334, NR_clone3 = 435 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -150,6 +150,14 @@ static long do_seccomp_call(struct thread *t)
     return r == SYS_PASS ? pass(t) : r;
 }
 
+static long do_rseq(struct thread *t)
+{
+    long r = pass(t);
+    if (!r)
+        section_register(t);
+    return r;
+}
+
 static long call(struct thread *t)
 {
     switch (t->sysno) {
@@ -176,6 +184,10 @@ static long call(struct thread *t)
     case SYS_execveat: return do_exec(t);
     case SYS_exit:
     case SYS_exit_group: do_exit(t);
+    case SYS_membarrier:
+        section_barrier(t);
+        return pass(t);
+    case NR_rseq: return do_rseq(t);
     default: return pass(t);
     }
 }

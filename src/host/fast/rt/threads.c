@@ -111,6 +111,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->has_signal = false;
     c->held = 0;
     c->inside = 0;
+    c->rseq = flags & CLONE_VM ? 0 : t->rseq; /* a thread registers its own */
     c->sysno = ~0ul;
     if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
         c->sighand = sighand_copy(t->sighand);
@@ -130,6 +131,7 @@ void rt_child(struct thread *t)
     if (parent != t->pid && !t->head.vfork) {
         t->space = rt.space = rdtsc();
         rt.halting = 0;
+        section_forked();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     }
     signals_own_stack(t);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * Restartable sequences of the guest's own (rseq): critical sections that the kernel restarts when the thread is preempted, moved or
+ * signalled inside of them. It would not know a section in translated code. So a section runs in place, instruction by
+ * instruction, under a lock of the process: none of its other threads is in a section then, which is all that a section may
+ * count on. A fault inside leads to the abort handler, as it does
+ * by the kernel; so does a signal, or patience, but for sections that are as short as they should be, which end first. */
+#include <sys/syscall.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { SECTIONS = 256, NEAR = 256, LONG = 4096, STEPS_SIGNALLED = 400, STEPS_MAX = 20000 };
+
+/* The kernel's struct rseq_cs, and where struct rseq points to one. */
+struct descriptor {
+    uint32_t version, flags;
+    uint64_t start, bytes, abort;
+};
+enum { RSEQ_CS = 8 };
+
+static struct section {
+    uint64_t start, end, abort;
+} sections[SECTIONS];
+static unsigned count;
+static uint32_t signature, lock;
+static bool registered;
+
+static void section_lock(void)
+{
+    while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE)) {
+        uint64_t timeout[2] = {0, 1000000};
+        sys(SYS_futex, (uint64_t)&lock, 128, 1, (uint64_t)timeout, 0, 0);
+    }
+}
+
+static void section_unlock(void)
+{
+    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+    sys(SYS_futex, (uint64_t)&lock, 129, 1, 0, 0, 0);
+}
+
+/* A forked child has none of the threads that might hold it. */
+void section_forked(void)
+{
+    lock = 0;
+}
+
+/* The thread's call of rseq has succeeded. */
+void section_register(struct thread *t)
+{
+    bool off = t->regs[RDX] & 1;
+    t->rseq = off ? 0 : t->regs[RDI];
+    signature = (uint32_t)t->regs[R10];
+    registered |= !off;
+}
+
+static const struct section *section_at(uint64_t start)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (sections[i].start == start)
+            return &sections[i];
+    return NULL;
+}
+
+bool section_starts(uint64_t pc)
+{
+    return count && section_at(pc);
+}
+
+/* Code at pc takes the address `at`: is that a section's descriptor? Its start is near by then, behind the store of the address,
+ * and the registered signature stands before its abort handler. The lock of the cache is held. */
+void section_look(uint64_t pc, uint64_t at)
+{
+    struct descriptor d;
+    uint32_t sign;
+    if (!registered || count == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
+        return;
+    if (d.version || d.start - pc >= NEAR || !d.bytes || d.bytes > LONG || d.abort - d.start < d.bytes || section_at(d.start) ||
+        rt_probe(&sign, (const void *)(d.abort - 4), 4) || sign != signature)
+        return;
+    sections[count++] = (struct section){d.start, d.start + d.bytes, d.abort};
+    cache_invalidate(d.start, d.start + d.bytes);
+}
+
+static void leave(struct thread *t)
+{
+    t->section_end = 0;
+    section_unlock();
+}
+
+/* The thread comes to pc, its state exact. Whether it is in a section, which it enters, stays in, or leaves here. */
+bool section_here(struct thread *t)
+{
+    const struct section *s;
+    uint64_t at;
+    struct descriptor d;
+    if (t->section_end && (t->pc < t->section_start || t->pc >= t->section_end))
+        leave(t);
+    if (t->section_end || !t->rseq || !count || !(s = section_at(t->pc)))
+        return t->section_end;
+    if (rt_probe(&at, (const void *)(t->rseq + RSEQ_CS), 8))
+        return false;
+    /* Zero: the kernel has seen the thread in between, at no address of the section. */
+    if (at && (rt_probe(&d, (const void *)at, sizeof d) || d.start != t->pc))
+        return false;
+    section_lock();
+    at = 0;
+    rt_probe((void *)(t->rseq + RSEQ_CS), &at, 8); /* the kernel is not to abort it at each step */
+    t->section_start = s->start;
+    t->section_end = s->end;
+    t->section_abort = s->abort;
+    t->section_steps = 0;
+    return true;
+}
+
+/* Inside of a section: a fault, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
+bool section_aborts(struct thread *t)
+{
+    bool fault = t->has_signal && t->sync_signal;
+    if (!fault && ++t->section_steps <= (t->has_signal ? STEPS_SIGNALLED : STEPS_MAX))
+        return false;
+    trace_pause(t, COFI__FAST_EVENT, fault ? t->fault_pc : t->pc);
+    t->pc = t->section_abort;
+    leave(t);
+    if (!t->has_signal)
+        trace_resume(t);
+    return true;
+}
+
+/* Membarrier's command for sections: none that began before goes on behind it. */
+void section_barrier(const struct thread *t)
+{
+    enum { PRIVATE_EXPEDITED_RSEQ = 1 << 7 };
+    if (t->regs[RDI] != PRIVATE_EXPEDITED_RSEQ)
+        return;
+    section_lock();
+    section_unlock();
+}

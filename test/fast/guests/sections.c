@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * Restartable sequences of the program's own: counters of processors, which threads and a signal handler count up. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/rseq.h>
+#include <sys/time.h>
+
+#include "guests.h"
+
+enum { THREADS = 4, ROUNDS = 1000, PROCESSORS = 1024 };
+static long counters[PROCESSORS][8];
+static volatile int ticks, threads_done;
+
+/* One more for the processor that this runs on. False: it was aborted. */
+static int __attribute__((noinline)) count_up(struct rseq *rs)
+{
+    int committed;
+    __asm__ volatile(".pushsection __rseq_cs, \"aw\"\n\t.balign 32\n"
+                     "7:\n\t.long 0, 0\n\t.quad 1f, 2f - 1f, 4f\n\t.popsection\n\t"
+                     "lea 7b(%%rip), %%rax\n\t"
+                     "movq %%rax, %[cs]\n"
+                     "1:\n\tmov %[cpu], %%eax\n\tshl $6, %%rax\n\tadd %[counters], %%rax\n\tmov (%%rax), %%rcx\n\t"
+                     "mov $5, %[done]\n5:\tpause\n\tpause\n\tdec %[done]\n\tjnz 5b\n\t"
+                     "inc %%rcx\n\tmov %%rcx, (%%rax)\n"
+                     "2:\n\tmov $1, %[done]\n\tjmp 6f\n\t"
+                     ".pushsection .text.abort, \"ax\"\n\t.byte 0x0f, 0xb9, 0x3d\n\t.long 0x53053053\n"
+                     "4:\n\txor %[done], %[done]\n\tjmp 6f\n\t.popsection\n"
+                     "6:\n"
+                     : [cs] "+m"(rs->rseq_cs), [done] "=&r"(committed)
+                     : [cpu] "m"(rs->cpu_id), [counters] "r"(counters)
+                     : "rax", "rcx", "memory", "cc");
+    return committed;
+}
+
+static struct rseq *area(void)
+{
+    return (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+}
+
+static void one_more(void)
+{
+    while (!count_up(area()))
+        ;
+}
+
+static void on_tick(int signo)
+{
+    one_more();
+    __atomic_add_fetch(&ticks, signo == SIGALRM, __ATOMIC_SEQ_CST);
+}
+
+static void *count(void *unused)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        one_more();
+    __atomic_add_fetch(&threads_done, 1, __ATOMIC_SEQ_CST);
+    return unused;
+}
+
+int guest_sections(void)
+{
+    pthread_t threads[THREADS];
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    long sum = 0;
+    if (!__rseq_size) {
+        puts("0");
+        return 0;
+    }
+    struct sigaction a = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &a, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, count, NULL);
+    while (threads_done < THREADS || ticks < 50)
+        one_more(), sum--;
+    setitimer(ITIMER_REAL, &never, NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < PROCESSORS; i++)
+        sum += counters[i][0];
+    printf("%ld\n", sum - ticks);
+    return 0;
+}
