@@ -389,7 +389,7 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     flow->view = flow->views[0];
     flow->space_due = false;
     flow->non_root = flow->code_missed = flow->last_ip_valid = false;
-    flow->cbr = flow->pg = 0;
+    flow->cbr = flow->pg = flow->ecbr = 0;
     flow->prev_hash = 0;
     flow->idle = 0;
     flow->idle_mark = NULL;

@@ -224,11 +224,11 @@ static int act_sts(struct cofi_flow *flow)
     const struct cofi_packet *p = &flow->packet;
     cofi__clock_packet(&flow->clock, p);
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
-    if (flow->cbr == p->sts.acbr)
+    if (flow->cbr == p->sts.acbr && flow->ecbr == p->sts.ecbr)
         return 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CBR, flow->packet_offset);
     flow->cbr = event.a = p->sts.acbr;
-    event.b = p->sts.ecbr;
+    flow->ecbr = event.b = p->sts.ecbr;
     return cofi__emit_event(flow, &event);
 }
 

@@ -232,6 +232,7 @@ struct cofi_flow {
     uint64_t cr3, vmcs;
     bool non_root;
     uint8_t pg;            /* RTIT: CR0.PG of the last PIP, + 1; 0: none was seen */
+    uint8_t ecbr;          /* RTIT: the effective ratio of the last STS */
     struct cofi_view *view;
     struct cofi_view *views[SPACES_MAX];
     const struct cofi_image *images[SPACES_MAX];

@@ -255,6 +255,14 @@ static void cycles_are_not_measured_across_what_was_not_traced(void **state)
     }
 }
 
+/* Clock modulation changes the effective ratio alone [RTIT 4.2.13]. */
+static void a_change_of_either_ratio_is_told(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("90 90", "R d208 0010000000 d208 0011000000 d204 0012000000 d244 0013000000 8500104000 8d01104000"),
+        "[psb] [cbr a8 b8 c0] [cbr a8 b4 c0] [cbr a9 b4 c0] [enabled >401000] 401000 [async-disabled 401001]");
+}
+
 /* 64 outcomes are the most that wait: what comes in odd portions is kept whole. */
 static void outcomes_in_odd_portions_are_kept(void **state)
 {
@@ -366,6 +374,7 @@ int main(void)
         cmocka_unit_test(behind_a_gap_only_a_whole_address_is_believed),
         cmocka_unit_test(counts_of_zero_stay_zero_on_a_processor_with_e6),
         cmocka_unit_test(cycles_are_not_measured_across_what_was_not_traced),
+        cmocka_unit_test(a_change_of_either_ratio_is_told),
         cmocka_unit_test(outcomes_in_odd_portions_are_kept),
         cmocka_unit_test(a_branch_right_after_an_overflow_is_a_branch),
         cmocka_unit_test(the_region_is_left_in_four_ways),
