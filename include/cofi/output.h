@@ -35,7 +35,9 @@ int cofi_reorder_open(struct cofi_reorder **reorder, uint32_t region_bytes, uint
 void cofi_reorder_close(struct cofi_reorder *reorder);
 /* One write was seen: n bytes at this offset in the region, all in one 64-byte line. Passes on what is now
  * in order. Errors: COFI_ERR_RANGE (no such write), COFI_ERR_MISMATCH (a younger write of a line before an
- * older one: a write was lost; the bytes are not taken), or the sink's. */
+ * older one: a write was lost; the bytes are not taken), or the sink's. A TraceSTOP with RTIT_CTL.Dest clear is
+ * seen at 0xC0 and not at its place in the stream, which is RTIT_OFFSET - 1 then [RTIT Table 4]: give that. When
+ * software writes RTIT_OFFSET, open another. */
 int cofi_reorder_write(struct cofi_reorder *reorder, uint32_t offset, const uint8_t *bytes, size_t n);
 /* Bytes that wait for older ones; 0 after a drain, if none was lost. */
 uint32_t cofi_reorder_waiting(const struct cofi_reorder *reorder);

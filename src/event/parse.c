@@ -64,6 +64,8 @@ static int parse_key(const char *start, struct word word, const char **t, struct
     COFI_EVENT_KEYS(X)
     X("vector", vector, COFI__DEC, UINT16_MAX)
     X("cause", cause, COFI__DEC, UINT8_MAX)
+    X("ratio", value, COFI__DEC, UINT8_MAX) /* FREQ */
+    X("effective", size, COFI__DEC, UINT8_MAX)
 #undef X
 #define X(key, member, base, max)                                          \
     if (is(word, key)) {                                                   \

@@ -82,9 +82,15 @@ int cofi_event_print(const struct cofi_event *event, const struct cofi_context *
         out[0] = 0;
     add(&line, "%s", event->kind < COFI_EVENT_KINDS ? cofi__event_kinds[event->kind] : "?");
     add_cause(&line, event);
+    bool ratios = event->kind == COFI_EV_FREQ && event->value <= UINT8_MAX;
+    if (ratios)
+        add(&line, " ratio=%u effective=%u", (unsigned)event->value, event->size);
+    struct cofi_event rest = *event;
+    if (ratios)
+        rest.value = rest.size = 0;
 #define X(key, member, base, max) \
-    if (event->member != 0)       \
-        add_key(&line, key, event->member, base);
+    if (rest.member != 0)         \
+        add_key(&line, key, rest.member, base);
     COFI_EVENT_KEYS(X)
 #undef X
     if (event->vector != COFI_NO_VECTOR)

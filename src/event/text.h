@@ -19,7 +19,6 @@ enum cofi__key_base { COFI__HEX, COFI__DEC };
     X("value2", value2, COFI__HEX, UINT64_MAX)          \
     X("control", control, COFI__HEX, UINT64_MAX)        \
     X("size", size, COFI__DEC, UINT8_MAX)               \
-    X("control", control, COFI__HEX, UINT64_MAX)        \
     X("tsc", tsc, COFI__DEC, UINT64_MAX)                \
     X("cycles", cycles, COFI__DEC, UINT64_MAX)
 

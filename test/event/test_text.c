@@ -27,7 +27,8 @@ static const char *const lines[] = {
     "wrmsr ip=1 next=3 msr=768 value=200d",
     "ptwrite ip=1 next=6 value=1234567890abcdef size=8",
     "clock tsc=1000 cycles=800",
-    "freq value=18 size=12 tsc=5 cycles=6",
+    "freq ratio=18 effective=12 tsc=5 cycles=6",
+    "far vmentry ip=1 next=4 target=9 msr=768 control=200d : vmx=2",
     "wake cause=3 size=6 tsc=18446744073709551615",
     "ovf",
 };

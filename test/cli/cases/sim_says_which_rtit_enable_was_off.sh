@@ -8,7 +8,7 @@ events
     insn ip=ff0 next=ff4
     jmp ip=ff4 next=ff9 target=1000
     clock tsc=1000 cycles=1
-    freq value=8 size=8 tsc=1000
+    freq ratio=8 effective=8 tsc=1000
     sleep size=1 tsc=1000
     wake tsc=1001
     set mtc_en=1 sts_en=1
@@ -28,7 +28,7 @@ events
     set less_pkts=1
     clock tsc=9900 cycles=9
     far sysret ip=3003 next=3006 target=2000 : cpl=3
-    freq value=9 size=9 tsc=10000
+    freq ratio=9 effective=9 tsc=10000
     set filter_event_id=6
     jmp* ip=2000 next=2002 target=1000
     ovf
