@@ -155,7 +155,8 @@ static void assert_perf_reads(const char *path)
 {
     char command[512];
     snprintf(command, sizeof command, "! perf --version >/dev/null 2>&1 || perf script -D -i %s >%s/perf.out 2>&1 && "
-             "! grep -qiE 'unknown|bad event|failed' %s/perf.out", path, scratch, scratch);
+             "! grep -iE 'unknown|bad event|failed' %s/perf.out | grep -v 'max cpus' | sed 's/^/# perf: /' | grep .", path,
+             scratch, scratch); /* it wants /sys for that */
     if (system(command))
         fail_msg("perf does not read %s; perf script -D tells", path);
 }
