@@ -219,6 +219,19 @@ static void tell_registers(const struct sim *sim, struct cofi_flow_config *confi
     }
 }
 
+/* The model whose errata, as the decoder knows them, are those of the scenario [PTREF 9.8]. */
+static uint16_t cpu_of(const struct cofi_unit_config *config)
+{
+    uint64_t e = config->errata;
+    if (config->gen == COFI_RTIT)
+        return 0x37;
+    if (e & (COFI_ERRATUM_APL11 | COFI_ERRATUM_APL12 | COFI_ERRATUM_GOLDMONT))
+        return 0x5c;
+    if (e & COFI_ERRATUM_SKZ84)
+        return 0x55;
+    return e & (COFI_ERRATUM_BDM64 | COFI_ERRATUM_BDM106) ? 0x3d : 0x5e;
+}
+
 static int check_flow(struct sim *sim)
 {
     const struct scenario *s = sim->scenario;
@@ -233,9 +246,9 @@ static int check_flow(struct sim *sim)
         cofi_image_map_bytes(image, 0, s->code[i].address, s->code[i].bytes, s->code[i].n, "scenario");
     cofi_flow_config_init(&config, sim->config.gen);
     tell_registers(sim, &config);
-    if (sim->config.errata && sim->config.gen == COFI_RTIT) { /* a Silvermont, which has them all */
+    if (sim->config.errata) { /* a Silvermont, which has them all; for PT a part that has these */
         config.family = 6;
-        config.model = 0x37;
+        config.model = cpu_of(&sim->config);
     }
     uint64_t tnt = 1;
     if (sim->config.gen == COFI_RTIT && cofi_unit_get_field(sim->unit, "tnt_buff", &tnt) == 0 && tnt > 1 && tnt < 64) {

@@ -278,10 +278,13 @@ static int run_line(struct sim *sim, const struct sim_line *line)
 static int set_errata(struct sim *sim, char *text)
 {
     for (char *word = strtok(text, " \t"); word; word = strtok(NULL, " \t")) {
-        unsigned long n = (word[0] == 'e' || word[0] == 'E') ? strtoul(word + 1, NULL, 10) : 0;
-        if (n < 1 || n > 8)
-            return sim_fail(sim->scenario, sim->line, "'%s' is no erratum: e1 to e8", word);
-        sim->config.errata |= UINT64_C(1) << (n - 1);
+        uint64_t bit;
+        if (word[0] == 'E')
+            word[0] = 'e';
+        if (cofi_unit_erratum(sim->config.gen, word, &bit) < 0)
+            return sim_fail(sim->scenario, sim->line, "'%s' is no erratum of %s", word,
+                            sim->config.gen == COFI_RTIT ? "RTIT: e1 to e8" : "PT: bdm70, skd007, … (include/cofi/unit.h)");
+        sim->config.errata |= bit;
     }
     return 0;
 }

@@ -30,6 +30,20 @@ int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *confi
     return (known.gen == COFI_RTIT ? &cofi__rtit_ops : &cofi__pt_ops)->open(unit, &known);
 }
 
+int cofi_unit_erratum(enum cofi_gen gen, const char *name, uint64_t *bit)
+{
+    static const char *const names[] = {"e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8", "", "", "", "", "", "", "", "",
+                                        "bdm70", "bdm64", "skd007", "skd022", "skd010", "skl014", "apl12", "apl11",
+                                        "skl168", "skz84", "bdm106", "goldmont"}; /* in order of their bits */
+    size_t first = gen == COFI_RTIT ? 0 : 16, end = gen == COFI_RTIT ? 8 : ARRAY_LEN(names);
+    for (size_t i = first; i < end; i++)
+        if (!strcmp(names[i], name)) {
+            *bit = UINT64_C(1) << i;
+            return 0;
+        }
+    return COFI_ERR_NOT_FOUND;
+}
+
 void cofi_unit_close(struct cofi_unit *unit)
 {
     if (unit)

@@ -587,6 +587,26 @@ static void trigger_registers_take_what_is_known_of_triggers(void **state)
     done(rig);
 }
 
+/* [PTREF 9.8] */
+static void errata_have_names(void **state)
+{
+    static const struct { const char *name; uint64_t bit; } names[] = {
+        {"bdm70", COFI_ERRATUM_BDM70}, {"bdm64", COFI_ERRATUM_BDM64}, {"skd007", COFI_ERRATUM_SKD007}, {"skd022", COFI_ERRATUM_SKD022},
+        {"skd010", COFI_ERRATUM_SKD010}, {"skl014", COFI_ERRATUM_SKL014}, {"apl12", COFI_ERRATUM_APL12}, {"apl11", COFI_ERRATUM_APL11},
+        {"skl168", COFI_ERRATUM_SKL168}, {"skz84", COFI_ERRATUM_SKZ84}, {"bdm106", COFI_ERRATUM_BDM106}, {"goldmont", COFI_ERRATUM_GOLDMONT}};
+    uint64_t bit;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        assert_int_equal(cofi_unit_erratum(COFI_PT, names[i].name, &bit), 0);
+        assert_int_equal(bit, names[i].bit);
+        assert_int_equal(cofi_unit_erratum(COFI_RTIT, names[i].name, &bit), COFI_ERR_NOT_FOUND);
+    }
+    assert_int_equal(cofi_unit_erratum(COFI_PT, "e1", &bit), COFI_ERR_NOT_FOUND);
+    assert_int_equal(cofi_unit_erratum(COFI_PT, "", &bit), COFI_ERR_NOT_FOUND);
+    assert_int_equal(cofi_unit_erratum(COFI_RTIT, "e8", &bit), 0);
+    assert_int_equal(bit, COFI_ERRATUM_RTIT_E8);
+}
+
 static void an_unknown_model_or_an_impossible_buffer_does_not_open(void **state)
 {
     struct cofi_unit *unit;
@@ -644,6 +664,7 @@ int main(void)
         cmocka_unit_test(cpuid_has_the_leaves_of_the_part),
         cmocka_unit_test(measured_presets_have_the_leaves_of_their_dumps),
         cmocka_unit_test(trigger_registers_take_what_is_known_of_triggers),
+        cmocka_unit_test(errata_have_names),
         cmocka_unit_test(an_unknown_model_or_an_impossible_buffer_does_not_open),
         cmocka_unit_test(the_byte_count_saturates_at_17_bits),
     };
