@@ -51,7 +51,8 @@ static int open_unit(struct replay *r)
     int status = cofi_unit_open(&r->unit, &config);
     if (status < 0)
         return status;
-    r->context = (struct cofi_context){.vmcs = UINT64_MAX, .mode = 64, .cr0_pg = true, .enclave = true};
+    uint8_t mode = r->context.mode ? r->context.mode : 64; /* the flow tells changes, behind a gap too */
+    r->context = (struct cofi_context){.vmcs = UINT64_MAX, .mode = mode, .cr0_pg = true, .enclave = true};
     cofi_unit_context(r->unit, &r->context, 0);
     for (unsigned i = 0; status == 0 && ranges->known && i < RANGES_MAX; i++) {
         status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i, ranges->base[i]);
@@ -114,6 +115,8 @@ static bool is_on(const struct replay *r)
 
 static void want_ranges(struct replay *r)
 {
+    if (r->setup->unfiltered)
+        return;
     r->result->why = "packets went off where the context is traced: filters whose ranges the input does not tell; --range does";
     r->result->wants_ranges = true;
 }
@@ -124,7 +127,7 @@ static void set_off(struct replay *r, bool traced)
     uint64_t to = outside(r);
     if (is_on(r) || r->context.enclave == !traced)
         return;
-    if (traced && !filters(r)) {
+    if (traced && !filters(r)) { /* nobody knows */
         want_ranges(r);
         return;
     }
@@ -288,6 +291,7 @@ static void begin_at(struct replay *r, uint64_t ip)
 
 static void show_block(struct replay *r, const struct cofi_flow_block *block)
 {
+    replay_compare_some(r);
     if (!r->started) {
         r->context.mode = block->mode;
         begin_at(r, block->ip);
@@ -639,7 +643,7 @@ static void show_gap(struct replay *r, const struct cofi_flow_event *flow)
     r->unit = NULL;
     /* The packet there tells where execution is; a PSB+ begins anew, and its PSB may stand before. */
     uint64_t from = flow->end == UINT64_MAX ? flow->end : flow->end + 1;
-    r->status = r->status < 0 ? r->status : start(r, from, flow->offset);
+    r->status = r->status < 0 ? r->status : start(r, from, replay_psb_before(r, flow->offset));
 }
 
 /* Does a kind stand in the trace where it is told? */

@@ -60,6 +60,7 @@ struct replay_setup {
     enum cofi_gen gen;
     uint64_t ctl;
     bool ctl_known;             /* else found out, but for RET compression */
+    bool unfiltered;            /* it is told that there are no filters, so none are looked for */
     struct ranges ranges;       /* PT: by ctl's ADDRn_CFG; RTIT: RANGEn, limit exclusive */
     uint32_t events;            /* RTIT_EVENTS */
     bool cyc;                   /* RTIT: packets have cycle counts */

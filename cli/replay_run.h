@@ -36,6 +36,7 @@ struct replay {
 };
 
 /* replay_was.c; what each does stands there */
+uint64_t replay_psb_before(const struct replay *r, uint64_t offset);
 void replay_go_on_from(struct replay *r, uint64_t offset, uint64_t keep);
 const struct replay_item *replay_told_by(struct replay *r, uint64_t offset, uint8_t kind);
 const struct replay_item *replay_next_outcome(struct replay *r);
@@ -44,6 +45,7 @@ size_t replay_overflows_until(struct replay *r, uint64_t offset);
 bool replay_is_behind(const struct replay *r, const struct replay_item *item, uint8_t kind);
 bool replay_is_async(const struct replay *r, const struct replay_item *item);
 void replay_compare_rest(struct replay *r, uint64_t until, bool early);
+void replay_compare_some(struct replay *r);
 void replay_compare_to_psb(struct replay *r, uint64_t offset);
 
 #endif

@@ -55,6 +55,14 @@ static void take_registers(struct replay_setup *setup, const struct registers *r
     memcpy(setup->ranges.limit, config.range_limit, sizeof setup->ranges.limit);
 }
 
+/* Does anything say that there are filters, though not where? */
+static bool filtered(const struct replay_setup *setup, const struct session_stream *stream)
+{
+    const struct cofi_recording *recording = session_recording(stream->session);
+    return setup->ctl & cfg || (recording && (cofi_recording_info(recording)->filter ||
+                                              cofi_recording_info(recording)->config & cfg));
+}
+
 void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream, const struct registers *registers,
                        const uint64_t *ctl, const struct ranges *ranges)
 {
@@ -62,10 +70,11 @@ void replay_setup_told(struct replay_setup *setup, const struct session_stream *
     take_recording(setup, stream);
     take_registers(setup, registers);
     if (ctl) {
-        setup->ctl = setup->gen == COFI_PT ? (*ctl & ~cfg) | setup->ranges.cfg : *ctl;
+        setup->ctl = setup->gen == COFI_PT && !(*ctl & cfg) ? *ctl | setup->ranges.cfg : *ctl;
         setup->ctl_known = true;
     }
     take_ranges(setup, ranges);
+    setup->unfiltered = setup->ctl_known && !setup->ranges.known && !filtered(setup, stream);
     if (!setup->ranges.known && setup->gen == COFI_PT)
         setup->ctl &= ~cfg;
 }

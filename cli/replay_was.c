@@ -2,6 +2,8 @@
  * What was recorded: what a replay asks of it, and comparing it with what the unit made. */
 #include "replay_run.h"
 
+enum { SOME = 1 << 16 };
+
 /* ---- what was recorded ---- */
 
 /* Have what was recorded up to an offset, and what follows it. */
@@ -9,6 +11,16 @@ static void need(struct replay *r, uint64_t offset)
 {
     int status = replay_source_until(r->was, offset);
     r->status = r->status < 0 ? r->status : status;
+}
+
+/* The PSB at or before an offset, where it is still known: the flow may tell of it late. */
+uint64_t replay_psb_before(const struct replay *r, uint64_t offset)
+{
+    const struct replay_list *list = &r->was->list;
+    for (size_t i = replay_find(list, offset); i-- > 0;)
+        if (list->items[i].kind == COFI_PT_PSB)
+            return list->items[i].offset;
+    return offset;
 }
 
 /* What lies before an offset has been compared, or is not; what lies before `keep` is not asked for again. */
@@ -84,20 +96,20 @@ static void note_difference(struct replay *r, const struct replay_item *was, con
 }
 
 /* Compare up to an offset of the recording with the unit's first n packets. Where the flow ends early (a gap, --to) the
- * recording may hold packets that no flow showed. */
+ * recording may hold packets that no flow showed; a gap's offset does not tell which is the first. */
 static void compare(struct replay *r, uint64_t until, size_t n, bool early)
 {
     struct replay_place place = {0};
     struct replay_result *out = r->result;
-    if (!early || until != UINT64_MAX)
+    if (!early)
         need(r, until);
     while (early && r->was->list.n < replay_find(&r->was->list, r->from) + n + 1 && !r->was->finished)
         need(r, r->was->list.n ? r->was->list.items[r->was->list.n - 1].offset : 0);
-    size_t begin = replay_find(&r->was->list, r->from), end = replay_find(&r->was->list, until);
+    size_t begin = replay_find(&r->was->list, r->from), end = early ? r->was->list.n : replay_find(&r->was->list, until);
     const struct replay_item *was = r->was->list.items + begin;
     end -= begin < end ? begin : end;
     bool all = replay_match(r->setup, was, end, r->is.items, n, &place);
-    out->compared += end;
+    out->compared += early ? place.was : end;
     out->tolerated += place.tolerated;
     if (!out->differences)
         out->equal += place.was;
@@ -111,6 +123,29 @@ void replay_compare_rest(struct replay *r, uint64_t until, bool early)
     r->closing = true;
     cofi_unit_set_field(r->unit, "trace_en", 0);
     compare(r, until, r->is.n, early);
+}
+
+/* A long way without a PSB: what agrees so far is done with. (Deferred TIPs agree up to the next other packet only.) */
+void replay_compare_some(struct replay *r)
+{
+    struct replay_list *list = &r->was->list;
+    struct replay_place place = {0};
+    if (r->is.n < SOME || r->setup->deferred)
+        return;
+    while (list->n < replay_find(list, r->from) + r->is.n && !r->was->finished && r->status >= 0)
+        need(r, list->n ? list->items[list->n - 1].offset : 0);
+    size_t begin = replay_find(list, r->from);
+    replay_match(r->setup, list->items + begin, list->n - begin, r->is.items, r->is.n, &place);
+    if (place.is < r->is.n) /* a difference: it waits for the PSB */
+        return;
+    r->result->compared += place.was;
+    r->result->tolerated += place.tolerated;
+    r->result->equal += r->result->differences ? 0 : place.was;
+    replay_drop(list, begin + place.was);
+    replay_drop(&r->is, place.is);
+    r->is.outcomes = 0;
+    r->from = list->n ? list->items[0].offset : r->from;
+    r->outcomes = list->n ? list->items[0].nth : list->outcomes;
 }
 
 /* What stands before this PSB is done with. */
