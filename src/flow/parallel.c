@@ -55,6 +55,8 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.vmcs = flow->vmcs;
     s.disabled_ip = flow->disabled_ip;
     s.clock = flow->clock;
+    s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
+    s.clock.tsc_in_psb = false;
     s.image = flow->images[flow->space];
     s.mode = flow->mode;
     s.cbr = flow->cbr;
