@@ -237,7 +237,7 @@ void cache_invalidate_watched(uint64_t start, uint64_t end)
     }
 }
 
-/* Who came to `old` comes to b from now on, which is of the same instructions. */
+/* Who came to `old` by a link comes to b from now on, which is of the same instructions. */
 void cache_replace(struct block *old, struct block *b)
 {
     struct exit *in = old->incoming;
@@ -248,7 +248,6 @@ void cache_replace(struct block *old, struct block *b)
         cache_link(in, b);
         in = next;
     }
-    cache_ibl(b);
 }
 
 /* Nobody finds a block any more: the next generation is empty. The lock is held by a thread that is not inside. */

@@ -35,7 +35,8 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
         return NULL;
     if (arena_full(pc))
         cache_flush();
-    bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared;
+    bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared &&
+                !filter_trigger(pc);
     maps_protect(r, pc, pc + 15);
     b = translate(r, pc, t->mode, arrived, cold);
     while (maps_protect(r, b->low, b->high)) { /* written meanwhile, perhaps */
@@ -112,7 +113,6 @@ static void warm(struct thread *t, bool arrived)
     } else if (r) {
         struct block *b = translate(r, t->pc, t->mode, arrived, false);
         b->since = old->since;
-        b->trigger = old->trigger;
         cache_replace(old, b);
     }
     rt_unlock();
