@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "compare.h"
+#include "gaps.h"
 #include "ranges.h"
 #include "session.h"
 #include "truth.h"
@@ -88,9 +89,8 @@ struct check {
     struct comparison comparison;
     struct cofi_flow_stats stats;
     uint64_t gaps;
-    uint64_t offset;                  /* of the last event */
-    uint64_t first_ticks, last_ticks; /* 0: the trace tells no time */
-    uint64_t lost_ticks;              /* in gaps and overflows */
+    uint64_t offset;     /* of the last event */
+    struct gaps missing; /* of the time */
 };
 
 static void print_stream(struct writer *out, const struct session_stream *stream, const struct cofi_flow_stats *stats,
@@ -120,23 +120,11 @@ static int check_block(void *opaque, struct cofi_flow *flow, const struct cofi_f
     return 0;
 }
 
-static void check_time(struct check *check, const struct cofi_flow_event *event)
-{
-    if (!event->time.known)
-        return;
-    if (!check->first_ticks)
-        check->first_ticks = event->time.ticks;
-    check->last_ticks = event->time.ticks;
-    if ((event->kind == COFI_FLOW_GAP || event->kind == COFI_FLOW_OVERFLOW) && event->since &&
-        event->time.ticks > event->since)
-        check->lost_ticks += event->time.ticks - event->since;
-}
-
 static int check_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct check *check = opaque;
     check->offset = event->offset;
-    check_time(check, event);
+    gaps_time(&check->missing, event);
     if (event->kind == COFI_FLOW_STOP)
         compare_stop(&check->comparison);
     if (event->kind == COFI_FLOW_OVERFLOW)
@@ -151,8 +139,7 @@ static void check_end(void *opaque, struct cofi_flow *flow)
 {
     struct check *check = opaque;
     cofi_flow_stats(flow, &check->stats);
-    if (check->stats.last_ticks > check->last_ticks)
-        check->last_ticks = check->stats.last_ticks;
+    gaps_end(&check->missing, flow);
     compare_end(&check->comparison, cofi_flow_offset(flow));
 }
 
@@ -287,8 +274,8 @@ static void add_check(struct check_totals *totals, const struct check *check)
     totals->stream_bytes += check->stream.bytes;
     totals->different += check->comparison.differs;
     totals->hidden += check->comparison.hidden;
-    totals->ticks += check->last_ticks - check->first_ticks;
-    totals->lost_ticks += check->lost_ticks;
+    totals->ticks += check->missing.ticks;
+    totals->lost_ticks += check->missing.lost_ticks;
     totals->processors |= check->stream.turns;
     totals->streams++;
 }

@@ -31,7 +31,7 @@ static void count_reason(struct gaps *gaps, const char *text, uint64_t n)
     gaps->reasons[i].n += n;
 }
 
-static void note_time(struct gaps *gaps, const struct cofi_flow_event *event)
+void gaps_time(struct gaps *gaps, const struct cofi_flow_event *event)
 {
     if (!event->time.known)
         return;
@@ -47,7 +47,7 @@ void gaps_event(struct gaps *gaps, const struct session_stream *stream, struct c
                 const struct cofi_flow_event *event)
 {
     char place[512], text[1024];
-    note_time(gaps, event);
+    gaps_time(gaps, event);
     if (event->kind != COFI_FLOW_GAP)
         return;
     reason_of(flow, event, text, sizeof text);
@@ -69,6 +69,8 @@ void gaps_end(struct gaps *gaps, const struct cofi_flow *flow)
     gaps->overflows = stats.overflows;
     gaps->bytes = stats.bytes;
     gaps->lost_bytes = stats.lost_bytes;
+    if (stats.last_ticks > gaps->last_ticks)
+        gaps->last_ticks = stats.last_ticks;
     gaps->ticks = gaps->last_ticks - gaps->first_ticks;
 }
 

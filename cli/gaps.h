@@ -20,7 +20,9 @@ struct gaps {
     } reasons[GAPS_REASONS];          /* the last one: all others */
 };
 
-/* Note an event's time, and a gap; the first GAPS_TOLD of a stream are told on standard error. */
+/* Note an event's time, and what of it is missing. */
+void gaps_time(struct gaps *gaps, const struct cofi_flow_event *event);
+/* The same, and a gap; the first GAPS_TOLD of a stream are told on standard error. */
 void gaps_event(struct gaps *gaps, const struct session_stream *stream, struct cofi_flow *flow,
                 const struct cofi_flow_event *event);
 /* Before the flow is closed. */

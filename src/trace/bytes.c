@@ -2,6 +2,7 @@
  * A stream's pieces -> its bytes at an offset, and places in it to start from. */
 #include <cofi/stream.h>
 
+#include "base/array.h"
 #include "trace/reader.h"
 
 static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
@@ -125,14 +126,8 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
         return 0;
     const struct cofi__in_stream *s = (const struct cofi__in_stream *)recording->streams.items + stream;
     const struct cofi__piece *pieces = s->pieces.items;
-    size_t low = 0, high = s->pieces.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (pieces[middle].reference <= tsc_ticks)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = cofi__array_upper_bound(pieces, s->pieces.n, sizeof *pieces, offsetof(struct cofi__piece, reference),
+                                         tsc_ticks);
     /* The last piece that begins at or before that time, and the PSB before its first byte. */
     if (!low)
         return 0;

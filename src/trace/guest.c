@@ -2,6 +2,7 @@
  * Who is a guest's processor, and which of the guest's processes ran there -> what a stream shows in VMX non-root operation. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "image/image.h"
 #include "trace/reader.h"
@@ -61,16 +62,8 @@ static int add_turns(struct cofi_recording *recording)
 /* First turn after a time. */
 static size_t turn_after(const struct cofi__vcpu *vcpu, uint64_t time_ns)
 {
-    const struct cofi__turn_row *rows = vcpu->turns.items;
-    size_t low = 0, high = vcpu->turns.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (rows[middle].time_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return cofi__array_upper_bound(vcpu->turns.items, vcpu->turns.n, sizeof(struct cofi__turn_row),
+                                   offsetof(struct cofi__turn_row, time_ns), time_ns);
 }
 
 static bool is_machine(const struct cofi_recording *recording, int32_t pid)

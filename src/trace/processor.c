@@ -2,6 +2,7 @@
  * Context switches -> which thread, and so which address space, a processor's stream shows when. */
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "image/image.h"
 #include "trace/reader.h"
@@ -172,14 +173,8 @@ int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t str
         return s ? s->tid : -1;
     }
     const struct cofi__turn_row *rows = processor->turns.items;
-    size_t low = 0, high = processor->turns.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (rows[middle].time_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *pid = rows[low ? low - 1 : 0].pid;
-    return rows[low ? low - 1 : 0].tid;
+    size_t i = cofi__array_upper_bound(rows, processor->turns.n, sizeof *rows, offsetof(struct cofi__turn_row, time_ns),
+                                       time_ns);
+    *pid = rows[i ? i - 1 : 0].pid;
+    return rows[i ? i - 1 : 0].tid;
 }

@@ -12,20 +12,6 @@ static const uint64_t user = TRACE_EN | USER | BRANCH_EN, all = TRACE_EN | USER 
 enum { IN = 0x401000, OUT = 0x500000 };
 #define KERNEL UINT64_C(0xffffffff81000000)
 
-static struct pt_rig *start(const struct cofi_unit_config *config, uint64_t ctl)
-{
-    struct pt_rig *rig = malloc(sizeof *rig);
-    rig_open(rig, config);
-    rig_start(rig, ctl, 3, IN);
-    return rig;
-}
-
-static void done(struct pt_rig *rig)
-{
-    rig_close(rig);
-    free(rig);
-}
-
 static void filter(struct pt_rig *rig, uint64_t base, uint64_t limit)
 {
     assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_A, base), 0);
@@ -61,24 +47,24 @@ static void ret(struct pt_rig *rig) { rig_near(rig, COFI_EV_RET, IN + 0x100, 1, 
 /* [PTREF 7.1] */
 static void no_return_is_compressed_across_a_psb(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     call(rig);
     simple(rig, COFI_EV_PSB_HINT);
     ret(rig);
     rig_expect(rig, "psb cbr(24) mode.tsx(commit) mode.exec(64) fup(401000) psbend tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void no_return_is_compressed_across_an_overflow(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     call(rig);
     simple(rig, COFI_EV_OVERFLOW_HINT);
     ret(rig);
     rig_expect(rig, "ovf fup(401100) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* Near branches, so that nothing but the change of PacketEn forgets. */
@@ -96,19 +82,19 @@ static void no_return_is_compressed_across_a_time_outside_of_the_filter(void **s
     rig_near(rig, COFI_EV_JMP, OUT + 64, 5, IN + 0x100);
     ret(rig);
     rig_expect(rig, "tip.pgd(500000) mode.exec(64) tip.pge(401100) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void an_abort_forgets_the_calls(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     call(rig);
     simple(rig, COFI_EV_XBEGIN);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XABORT, .ip = IN, .target = IN + 0x100});
     ret(rig);
     rig_expect(rig, "mode.tsx(begin) fup(401000) mode.tsx(abort) fup(401000) tip(401100) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 7.2]: the safe rule, and the manual's. */
@@ -116,7 +102,7 @@ static void far_transfers_and_mismatches_forget_the_calls_unless_returns_pop(voi
 {
     (void)state;
     for (int pop = 0; pop < 2; pop++) {
-        struct pt_rig *rig = start(&(struct cofi_unit_config){.returns_pop = pop}, user);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.returns_pop = pop}, user, IN);
         call(rig);
         rig_far(rig, COFI_FAR_JMP, IN + 0x100, IN + 0x100, 3);
         ret(rig);
@@ -128,18 +114,18 @@ static void far_transfers_and_mismatches_forget_the_calls_unless_returns_pop(voi
         ret(rig);
         tip(rig, OUT);
         rig_expect(rig, pop ? "tip(500040) tnt.8(T) tip(500000)" : "tip(500040) tip(401005) tip(500000)");
-        done(rig);
+        rig_free(rig);
     }
 }
 
 static void a_64_bit_return_compares_64_bits(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     rig_near(rig, COFI_EV_CALL, UINT64_C(0x500401000), 5, IN + 0x100);
     ret(rig);
     rig_expect(rig, "tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- what decoders know of the mode ---- */
@@ -149,7 +135,7 @@ static void an_overflow_over_the_first_pge_resumes_with_the_mode(void **state)
 {
     (void)state;
     for (int way = 0; way < 2; way++) {
-        struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256, .tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256, .tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN, IN);
         rig_far(rig, COFI_FAR_SYSCALL, IN, KERNEL, 0);
         if (way == 0) {
             rig_event(rig, &(struct cofi_event){.kind = COFI_EV_PSB_HINT, .ip = KERNEL});
@@ -164,7 +150,7 @@ static void an_overflow_over_the_first_pge_resumes_with_the_mode(void **state)
         rig_packets(rig);
         rig_jcc(rig, IN, IN, true);
         rig_expect(rig, "ovf mode.tsx(commit) mode.exec(64) tip.pge(401000)");
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -180,7 +166,7 @@ static void what_changed_in_an_overflow_is_told_behind_it(void **state)
     };
     (void)state;
     for (int way = 0; way < 5; way++) {
-        struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, all);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256}, all, IN);
         while (cofi_unit_bytes(rig->unit) < 400 && cofi_unit_bytes(rig->unit) - rig->size < 250)
             tip(rig, cofi_unit_bytes(rig->unit) & 1 ? IN : UINT64_C(0x7fff00000000));
         tip(rig, UINT64_C(0x7ffe12345678)); /* lost at last */
@@ -195,26 +181,26 @@ static void what_changed_in_an_overflow_is_told_behind_it(void **state)
         rig_packets(rig);
         rig_jcc(rig, IN, IN, true);
         rig_expect(rig, packets[way]);
-        done(rig);
+        rig_free(rig);
     }
 }
 
 static void a_transaction_over_an_overflow_is_told_again(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     simple(rig, COFI_EV_XBEGIN);
     rig_packets(rig);
     simple(rig, COFI_EV_OVERFLOW_HINT);
     rig_jcc(rig, IN, IN, true);
     rig_expect(rig, "ovf mode.tsx(begin) mode.exec(64) tip.pge(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* There and back in an overflow: what was sent last is what decoders have, not what was lost. */
 static void a_mode_exec_that_an_overflow_lost_was_not_sent(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256}, user, IN);
     (void)state;
     for (unsigned i = 0; i < 60; i++)
         tip(rig, i & 1 ? IN : UINT64_C(0x7fff00000000));
@@ -224,7 +210,7 @@ static void a_mode_exec_that_an_overflow_lost_was_not_sent(void **state)
     rig_jcc(rig, IN, IN, true);
     far_to(rig, OUT, 32);
     rig_expect(rig, "ovf fup(401000) tnt.8(T) mode.exec(32) tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void behind_an_overflow_addresses_are_whole(void **state)
@@ -237,47 +223,47 @@ static void behind_an_overflow_addresses_are_whole(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pt_rig *rig = start(NULL, user);
+        struct pt_rig *rig = rig_new(NULL, user, IN);
         size_t from = rig->size;
         simple(rig, COFI_EV_OVERFLOW_HINT);
         rig_jcc(rig, cases[i].ip, IN, true);
         cofi_unit_drain(rig->unit);
         assert_int_equal(rig->size - from, cases[i].bytes[2] == '\xdd' ? 11 : 9);
         assert_memory_equal(rig->bytes + from, cases[i].bytes, rig->size - from);
-        done(rig);
+        rig_free(rig);
     }
 }
 
 /* [PTREF 5.4]: another trace may lie between, so the first address is whole without a PSB, too. */
 static void the_first_address_of_an_enable_without_psb_is_whole(void **state)
 {
-    struct pt_rig *rig = start(NULL, 0);
+    struct pt_rig *rig = rig_new(NULL, 0, IN);
     (void)state;
     status(rig, UINT64_C(100) << 32);
     ctl(rig, user);
     cofi_unit_drain(rig->unit);
     assert_int_equal(rig->size, 4 + 2 + 7);
     assert_memory_equal(rig->bytes + 6, "\x71\x00\x10\x40\x00\x00\x00", 7);
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- what ends with tracing ---- */
 
 static void a_block_ends_with_the_trace(void **state)
 {
-    struct pt_rig *rig = start(NULL, TRACE_EN | USER | OS);
+    struct pt_rig *rig = rig_new(NULL, TRACE_EN | USER | OS, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK, .value = 4, .size = 8});
     ctl(rig, 0);
     ctl(rig, TRACE_EN | USER | OS);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 1, .value = 1});
     rig_expect(rig, "bbp(4,8) cbr(24)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void blocks_need_the_context_and_no_overflow(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     struct cofi_event block = {.kind = COFI_EV_BLOCK, .value = 0x10, .size = 8}, item = {.kind = COFI_EV_BLOCK_ITEM, .size = 31, .value = 9};
     (void)state;
     rig_event(rig, &block);
@@ -294,13 +280,13 @@ static void blocks_need_the_context_and_no_overflow(void **state)
     rig_event(rig, &item);
     simple(rig, COFI_EV_BLOCK_END);
     rig_expect(rig, "tip.pgd()");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 5.11]: a PSB+ is no item. */
 static void no_psb_inside_a_block(void **state)
 {
-    struct pt_rig *rig = start(NULL, 0);
+    struct pt_rig *rig = rig_new(NULL, 0, IN);
     (void)state;
     status(rig, UINT64_C(2040) << 32);
     rig_start(rig, TRACE_EN | USER, 3, IN); /* 4 bytes of CBR */
@@ -312,12 +298,12 @@ static void no_psb_inside_a_block(void **state)
     simple(rig, COFI_EV_BLOCK_END);
     simple(rig, COFI_EV_INSN);
     rig_expect(rig, "bep psb cbr(24) psbend");
-    done(rig);
+    rig_free(rig);
 }
 
 static void no_psb_inside_other_compound_events_even_if_asked(void **state)
 {
-    struct pt_rig *rig = start(NULL, all);
+    struct pt_rig *rig = rig_new(NULL, all, IN);
     (void)state;
     struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = IN, .deferred = true, .vector = COFI_NO_VECTOR};
     rig_event(rig, &event);
@@ -327,7 +313,7 @@ static void no_psb_inside_other_compound_events_even_if_asked(void **state)
     rig_interrupt(rig, COFI_CAUSE_INIT_AP, IN, 0, 0);
     simple(rig, COFI_EV_PSB_HINT);
     rig_expect(rig, "fup(401000) pip(1000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* INIT without SIPI, and SIPI: PSBs come again. */
@@ -335,7 +321,7 @@ static void psbs_come_again_behind_sipi_and_behind_the_end_of_tracing(void **sta
 {
     (void)state;
     for (int way = 0; way < 2; way++) {
-        struct pt_rig *rig = start(NULL, all);
+        struct pt_rig *rig = rig_new(NULL, all, IN);
         rig_interrupt(rig, COFI_CAUSE_INIT_AP, IN, 0, 0);
         if (way == 0) {
             rig_interrupt(rig, COFI_CAUSE_SIPI, IN, IN, 0);
@@ -346,13 +332,13 @@ static void psbs_come_again_behind_sipi_and_behind_the_end_of_tracing(void **sta
         rig_packets(rig);
         simple(rig, COFI_EV_PSB_HINT);
         assert_memory_equal(rig_packets(rig), "psb ", 4);
-        done(rig);
+        rig_free(rig);
     }
 }
 
 static void an_overflow_ends_with_the_trace(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     simple(rig, COFI_EV_OVERFLOW_HINT);
     cofi_unit_reset(rig->unit, COFI_RESET_WARM);
@@ -361,12 +347,12 @@ static void an_overflow_ends_with_the_trace(void **state)
     rig_jcc(rig, IN, IN, true);
     tip(rig, OUT);
     rig_expect(rig, "tnt.8(T) tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void what_a_reset_finds_in_the_buffer_is_lost(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256}, user, IN);
     (void)state;
     tip(rig, OUT);
     cofi_unit_reset(rig->unit, COFI_RESET_WARM);
@@ -374,12 +360,12 @@ static void what_a_reset_finds_in_the_buffer_is_lost(void **state)
     status(rig, 0);
     ctl(rig, user);
     rig_expect(rig, "psb cbr(24) mode.tsx(commit) psbend mode.exec(64) tip.pge(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_reset_wakes(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_SLEEP, .ip = IN, .size = 1});
     rig_clock(rig, 10, 0);
@@ -389,7 +375,7 @@ static void a_reset_wakes(void **state)
     rig_packets(rig);
     rig_clock(rig, 20, 0);
     rig_expect(rig, "mtc(2)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- STATUS ---- */
@@ -397,19 +383,19 @@ static void a_reset_wakes(void **state)
 /* [PTREF 2.2] */
 static void status_counts_on_from_what_software_wrote(void **state)
 {
-    struct pt_rig *rig = start(NULL, 0);
+    struct pt_rig *rig = rig_new(NULL, 0, IN);
     (void)state;
     status(rig, UINT64_C(127) << 32);
     ctl(rig, user);                                          /* CBR 4, MODE.Exec 2, TIP.PGE 7 */
     assert_int_equal(rig_msr(rig, MSR_STATUS) >> 32, 127 + 13);
     ctl(rig, USER | BRANCH_EN);                              /* FUP 1: the address of PGE; TIP.PGD 1 */
     assert_int_equal(rig_msr(rig, MSR_STATUS) >> 32, 127 + 13 + rig->size - 13);
-    done(rig);
+    rig_free(rig);
 }
 
 static void status_has_no_count_without_configurable_psb(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.model = "broadwell"}, user | TOPA);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.model = "broadwell"}, user | TOPA, IN);
     (void)state;
     assert_true(rig->size > 0);
     assert_int_equal(rig_msr(rig, MSR_STATUS) >> 32, 0);
@@ -417,7 +403,7 @@ static void status_has_no_count_without_configurable_psb(void **state)
     assert_int_equal(rig_msr(rig, MSR_STATUS) >> 32, 0);
     ctl(rig, user | TOPA); /* so each enable makes a PSB */
     assert_non_null(strstr(rig_packets(rig), " psb "));
-    done(rig);
+    rig_free(rig);
 }
 
 static void filter_en_waits_for_the_context(void **state)
@@ -432,7 +418,7 @@ static void filter_en_waits_for_the_context(void **state)
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 7, 7);
     rig_far(rig, COFI_FAR_SYSCALL, IN, OUT, 0);
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 7, 5); /* does not follow while ContextEn is 0 */
-    done(rig);
+    rig_free(rig);
 }
 
 static void tracestop_forces_filter_en_to_0(void **state)
@@ -447,24 +433,24 @@ static void tracestop_forces_filter_en_to_0(void **state)
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x37, 0x22);
     ctl(rig, 0);
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x37, 0x22);
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_warm_reset_clears_the_enables(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 7, 7);
     cofi_unit_reset(rig->unit, COFI_RESET_WARM);
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 7, 0);
-    done(rig);
+    rig_free(rig);
 }
 
 static void pend_psb_needs_injection_and_a_full_period(void **state)
 {
     (void)state;
     for (unsigned way = 0; way < 3; way++) {
-        struct pt_rig *rig = start(NULL, 0);
+        struct pt_rig *rig = rig_new(NULL, 0, IN);
         status(rig, UINT64_C(2025) << 32);
         ctl(rig, user | (way ? INJECT : 0)); /* 2038 */
         if (way < 2)
@@ -477,7 +463,7 @@ static void pend_psb_needs_injection_and_a_full_period(void **state)
         ctl(rig, user | INJECT);
         ctl(rig, INJECT);
         assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x40, 0);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -486,7 +472,7 @@ static void pend_psb_needs_injection_and_a_full_period(void **state)
 /* Only an empty buffer ends it [PTREF 6.6], docs/decisions/0302. */
 static void an_overflow_lasts_until_the_buffer_is_empty(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = 100, .drain_cycles = 10}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = 100, .drain_cycles = 10}, user, IN);
     (void)state;
     for (unsigned i = 0; i < 60; i++)
         tip(rig, i & 1 ? IN : UINT64_C(0x7fff00000000));
@@ -499,13 +485,13 @@ static void an_overflow_lasts_until_the_buffer_is_empty(void **state)
     rig_clock(rig, 0, 30);
     rig_jcc(rig, IN, IN, true);
     assert_int_equal(cofi_unit_bytes(rig->unit), made + 9);
-    done(rig);
+    rig_free(rig);
 }
 
 /* The bits that a lost operation forced out still fit [PTREF 6.6]; all bytes are counted. */
 static void bits_before_a_lost_packet_are_kept(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256, .tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256, .tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN, IN);
     (void)state;
     for (unsigned i = 1; i <= 126; i++)
         rig_clock(rig, 10 * i, 0); /* 2 bytes each: 252 of 256 */
@@ -516,31 +502,31 @@ static void bits_before_a_lost_packet_are_kept(void **state)
     rig_jcc(rig, IN, IN, false);
     rig_expect(rig, "ovf fup(401000)");
     assert_int_equal(cofi_unit_bytes(rig->unit), rig->size);
-    done(rig);
+    rig_free(rig);
 }
 
 static void no_cyc_in_an_overflow_and_ovf_has_all_cycles(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN, IN);
     (void)state;
     simple(rig, COFI_EV_OVERFLOW_HINT);
     rig_clock(rig, 0, 150);
     rig_clock(rig, 0, 450);
     rig_jcc(rig, IN, IN, true);
     rig_expect(rig, "cyc(450) ovf fup(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void with_os_0_resuming_makes_no_pip(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     simple(rig, COFI_EV_XBEGIN);
     rig_packets(rig);
     simple(rig, COFI_EV_OVERFLOW_HINT);
     simple(rig, COFI_EV_BOUNDARY);
     rig_expect(rig, "ovf mode.tsx(begin) mode.exec(64) tip.pge(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- time ---- */
@@ -568,13 +554,13 @@ static void packets_that_are_cyc_eligible_and_those_that_are_not(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pt_rig *rig = start(NULL, all | CYC_EN | cases[i].more);
+        struct pt_rig *rig = rig_new(NULL, all | CYC_EN | cases[i].more, IN);
         rig_clock(rig, 7, 7);
         struct cofi_event event = cases[i].event;
         event.vector = COFI_NO_VECTOR;
         rig_event(rig, &event);
         rig_expect(rig, cases[i].packets);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -591,43 +577,43 @@ static void tip_pgd_tip_pge_and_mtc_are_cyc_eligible_and_tracestop_is_not(void *
     rig_clock(rig, 11, 12);
     rig_far(rig, COFI_FAR_SYSRET, KERNEL, OUT, 3);
     rig_expect(rig, "cyc(7) tip.pgd() cyc(2) mtc(1) stop");
-    done(rig);
-    rig = start(NULL, user | CYC_EN);
+    rig_free(rig);
+    rig = rig_new(NULL, user | CYC_EN, IN);
     rig_far(rig, COFI_FAR_SYSCALL, IN, KERNEL, 0);
     rig_packets(rig);
     rig_clock(rig, 0, 9);
     rig_far(rig, COFI_FAR_SYSRET, KERNEL, IN, 3);
     rig_expect(rig, "cyc(9) mode.exec(64) tip.pge(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_cycle_has_one_cyc_even_a_stand_alone_one(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN, IN);
     (void)state;
     rig_clock(rig, 0, 100);
     tip(rig, OUT);
     rig_clock(rig, 0, 103);
     tip(rig, OUT);
     rig_expect(rig, "cyc(100) tip(500000) cyc(3) tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_stand_alone_cyc_waits_for_the_threshold_and_flushes_bits(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN | CYC_THRESH(9)); /* 256 */
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.cyc_limit = 100}, user | CYC_EN | CYC_THRESH(9), IN); /* 256 */
     (void)state;
     rig_jcc(rig, IN, IN, true);
     rig_clock(rig, 0, 255);
     rig_expect(rig, "");
     rig_clock(rig, 0, 256);
     rig_expect(rig, "tnt.8(T) cyc(256)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void the_cyc_of_a_later_trace_is_its_own(void **state)
 {
-    struct pt_rig *rig = start(NULL, user | CYC_EN);
+    struct pt_rig *rig = rig_new(NULL, user | CYC_EN, IN);
     (void)state;
     rig_clock(rig, 0, 50);
     tip(rig, OUT);
@@ -635,13 +621,13 @@ static void the_cyc_of_a_later_trace_is_its_own(void **state)
     rig_packets(rig);
     ctl(rig, user | CYC_EN); /* in the cycle of the last CYC: it has one, of 0 */
     rig_expect(rig, "cbr(24) cyc(0) mode.exec(64) tip.pge(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Cycle Counter]: counts up to where the clocks first stop, and from where they run again. */
 static void deeper_sleep_does_not_count(void **state)
 {
-    struct pt_rig *rig = start(NULL, user | CYC_EN | TSC_EN | PWR_EVT_EN);
+    struct pt_rig *rig = rig_new(NULL, user | CYC_EN | TSC_EN | PWR_EVT_EN, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_SLEEP, .ip = IN, .size = 1, .tsc = 100, .cycles = 100});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_SLEEP, .ip = IN, .size = 6, .cause = 1, .tsc = 150, .cycles = 150});
@@ -649,12 +635,12 @@ static void deeper_sleep_does_not_count(void **state)
     rig_expect(rig, "pwre(c1.0) cyc(100) exstopip fup(401000) pwre(c6.0,hw) cyc(0) tsc(990) cbr(24) pwrx(c6,c6,0)");
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .size = 1, .tsc = 1000, .cycles = 1000}); /* was awake */
     rig_expect(rig, "cyc(10) tsc(1000) cbr(24) pwrx(c1,c1,0)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void mtcs_go_on_from_the_wake(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_SLEEP, .ip = IN, .size = 1, .tsc = 5});
     rig_clock(rig, 500, 0);
@@ -662,16 +648,16 @@ static void mtcs_go_on_from_the_wake(void **state)
     rig_clock(rig, 1009, 0);
     rig_clock(rig, 1010, 0);
     rig_expect(rig, "cbr(24) mtc(101)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_leap_without_tsc_en_is_one_mtc(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, user | MTC_EN, IN);
     (void)state;
     rig_clock(rig, 2560, 0);
     rig_expect(rig, "mtc(0)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 8.1] at a ratio of 7/2 and of 400. */
@@ -684,10 +670,10 @@ static void art_edges_fall_between_tsc_ticks(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = cases[i].num, .tsc_art_den = cases[i].den}, user | TSC_EN | MTC_EN);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = cases[i].num, .tsc_art_den = cases[i].den}, user | TSC_EN | MTC_EN, IN);
         rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .size = 1, .tsc = cases[i].tsc});
         rig_expect(rig, cases[i].packets);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -721,7 +707,7 @@ static void every_psb_freq_has_its_period(void **state)
             rig_event(rig, &(struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_FAULT, .vector = 14,
                                                 .ip = last[0] ? 0 : UINT64_C(0x0123456789abcdef), .target = IN});
         assert_in_range(last[1] - last[0], UINT64_C(2048) << freq, (UINT64_C(2048) << freq) + 40);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -729,7 +715,7 @@ static void every_psb_freq_has_its_period(void **state)
 
 static void at_most_16_tips_are_held_back_and_none_with_cycle_counts(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.deferred_tips = true}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.deferred_tips = true}, user, IN);
     (void)state;
     rig_jcc(rig, IN, IN, true);
     for (unsigned i = 0; i < 15; i++)
@@ -739,14 +725,14 @@ static void at_most_16_tips_are_held_back_and_none_with_cycle_counts(void **stat
     const char *text = rig_packets(rig);
     assert_int_equal(strncmp(text, "tnt.8(T) tip(500000)", 20), 0);
     assert_int_equal(strlen(text), 8 + 16 * 12);
-    done(rig);
-    rig = start(&(struct cofi_unit_config){.deferred_tips = true}, user | CYC_EN);
+    rig_free(rig);
+    rig = rig_new(&(struct cofi_unit_config){.deferred_tips = true}, user | CYC_EN, IN);
     rig_clock(rig, 0, 5);
     rig_jcc(rig, IN, IN, true);
     rig_clock(rig, 0, 9);
     tip(rig, OUT);
     rig_expect(rig, "cyc(5) tnt.8(T) cyc(4) tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- event trace ---- */
@@ -768,14 +754,14 @@ static void every_event_has_its_cfe_type(void **state)
         bool is_far = k < COFI_FAR_KINDS;
         int type = is_far ? fars[k] : causes[k - COFI_FAR_KINDS];
         char expected[32] = "";
-        struct pt_rig *rig = start(NULL, all | EVENT_EN);
+        struct pt_rig *rig = rig_new(NULL, all | EVENT_EN, IN);
         rig_event(rig, &(struct cofi_event){.kind = is_far ? COFI_EV_FAR : COFI_EV_EVENT, .cause = (uint8_t)(is_far ? k : k - COFI_FAR_KINDS),
                                             .ip = IN, .next = IN + 2, .target = OUT, .vector = 33});
         if (type >= 0)
             snprintf(expected, sizeof expected, "cfe(%x,21)", (unsigned)type);
         const char *text = rig_packets(rig), *cfe = strstr(text, "cfe");
         assert_true(type >= 0 ? cfe && !strncmp(cfe, expected, strlen(expected)) : !cfe);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -784,21 +770,21 @@ static void every_event_has_its_cfe_type(void **state)
 /* [SDM Packet Decoding of RIP versus LIP]: INIT's CS base is ffff0000. */
 static void the_reset_vector_is_an_offset_where_payloads_are_rip(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.model = "skylake"}, all);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.model = "skylake"}, all, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INIT_BSP, .ip = IN, .target = 0xfffffff0,
                                         .vector = COFI_NO_VECTOR});
     rig_expect(rig, "fup(401000) pip(0) mode.exec(16) tip(fff0)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void triggers_need_the_capability(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.model = "skylake"}, all);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.model = "skylake"}, all, IN);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .ip = IN, .value = 1, .taken = true});
     rig_expect(rig, "");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- errata ---- */
@@ -806,14 +792,14 @@ static void triggers_need_the_capability(void **state)
 /* [ERR APL11]: no TIP.PGD where packets were off when it began. */
 static void erratum_apl11_needs_packets_that_were_on(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.errata = COFI_ERRATUM_APL11}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.errata = COFI_ERRATUM_APL11}, user, IN);
     (void)state;
     rig_far(rig, COFI_FAR_SYSCALL, IN, KERNEL, 0);
     rig_packets(rig);
     simple(rig, COFI_EV_OVERFLOW_HINT);
     simple(rig, COFI_EV_BOUNDARY);
     rig_expect(rig, "ovf");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKL168] */
@@ -821,7 +807,7 @@ static void erratum_skl168_mtcs_before_a_psb_are_lost(void **state)
 {
     (void)state;
     for (int wrong = 0; wrong < 2; wrong++) {
-        struct pt_rig *rig = start(&(struct cofi_unit_config){.errata = wrong ? COFI_ERRATUM_SKL168 : 0, .tsc_art_num = 10, .tsc_art_den = 1}, 0);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.errata = wrong ? COFI_ERRATUM_SKL168 : 0, .tsc_art_num = 10, .tsc_art_den = 1}, 0, IN);
         status(rig, UINT64_C(2047) << 32);
         rig_start(rig, user | MTC_EN, 3, IN);
         rig_clock(rig, 10, 0);
@@ -830,7 +816,7 @@ static void erratum_skl168_mtcs_before_a_psb_are_lost(void **state)
         const char *text = rig_packets(rig);
         assert_string_equal(text + strlen(text) - 15, "tnt.8(T) mtc(2)");
         assert_int_equal(strncmp(text, wrong ? "psb" : "mtc(1) psb", 3), 0);
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -854,7 +840,7 @@ static struct pt_rig *open_memory(struct pt_memory *memory, const struct cofi_un
 static void close_memory(struct pt_rig *rig, struct pt_memory *memory)
 {
     free(memory);
-    done(rig);
+    rig_free(rig);
 }
 
 static bool zero(const uint8_t *p, size_t n)
@@ -888,7 +874,7 @@ static void nothing_comes_behind_a_stop(void **state)
         ctl(rig, user | TOPA);
         ctl(rig, 0);
         assert_memory_equal(memory->bytes + 0x10000, "\x02\x82\x02\x82", 4);
-        done(rig);
+        rig_free(rig);
     }
     free(memory);
 }
@@ -935,7 +921,7 @@ static void a_stop_by_the_output_leaves_no_tracestop_behind(void **state)
 
 static void wrmsr_events_say_what_is_gp(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     struct cofi_event event = {.kind = COFI_EV_WRMSR, .ip = IN, .next = IN + 2, .msr = 0x1d9, .value = 1};
     (void)state;
     assert_int_equal(rig_event(rig, &event), 0); /* not the unit's */
@@ -945,19 +931,19 @@ static void wrmsr_events_say_what_is_gp(void **state)
     event.value = 0;
     assert_int_equal(rig_event(rig, &event), 0);
     rig_expect(rig, "fup(401000) tip.pgd()");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_same_value_leaves_the_buffer_alone(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, user);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256}, user, IN);
     (void)state;
     size_t before = rig->size;
     tip(rig, OUT);
     ctl(rig, user);
     assert_int_equal(rig->size, before);
     rig_expect(rig, "tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* Stores that memory refuses are the guest's affair; a sink that refuses is the host's. */
@@ -986,13 +972,13 @@ static void a_host_without_memory_to_read_has_no_tables(void **state)
     rig_open(rig, &(struct cofi_unit_config){.memory = {NULL, keep, NULL}});
     ctl(rig, user | TOPA);
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 0x10);
-    done(rig);
+    rig_free(rig);
 }
 
 /* The narrow door while packets are off, and what it leaves for the wide one. */
 static void the_narrow_door_makes_nothing_while_packets_are_off(void **state)
 {
-    struct pt_rig *rig = start(NULL, user);
+    struct pt_rig *rig = rig_new(NULL, user, IN);
     (void)state;
     rig_far(rig, COFI_FAR_SYSCALL, IN, KERNEL, 0);
     cofi_unit_tnt(rig->unit, 5, 3);
@@ -1004,7 +990,7 @@ static void the_narrow_door_makes_nothing_while_packets_are_off(void **state)
     rig_jcc(rig, IN, IN, true);
     cofi_unit_tip(rig->unit, OUT);
     rig_expect(rig, "mode.exec(64) tip.pge(401000) tnt.8(TNNT) tip(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 1.2]: 512 bytes before the end of the one region, to the byte. */

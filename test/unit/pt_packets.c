@@ -9,20 +9,6 @@
 
 static const uint64_t user = TRACE_EN | USER | BRANCH_EN, all = TRACE_EN | USER | OS | BRANCH_EN;
 
-static struct pt_rig *start(const struct cofi_unit_config *config, uint64_t ctl, uint64_t ip)
-{
-    struct pt_rig *rig = malloc(sizeof *rig);
-    rig_open(rig, config);
-    rig_start(rig, ctl, 3, ip);
-    return rig;
-}
-
-static void done(struct pt_rig *rig)
-{
-    rig_close(rig);
-    free(rig);
-}
-
 /* The bytes since the last look, in hex. */
 static const char *hex(struct pt_rig *rig)
 {
@@ -41,14 +27,14 @@ static void tip(struct pt_rig *rig, uint64_t target) { rig_near(rig, COFI_EV_JMP
 
 static void example_1_tnt_and_pgd(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_jcc(rig, 0x401000, 0x401010, true);
     rig_jcc(rig, 0x401010, 0x401020, true);
     rig_jcc(rig, 0x401020, 0x401030, false);
     rig_far(rig, COFI_FAR_SYSCALL, 0x401022, 0, 0);
     expect_hex(rig, "1c01");
-    done(rig);
+    rig_free(rig);
 }
 
 static void start_is_psb_psbend_mode_and_pge(void **state)
@@ -62,14 +48,14 @@ static void start_is_psb_psbend_mode_and_pge(void **state)
     /* MODEL order with CBR and MODE.TSX, then what the examples call H, whose PGE is one of six bytes: the shortest
      * code against LastIP 0 is 2 */
     expect_hex(rig, "02820282028202820282028202820282" "02031800" "9920" "0223" "9901" "5100104000");
-    done(rig);
+    rig_free(rig);
 }
 
 /* Example 2's addresses, with the code that [PTREF 5.4]'s order picks. */
 /* [SDM TIP/FUP IP Reconstruction; SDM Target IP (TIP) Packet; PTREF 5.4; PTREF 12.2] */
 static void example_2_ip_compression(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     tip(rig, 0x7ffff75badd0);
     expect_hex(rig, "6dd0ad5bf7ff7f");
@@ -87,22 +73,22 @@ static void example_2_ip_compression(void **state)
     expect_hex(rig, "8d010000000000");
     tip(rig, UINT64_C(0xffffffffff800000));
     expect_hex(rig, "6d000080ffffff");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 5.5; SDM FUP Cases and IP Payload] */
 static void example_3_asynchronous_branch(void **state)
 {
-    struct pt_rig *rig = start(NULL, all, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all, 0x401000);
     (void)state;
     rig_interrupt(rig, COFI_CAUSE_INTR, 0x40101a, UINT64_C(0xffffffff00810000), 0);
     expect_hex(rig, "3d1a10" "6d00008100ffff");
-    done(rig);
+    rig_free(rig);
 }
 
 static void example_4_asynchronous_branch_with_cr3(void **state)
 {
-    struct pt_rig *rig = start(NULL, all, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all, 0x401000);
     (void)state;
     struct cofi_event event = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = 0x40101a, .vector = 32,
                                .target = UINT64_C(0xffffffff00810000), .context_set = true, .after = rig->context};
@@ -111,23 +97,23 @@ static void example_4_asynchronous_branch_with_cr3(void **state)
     rig_event(rig, &event);
     /* as in the example, but that MODE.Exec is not repeated */
     expect_hex(rig, "3d1a10" "024300002468ac00" "6d00008100ffff");
-    done(rig);
+    rig_free(rig);
 }
 
 static void example_6_overflow_with_packets_is_fup(void **state)
 {
-    struct pt_rig *rig = start(NULL, all, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
     rig_jcc(rig, 0x401234, 0x401240, true);
     rig_far(rig, COFI_FAR_SYSCALL, 0x401240, 0x401240, 3);
     expect_hex(rig, "02f3" "7d341240000000" "06" "2d4012");
-    done(rig);
+    rig_free(rig);
 }
 
 static void example_6_overflow_without_packets_is_pge_later(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_far(rig, COFI_FAR_SYSCALL, 0x401000, 0x500000, 0);
     hex(rig);
@@ -136,107 +122,107 @@ static void example_6_overflow_without_packets_is_pge_later(void **state)
     rig_jcc(rig, 0x401234, 0x401240, false);
     tip(rig, 0x401234);
     expect_hex(rig, "02f3" "9901" "71341240000000" "04" "2d3412");
-    done(rig);
+    rig_free(rig);
 }
 
 static void example_7_transactions(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XBEGIN, .ip = 0x401005, .next = 0x40100b});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XEND, .ip = 0x401009, .next = 0x40100c});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XBEGIN, .ip = 0x40100d, .next = 0x401010});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XABORT, .ip = 0x401010, .target = 0x401020});
     expect_hex(rig, "9921" "3d0510" "9920" "3d0910" "9921" "3d0d10" "9922" "3d1010" "2d2010");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Software Trace Instrumentation with PTWRITE; PTREF 5.7] */
 static void example_8_ptwrite(void **state)
 {
-    struct pt_rig *rig = start(NULL, user | PTW_EN, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user | PTW_EN, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_PTWRITE, .ip = 0x401010, .value = 0x12345678, .size = 4});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_PTWRITE, .ip = 0x401010, .value = UINT64_C(0x123456789abcdef), .size = 8});
     expect_hex(rig, "021278563412" "0232efcdab8967452301");
-    done(rig);
-    rig = start(NULL, user | PTW_EN | FUP_ON_PTW, 0x401000);
+    rig_free(rig);
+    rig = rig_new(NULL, user | PTW_EN | FUP_ON_PTW, 0x401000);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_PTWRITE, .ip = 0x401010, .value = 0x12345678, .size = 4});
     expect_hex(rig, "029278563412" "3d1010");
-    done(rig);
+    rig_free(rig);
 }
 
 static void example_9_event_trace(void **state)
 {
-    struct pt_rig *rig = start(NULL, all | EVENT_EN, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all | EVENT_EN, 0x401000);
     (void)state;
     struct cofi_event fault = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_FAULT, .ip = 0x401010, .vector = 14, .value = 0xbadf000,
                                .target = UINT64_C(0xffffffff00810000), .context_set = true, .after = rig->context};
     fault.after.cpl = 0;
     rig_event(rig, &fault);
     expect_hex(rig, "025300" "00f0ad0b00000000" "0213010e" "3d1010" "6d00008100ffff");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Power Event Tracing; SDM MWAIT Packet] */
 static void example_12_power(void **state)
 {
-    struct pt_rig *rig = start(NULL, user | PWR_EVT_EN, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user | PWR_EVT_EN, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_MWAIT, .ip = 0x401010, .next = 0x401013, .value = UINT64_C(0x100000060), .size = 2});
     expect_hex(rig, "02c26000000001000000" "02220020" "02e2" "3d1010");
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .cause = 1, .size = 2});
     expect_hex(rig, "02031800" "02a22201000000");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 5.9] */
 static void example_13_blocks(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK, .value = 4, .size = 8});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 0, .value = UINT64_C(0x8877665544332211)});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 1, .value = UINT64_C(0x8877665544332211)});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_END, .ip = 0x401010, .taken = true});
     expect_hex(rig, "026304" "041122334455667788" "0c1122334455667788" "02b3" "3d1010");
-    done(rig);
+    rig_free(rig);
 }
 
 static void blocks_of_4_byte_items(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_jcc(rig, 0x401000, 0x401010, true);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK, .value = 1, .size = 4});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 2, .value = 7});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_END});
     expect_hex(rig, "06" "026381" "1407000000" "0233");
-    done(rig);
+    rig_free(rig);
 }
 
 static void bits_in_a_block_close_it(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK, .value = 4, .size = 8});
     rig_jcc(rig, 0x401000, 0x401000, false);
     rig_near(rig, COFI_EV_JMP_IND, 0x401002, 2, 0x402000);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BLOCK_ITEM, .size = 0, .value = 1});
     rig_expect(rig, "bbp(4,8) bep tnt.8(N) tip(402000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 5.10; PTREF 2.9] */
 static void example_14_triggers(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .ip = 0x401010, .value = 1, .value2 = 3, .taken = true});
     expect_hex(rig, "d940010300");
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .ip = 0x401010, .value = 1});
     expect_hex(rig, "d9c0010000" "3d1010");
-    done(rig);
+    rig_free(rig);
 }
 
 /* The unit finds out which triggers an input fires: those that have it and are logged [PTREF 2.9]. */
@@ -252,7 +238,7 @@ static void an_input_fires_the_triggers_that_have_it(void **state)
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .cause = 1, .ip = 0x401010, .value = 0x40, .value2 = 6, .taken = true});
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_TRIGGER, .cause = 1, .ip = 0x401010, .value = 0x41, .value2 = 7, .taken = true});
     rig_expect(rig, "trig(89,5) trig(4,6)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 6.7] IF changes unseen outside of the filter: the same MODE.Exec byte twice. */
@@ -270,19 +256,19 @@ static void a_new_if_is_told_even_if_the_byte_was_sent_last(void **state)
         rig_interrupt(rig, COFI_CAUSE_TRAP, 0x500001, 0x500000, 0);
     }
     rig_expect(rig, "mode.exec(64,if) fup(500001) cfeip(1,0) fup(500001) mode.exec(64,if) fup(500001) cfeip(1,0) fup(500001)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Paging Information (PIP) Packet]: PCIDs and other low bits are no address. */
 static void pip_has_bits_11_to_5_under_pae_only(void **state)
 {
-    struct pt_rig *rig = start(NULL, all, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all, 0x401000);
     (void)state;
     rig_mov_cr3(rig, 0x401000, UINT64_C(0x8ff7fff000002fff));
     rig->context.pae = true;
     rig_mov_cr3(rig, 0x401003, 0x2fff);
     expect_hex(rig, "0243" "000200" "00ff7f" "0243" "fe0200" "000000");
-    done(rig);
+    rig_free(rig);
 }
 
 /* docs/decisions/0309 */
@@ -295,7 +281,7 @@ static void tracing_that_ends_before_a_target_is_known_tells_the_source(void **s
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pt_rig *rig = start(NULL, all | EVENT_EN, 0x401000);
+        struct pt_rig *rig = rig_new(NULL, all | EVENT_EN, 0x401000);
         rig_jcc(rig, 0x401000, 0x401010, true);
         struct cofi_event event = {.kind = (uint8_t)cases[i].kind, .cause = (uint8_t)cases[i].cause, .ip = 0x401010, .next = 0x401012,
                                    .vector = 32, .deferred = true, .context_set = true, .after = rig->context};
@@ -309,7 +295,7 @@ static void tracing_that_ends_before_a_target_is_known_tells_the_source(void **s
         cofi_unit_wrmsr(rig->unit, MSR_CTL, user); /* the event's context is there: CPL 0 */
         rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = 0x600000});
         rig_expect(rig, "cbr(24)");
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -317,7 +303,7 @@ static void tracing_that_ends_before_a_target_is_known_tells_the_source(void **s
 /* [PTREF 12.16; SDM COFI Type for Branch Instructions; SDM Change of Flow Instruction (COFI) Tracing] */
 static void example_16_flow(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
         rig_near(rig, COFI_EV_CALL, 0x401005, 5, 0x401018);
@@ -329,14 +315,14 @@ static void example_16_flow(void **state)
     rig_near(rig, COFI_EV_JMP_IND, 0x401015, 2, 0x40101a);
     rig_far(rig, COFI_FAR_SYSCALL, 0x401021, 0, 0);
     expect_hex(rig, "3c" "2d1a10" "01"); /* the example's 1e 04 in one packet */
-    done(rig);
+    rig_free(rig);
 }
 
 /* Example 17: INT 80h, IRET, #UD, IRET, an interrupt that leaves. */
 /* [PTREF 12.17] */
 static void example_17_interrupts(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_far(rig, COFI_FAR_INT, 0x401001, 0x401007, 3);
     rig_far(rig, COFI_FAR_IRET, 0x401009, 0x401003, 3);
@@ -344,7 +330,7 @@ static void example_17_interrupts(void **state)
     rig_far(rig, COFI_FAR_IRET, 0x401009, 0x401006, 3);
     rig_interrupt(rig, COFI_CAUSE_INTR, 0x401006, 0, 0);
     expect_hex(rig, "3d0110" "2d0710" "2d0310" "3d0410" "2d0710" "2d0610" "3d0610" "01");
-    done(rig);
+    rig_free(rig);
 }
 
 /* Example 19: leaving and entering [401000,401020) in four ways. */
@@ -365,7 +351,7 @@ static void example_19_filter(void **state)
     rig_near(rig, COFI_EV_JMP_IND, 0x401008, 2, 0x401030);
     /* MODE.Exec goes before every PGE [PTREF 6.0] */
     expect_hex(rig, "04" "01" "9901" "310510" "212210" "9901" "310810" "213010");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 3.1; PTREF 3.3; SDM TraceStop Packet] */
@@ -389,7 +375,7 @@ static void filters_are_inclusive_at_both_ends_and_stop_wins(void **state)
     tip(rig, 0x401000);
     rig_expect(rig, "mode.exec(64) tip.pge(401801) tip.pgd(401800) stop");
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 0x20);
-    done(rig);
+    rig_free(rig);
 }
 
 static void falling_out_of_a_filter_changes_nothing_until_a_branch(void **state)
@@ -404,7 +390,7 @@ static void falling_out_of_a_filter_changes_nothing_until_a_branch(void **state)
     rig_jcc(rig, 0x401002, 0x401000, false);
     tip(rig, 0x402000);
     rig_expect(rig, "tnt.8(N) tip.pgd(402000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void enabling_outside_the_filter_makes_no_pge(void **state)
@@ -418,7 +404,7 @@ static void enabling_outside_the_filter_makes_no_pge(void **state)
     cofi_unit_context(rig->unit, &rig->context, 0x500000);
     cofi_unit_wrmsr(rig->unit, MSR_CTL, all | ADDR_CFG(0, 1));
     rig_expect(rig, "psb pip(1000) cbr(24) mode.tsx(commit) psbend");
-    done(rig);
+    rig_free(rig);
 }
 
 static void enabling_in_a_stop_range_stops_after_psb_plus(void **state)
@@ -432,7 +418,7 @@ static void enabling_in_a_stop_range_stops_after_psb_plus(void **state)
     cofi_unit_context(rig->unit, &rig->context, 0x401000);
     cofi_unit_wrmsr(rig->unit, MSR_CTL, user | ADDR_CFG(0, 2));
     rig_expect(rig, "psb cbr(24) mode.tsx(commit) psbend stop");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Filtering by CR3; PTREF 2.5] */
@@ -449,7 +435,7 @@ static void pae_compares_cr3_down_to_bit_5(void **state)
     rig_expect(rig, "");
     rig_mov_cr3(rig, 0x402000, 0x2020);
     rig_expect(rig, "mode.exec(64) tip.pge(402003)");
-    done(rig);
+    rig_free(rig);
     rig = malloc(sizeof *rig);
     rig_open(rig, NULL);
     cofi_unit_wrmsr(rig->unit, MSR_CR3_MATCH, 0x2020);
@@ -457,7 +443,7 @@ static void pae_compares_cr3_down_to_bit_5(void **state)
     rig_start(rig, user | CR3_FILTER, 3, 0x401000);
     tip(rig, 0x402000);
     rig_expect(rig, "tip(402000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM Packet Decoding of RIP versus LIP] */
@@ -475,7 +461,7 @@ static void rip_payloads_and_filters_subtract_the_cs_base(void **state)
     tip(rig, 0x401000);
     tip(rig, 0x402000);
     rig_expect(rig, "mode.exec(32) tip.pge(1234) tip(1000) tip.pgd(2000)");
-    done(rig);
+    rig_free(rig);
     rig = malloc(sizeof *rig); /* "all" has linear payloads */
     rig_open(rig, NULL);
     rig->context.mode = 32;
@@ -483,24 +469,24 @@ static void rip_payloads_and_filters_subtract_the_cs_base(void **state)
     rig_start(rig, user, 3, 0x500000);
     tip(rig, 0x401234);
     rig_expect(rig, "tip(401234)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- TNT, RET, deferred TIPs ---- */
 
 static void six_bits_fill_a_short_tnt(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 6; i++)
         rig_jcc(rig, 0x401000, 0x401000, i == 0);
     expect_hex(rig, "c0");
-    done(rig);
+    rig_free(rig);
 }
 
 static void forty_seven_bits_fill_a_long_tnt(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.long_tnt = true}, user, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.long_tnt = true}, user, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 47; i++)
         rig_jcc(rig, 0x401000, 0x401000, true);
@@ -512,13 +498,13 @@ static void forty_seven_bits_fill_a_long_tnt(void **state)
     rig_jcc(rig, 0x401000, 0x401000, true);
     tip(rig, 0x402000);
     expect_hex(rig, "06" "2d0020"); /* few bits: the short form */
-    done(rig);
+    rig_free(rig);
 }
 
 /* [SDM TNT Examples with Deferred TIPs], both columns. */
 static void deferred_example(bool deferred, const char *packets)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.deferred_tips = deferred}, all, 0x1000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.deferred_tips = deferred}, all, 0x1000);
     rig_jcc(rig, 0x1004, 0x1400, false);
     rig_near(rig, COFI_EV_JMP_IND, 0x1008, 2, 0x1308);
     rig_jcc(rig, 0x130c, 0x1400, false);
@@ -528,7 +514,7 @@ static void deferred_example(bool deferred, const char *packets)
     rig_jcc(rig, 0x1104, 0x1000, false);
     rig_interrupt(rig, COFI_CAUSE_INTR, 0x110c, 0xcc00, 0);
     rig_expect(rig, packets);
-    done(rig);
+    rig_free(rig);
 }
 
 static void sdm_example_of_tips_not_deferred(void **state)
@@ -546,19 +532,19 @@ static void sdm_example_of_deferred_tips(void **state)
 
 static void uncompressed_returns_are_not_deferred(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.deferred_tips = true}, user, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.deferred_tips = true}, user, 0x401000);
     (void)state;
     rig_jcc(rig, 0x401000, 0x401000, true);
     rig_near(rig, COFI_EV_JMP_IND, 0x401002, 2, 0x402000);
     rig_near(rig, COFI_EV_RET, 0x402000, 1, 0x403000);
     rig_expect(rig, "tnt.8(T) tip(402000) tip(403000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 7.1; SDM Indirect Transfer Compression for Returns (RET)] */
 static void ret_stack_has_64_entries(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 65; i++)
         rig_near(rig, COFI_EV_CALL, 0x401000 + 16 * i, 5, 0x401000 + 16 * (i + 1));
@@ -567,32 +553,32 @@ static void ret_stack_has_64_entries(void **state)
     const char *text = rig_packets(rig);
     assert_int_equal(strncmp(text, "tnt.8(TTTTTT) ", 14), 0);
     assert_string_equal(text + strlen(text) - 24, " tnt.8(TTTT) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void call_to_the_next_instruction_is_not_pushed(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_near(rig, COFI_EV_CALL, 0x401000, 5, 0x402000);
     rig_near(rig, COFI_EV_CALL, 0x402000, 5, 0x402005);
     rig_near(rig, COFI_EV_RET, 0x402005, 1, 0x401005); /* its own return address was popped by other means */
     tip(rig, 0x403000);
     rig_expect(rig, "tnt.8(T) tip(403000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 7.2; PTREF 9.9] */
 static void ret_after_a_mismatch_is_not_compressed(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_near(rig, COFI_EV_CALL, 0x401000, 5, 0x402000);
     rig_near(rig, COFI_EV_CALL, 0x402000, 5, 0x403000);
     rig_near(rig, COFI_EV_RET, 0x403000, 1, 0x404000);
     rig_near(rig, COFI_EV_RET, 0x404000, 1, 0x401005);
     rig_expect(rig, "tip(404000) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void dis_retc_and_dis_tnt_leave_returns_uncompressed(void **state)
@@ -600,40 +586,40 @@ static void dis_retc_and_dis_tnt_leave_returns_uncompressed(void **state)
     static const uint64_t bits[] = {DIS_RETC, DIS_TNT};
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        struct pt_rig *rig = start(NULL, user | bits[i], 0x401000);
+        struct pt_rig *rig = rig_new(NULL, user | bits[i], 0x401000);
         rig_near(rig, COFI_EV_CALL, 0x401000, 5, 0x402000);
         rig_near(rig, COFI_EV_RET, 0x402000, 1, 0x401005);
         rig_expect(rig, "tip(401005)");
-        done(rig);
+        rig_free(rig);
     }
 }
 
 static void dis_tnt_suppresses_bits(void **state)
 {
-    struct pt_rig *rig = start(NULL, user | DIS_TNT, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user | DIS_TNT, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 20; i++)
         rig_jcc(rig, 0x401000, 0x401000, true);
     tip(rig, 0x402000);
     rig_expect(rig, "tip(402000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void leaving_context_forgets_the_calls(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_near(rig, COFI_EV_CALL, 0x401000, 5, 0x402000);
     rig_far(rig, COFI_FAR_SYSCALL, 0x402000, 0, 0);
     rig_far(rig, COFI_FAR_SYSRET, 0, 0x402002, 3);
     rig_near(rig, COFI_EV_RET, 0x402002, 1, 0x401005);
     rig_expect(rig, "tip.pgd() mode.exec(64) tip.pge(402002) tip(401005)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void ret_in_32_bit_mode_compares_32_bits(void **state)
 {
-    struct pt_rig *rig = start(NULL, all, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, all, 0x401000);
     (void)state;
     rig_near(rig, COFI_EV_CALL, UINT64_C(0x500401000), 5, 0x402000);
     struct cofi_event mode = {.kind = COFI_EV_MOV_CR0, .ip = 0x402000, .next = 0x402003, .context_set = true,
@@ -643,7 +629,7 @@ static void ret_in_32_bit_mode_compares_32_bits(void **state)
     rig_near(rig, COFI_EV_RET, 0x402003, 1, 0x401005);
     tip(rig, 0x403000);
     rig_expect(rig, "tnt.8(T) tip(403000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- PSB+ ---- */
@@ -651,7 +637,7 @@ static void ret_in_32_bit_mode_compares_32_bits(void **state)
 /* [PTREF 5.11; SDM Packets in PSB+; SDM Decoder Synchronization (PSB+)] */
 static void psb_plus_in_a_guest_has_all_its_members(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, 0, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 10, .tsc_art_den = 1}, 0, 0x401000);
     (void)state;
     rig->context.vmx = 2;
     rig->context.vmcs = 0x77000;
@@ -663,12 +649,12 @@ static void psb_plus_in_a_guest_has_all_its_members(void **state)
     tip(rig, 0x403000);
     rig_expect(rig, "psb tsc(0) tma(0,0) pip(1000,nr) vmcs(77000) cbr(24) mode.tsx(begin) mode.exec(64) fup(401000) psbend "
                     "tip(402000) tip(403000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void psb_plus_in_a_guest_that_conceals_vmx_has_no_vmcs(void **state)
 {
-    struct pt_rig *rig = start(NULL, 0, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, 0, 0x401000);
     (void)state;
     rig->context.vmx = 2;
     rig->context.conceal = COFI_CONCEAL_VMX;
@@ -676,13 +662,13 @@ static void psb_plus_in_a_guest_that_conceals_vmx_has_no_vmcs(void **state)
     cofi_unit_context(rig->unit, &rig->context, 0x401000);
     cofi_unit_wrmsr(rig->unit, MSR_CTL, all);
     rig_expect(rig, "psb pip(1000) cbr(24) mode.tsx(commit) psbend mode.exec(64) tip.pge(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* Timing packets alone reach the period, too: with packets off no address is needed [PTREF 5.11]. */
 static void psb_plus_comes_between_timing_packets_while_packets_are_off(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
     (void)state;
     rig_far(rig, COFI_FAR_SYSCALL, 0x401000, 0xffffffff81000000, 0);
     for (unsigned i = 1; i <= 3000; i++)
@@ -691,19 +677,19 @@ static void psb_plus_comes_between_timing_packets_while_packets_are_off(void **s
     assert_non_null(psb);
     assert_memory_equal(psb, "psb cbr(24) psbend mtc(", 23);
     assert_non_null(strstr(psb + 12, " psb "));
-    done(rig);
-    rig = start(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
+    rig_free(rig);
+    rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = 1, .tsc_art_den = 1}, user | MTC_EN, 0x401000);
     for (unsigned i = 1; i <= 3000; i++) /* with packets on, the FUP's address must come first */
         rig_clock(rig, i, 0);
     assert_null(strstr(rig_packets(rig), "psb"));
     rig_jcc(rig, 0x401002, 0x401000, true);
     assert_non_null(strstr(rig_packets(rig), "fup(401002) psbend"));
-    done(rig);
+    rig_free(rig);
 }
 
 static void no_psb_between_init_and_sipi(void **state)
 {
-    struct pt_rig *rig = start(NULL, 0, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, 0, 0x401000);
     (void)state;
     cofi_unit_wrmsr(rig->unit, MSR_STATUS, UINT64_C(2040) << 32);
     rig_start(rig, all, 3, 0x401000); /* 11 bytes: a PSB is due */
@@ -714,7 +700,7 @@ static void no_psb_between_init_and_sipi(void **state)
     sipi.after.mode = 16;
     rig_event(rig, &sipi);
     assert_string_equal(strstr(rig_packets(rig), " psbend "), " psbend fup(401000) pip(1000) mode.exec(16) tip(9000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [PTREF 6.8; PTREF 12.22] */
@@ -722,7 +708,7 @@ static void psb_goes_before_the_event_and_never_into_it(void **state)
 {
     (void)state;
     for (unsigned count = 1980; count < 2048; count++) { /* wherever the period ends */
-        struct pt_rig *rig = start(NULL, 0, 0x401000);
+        struct pt_rig *rig = rig_new(NULL, 0, 0x401000);
         cofi_unit_wrmsr(rig->unit, MSR_STATUS, (uint64_t)count << 32);
         rig_start(rig, all, 3, 0x401000);
         for (unsigned i = 0; i < 6; i++) {
@@ -732,7 +718,7 @@ static void psb_goes_before_the_event_and_never_into_it(void **state)
         const char *psb = strstr(rig_packets(rig), "psb ");
         if (psb && psb != rig->text)
             assert_true(psb >= rig->text + 12 && !strncmp(psb - 12, "tip(", 4));
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -741,13 +727,13 @@ static void psb_goes_before_the_event_and_never_into_it(void **state)
 /* [SDM Internal Buffer Overflow; PTREF 6.6] */
 static void bits_before_an_overflow_belong_before_it(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_jcc(rig, 0x401000, 0x401010, true);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
     rig_jcc(rig, 0x401010, 0x401020, true);
     rig_expect(rig, "tnt.8(T) ovf fup(401010)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* TIPs until the buffer of so many bytes has no room for a far transfer's packets. */
@@ -763,7 +749,7 @@ static void fill(struct pt_rig *rig, uint64_t bytes)
 /* [SDM Overflow Impact on Enables] */
 static void overflow_resumes_as_an_enable_if_the_mode_changed(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256}, all, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256}, all, 0x401000);
     (void)state;
     fill(rig, 256);
     struct cofi_event event = {.kind = COFI_EV_FAR, .cause = COFI_FAR_RET, .ip = 0x401000, .next = 0x401002, .target = 0x500000,
@@ -773,12 +759,12 @@ static void overflow_resumes_as_an_enable_if_the_mode_changed(void **state)
     rig_packets(rig);
     rig_jcc(rig, 0x500000, 0x500010, true);
     rig_expect(rig, "ovf pip(1000) mode.tsx(commit) mode.exec(32) tip.pge(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 static void a_small_buffer_overflows_and_drains_with_the_cycles(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = 1, .drain_cycles = 1}, user, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = 1, .drain_cycles = 1}, user, 0x401000);
     (void)state;
     for (unsigned i = 0; i < 60; i++)
         rig_near(rig, COFI_EV_JMP_IND, 0x401000, 2, i & 1 ? 0x401000 : 0x7fff00000000);
@@ -787,17 +773,17 @@ static void a_small_buffer_overflows_and_drains_with_the_cycles(void **state)
     const char *text = rig_packets(rig);
     assert_non_null(strstr(text, " ovf fup(401abc) tip(402000)"));
     assert_null(strstr(strstr(text, "ovf") + 1, "ovf"));
-    done(rig);
+    rig_free(rig);
 }
 
 static void disabling_in_an_overflow_tells_it(void **state)
 {
-    struct pt_rig *rig = start(NULL, user, 0x401000);
+    struct pt_rig *rig = rig_new(NULL, user, 0x401000);
     (void)state;
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
     cofi_unit_wrmsr(rig->unit, MSR_CTL, 0);
     rig_expect(rig, "ovf");
-    done(rig);
+    rig_free(rig);
 }
 
 static void tracestop_in_an_overflow_still_stops(void **state)
@@ -814,7 +800,7 @@ static void tracestop_in_an_overflow_still_stops(void **state)
     rig_far(rig, COFI_FAR_SYSRET, 0, 0x600000, 3);
     rig_expect(rig, "ovf stop");
     assert_int_equal(rig_msr(rig, MSR_STATUS) & 0x34, 0x20);
-    done(rig);
+    rig_free(rig);
 }
 
 /* ---- the narrow door ---- */
@@ -822,7 +808,7 @@ static void tracestop_in_an_overflow_still_stops(void **state)
 static void the_narrow_door_makes_the_same_bytes(void **state)
 {
     /* PSBs would stand at other places, for only TIP tells the narrow door an address */
-    struct pt_rig *wide = start(NULL, user | PSB_FREQ(15), 0x401000), *narrow = start(NULL, user | PSB_FREQ(15), 0x401000);
+    struct pt_rig *wide = rig_new(NULL, user | PSB_FREQ(15), 0x401000), *narrow = rig_new(NULL, user | PSB_FREQ(15), 0x401000);
     (void)state;
     for (unsigned i = 0; i < 20000; i++) {
         uint64_t bits = i * UINT64_C(0x9e3779b97f4a7c15), target = 0x401000 + (bits >> 40);
@@ -841,15 +827,15 @@ static void the_narrow_door_makes_the_same_bytes(void **state)
     cofi_unit_drain(narrow->unit);
     assert_int_equal(wide->size, narrow->size);
     assert_memory_equal(wide->bytes, narrow->bytes, wide->size);
-    done(wide);
-    done(narrow);
+    rig_free(wide);
+    rig_free(narrow);
 }
 
 /* ---- errata ---- */
 
 static struct pt_rig *with_erratum(uint64_t erratum, uint64_t ctl)
 {
-    return start(&(struct cofi_unit_config){.errata = erratum, .tsc_offset = erratum == COFI_ERRATUM_SKZ84}, ctl, 0x401000);
+    return rig_new(&(struct cofi_unit_config){.errata = erratum, .tsc_offset = erratum == COFI_ERRATUM_SKZ84}, ctl, 0x401000);
 }
 
 /* [ERR BDM70; PTREF 9.8] */
@@ -859,7 +845,7 @@ static void erratum_bdm70_psb_plus_at_enable_has_fup(void **state)
     (void)state;
     cofi_unit_wrmsr(rig->unit, MSR_CTL, user);
     rig_expect(rig, "psb cbr(24) mode.tsx(commit) mode.exec(64) fup(401000) psbend mode.exec(64) tip.pge(401000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR BDM64] */
@@ -873,7 +859,7 @@ static void erratum_bdm64_target_before_an_abort_is_wrong(void **state)
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XABORT, .ip = 0x403000, .target = 0x404000});
     tip(rig, 0x405000);
     rig_expect(rig, "mode.tsx(begin) fup(401000) tip(402000) tip(403010) mode.tsx(abort) fup(403000) tip(404000) tip(405000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* A TIP that waits is not of the next trace. */
@@ -889,7 +875,7 @@ static void erratum_bdm64_a_tip_that_waits_ends_with_the_trace(void **state)
     tip(rig, 0x403000);
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_XEND, .ip = 0x403000, .next = 0x403003});
     assert_null(strstr(rig_packets(rig), " tip(402000)"));
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKD007] */
@@ -901,7 +887,7 @@ static void erratum_skd007_ovf_overwrites_the_cyc(void **state)
     rig_clock(rig, 0, 100);
     rig_jcc(rig, 0x401000, 0x401010, true);
     expect_hex(rig, "27" "02f3" "7d001040000000"); /* 27 06 is cyc 100 */
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKD010] */
@@ -912,7 +898,7 @@ static void erratum_skd010_no_fup_after_ovf(void **state)
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_OVERFLOW_HINT});
     tip(rig, 0x402000);
     rig_expect(rig, "ovf tip(402000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKD022] */
@@ -923,7 +909,7 @@ static void erratum_skd022_fup_at_vm_entry(void **state)
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_FAR, .cause = COFI_FAR_VMENTRY, .ip = 0x401000, .next = 0x401003,
                                         .target = 0x500000, .msr = MSR_CTL, .vector = COFI_NO_VECTOR});
     rig_expect(rig, "fup(401000) tip.pgd()");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKL014] */
@@ -937,13 +923,13 @@ static void erratum_skl014_direct_branch_out_has_no_ip(void **state)
     rig_start(rig, user | ADDR_CFG(0, 1), 3, 0x401000);
     rig_near(rig, COFI_EV_JMP, 0x401000, 5, 0x500000);
     rig_expect(rig, "tip.pgd()");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR APL12; ERR APL11] */
 static void erratum_apl12_stray_fup_and_apl11_pgd_after_ovf(void **state)
 {
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.errata = COFI_ERRATUM_APL12 | COFI_ERRATUM_APL11,
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.errata = COFI_ERRATUM_APL12 | COFI_ERRATUM_APL11,
                                                           .buffer_bytes = 256}, user, 0x401000);
     (void)state;
     fill(rig, 256);
@@ -952,7 +938,7 @@ static void erratum_apl12_stray_fup_and_apl11_pgd_after_ovf(void **state)
     rig_event(rig, &(struct cofi_event){.kind = COFI_EV_BOUNDARY, .ip = 0x500000});
     const char *text = rig_packets(rig);
     assert_string_equal(strstr(text, "ovf"), "ovf tip.pgd() fup(500000)");
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKL168] */
@@ -966,7 +952,7 @@ static void erratum_skl168_cycles_before_a_psb_are_lost(void **state)
     rig_clock(rig, 50, 50);
     tip(rig, 0x402000);
     assert_null(strstr(rig_packets(rig), "cyc"));
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR SKZ84] */
@@ -978,7 +964,7 @@ static void erratum_skz84_tma_is_a_byte_longer(void **state)
     const char *tma = strstr(hex(rig), "0273");
     assert_non_null(tma);
     assert_int_equal(strncmp(tma, "0273" "0000" "01" "0000" "00" "0203", 20), 0);
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR BDM106] */
@@ -987,7 +973,7 @@ static void erratum_bdm106_branch_en_0_faults(void **state)
     struct pt_rig *rig = with_erratum(COFI_ERRATUM_BDM106, 0);
     (void)state;
     assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_CTL, TRACE_EN | USER), COFI_ERR_GP);
-    done(rig);
+    rig_free(rig);
 }
 
 /* [ERR GOLDMONT] */
@@ -1002,7 +988,7 @@ static void erratum_goldmont_fup_at_an_indirect_branch_is_behind_it(void **state
         event.next = 0; /* the next instruction is no indirect branch */
         rig_event(rig, &event);
         rig_expect(rig, wrong ? "fup(401013) tip(500000) fup(401010) tip(500000)" : "fup(401010) tip(500000) fup(401010) tip(500000)");
-        done(rig);
+        rig_free(rig);
     }
 }
 
@@ -1023,7 +1009,7 @@ static void hear(void *opaque, const struct cofi_explain *line)
 static void every_event_is_explained(void **state)
 {
     struct story story = {""};
-    struct pt_rig *rig = start(&(struct cofi_unit_config){.explain = hear, .opaque = &story}, user, 0x401000);
+    struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.explain = hear, .opaque = &story}, user, 0x401000);
     (void)state;
     story.text[0] = 0;
     rig_jcc(rig, 0x401000, 0x401010, true);
@@ -1036,7 +1022,7 @@ static void every_event_is_explained(void **state)
                         "tnt.8: the next packet forces out the bits before it [SDM Packet Relationships and Ordering]\n"
                         "tip.pgd: PacketEn became 0 [SDM Packet Generation Disable (TIP.PGD)]\n"
                         "-: no packet: ContextEn is 0 [SDM Context Enable (ContextEn)]\n");
-    done(rig);
+    rig_free(rig);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int take(void *opaque, const uint8_t *bytes, size_t n)
@@ -45,6 +46,20 @@ void rig_start(struct pt_rig *rig, uint64_t ctl, unsigned cpl, uint64_t ip)
     cofi_unit_context(rig->unit, &rig->context, ip);
     assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_CTL, ctl), 0);
     rig_packets(rig);
+}
+
+struct pt_rig *rig_new(const struct cofi_unit_config *config, uint64_t ctl, uint64_t ip)
+{
+    struct pt_rig *rig = malloc(sizeof *rig);
+    rig_open(rig, config);
+    rig_start(rig, ctl, 3, ip);
+    return rig;
+}
+
+void rig_free(struct pt_rig *rig)
+{
+    rig_close(rig);
+    free(rig);
 }
 
 struct line {

@@ -60,6 +60,9 @@ void rig_close(struct pt_rig *rig);
 /* Set the context (64-bit, cpl, cr3 1000) and ip, then write CTL; what that makes is not shown by the next
  * rig_packets. */
 void rig_start(struct pt_rig *rig, uint64_t ctl, unsigned cpl, uint64_t ip);
+/* Open one and start it at CPL 3. */
+struct pt_rig *rig_new(const struct cofi_unit_config *config, uint64_t ctl, uint64_t ip);
+void rig_free(struct pt_rig *rig);
 /* The packets since the last call, as "fup(401000) pip(1000) tip.pgd()"; drains the unit. */
 const char *rig_packets(struct pt_rig *rig);
 #define rig_expect(rig, packets) assert_string_equal(rig_packets(rig), packets)
