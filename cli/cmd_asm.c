@@ -13,8 +13,8 @@ static void usage(FILE *out)
 {
     fputs("usage: cofi asm [--gen=pt|rtit] [-o FILE] [FILE]\n"
           "Turn packet text into trace bytes; the inverse of 'cofi dump'.\n\n"
-          "  --gen=pt|rtit   what the text is until a line '.gen rtit' says otherwise (default pt)\n"
-          "  -o FILE         write there instead of standard output\n\n"
+          "  --gen=pt|rtit       what the text is until a line '.gen rtit' says otherwise (default pt)\n"
+          "  -o, --output=FILE   write there instead of standard output\n\n"
           "A line is a packet as 'cofi dump' prints it, with or without its offset; '#' or ';'\n"
           "begins a comment;\n"
           "or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);

@@ -43,10 +43,10 @@ static const char usage[] =
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
     "how often it was called on this path, its name.\n\n"
     "      --depth=N           at most N levels (default 64)\n"
-    "      --min=PERCENT       leave out what is smaller (default 0)\n" SESSION_HELP;
+    "      --min=PERCENT       leave out what is smaller (default 0)\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS,
     {"depth", required_argument, 0, 'd'},
     {"min", required_argument, 0, 'm'},
     {0},

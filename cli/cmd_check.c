@@ -33,10 +33,10 @@ static const char usage[] =
     "usage: cofi check [options] [FILE]\n\n"
     "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n"
     "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
-    "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_HELP;
+    "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS,
     {"truth", required_argument, 0, 'u'},
     {"gaps", required_argument, 0, 'g'},
     {0},

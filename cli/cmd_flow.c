@@ -46,10 +46,10 @@ static const char usage[] =
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
     "      --limit=N           stop after N instructions of each thread\n"
     "      --no-events         instructions only\n"
-    "      --no-source         no source lines (faster)\n" SESSION_HELP;
+    "      --no-source         no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS,
     {"format", required_argument, 0, 'f'},
     {"limit", required_argument, 0, 'l'},
     {"no-events", no_argument, 0, 'E'},

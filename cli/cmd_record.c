@@ -52,7 +52,7 @@ static const char usage[] =
     "usage: cofi record [options] [--] COMMAND [ARGUMENT...]\n"
     "       cofi record [options] -p PID\n"
     "\n"
-    "  -o FILE              the recording (default cofi.data); a name in .zst: compressed\n"
+    "  -o, --output=FILE    the recording (default cofi.data); a name in .zst: compressed\n"
     "  --unit=pt|rtit       whose packets (default pt)\n"
     "  --config=NAME=VALUE,...\n"
     "                       register fields by the manual's names: dis_retc, mtc_freq, psb_freq, cyc_en, cmprs_ret, ...\n"
@@ -65,32 +65,33 @@ static const char usage[] =
     "  --raw=FILE           also each thread's bytes alone: FILE for the first, FILE.TID for others\n"
     "  --also=UNIT:FILE[:NAME=VALUE,...]\n"
     "                       one more recording of the same run; may be repeated\n"
-    "  --truth=FILE         list every instruction that ran\n"
+    "  --truth=FILE         step: list every instruction that ran\n"
     "  --host=fast|step     who runs the program: a translator, near its own speed (default), or ptrace, one\n"
-    "                       instruction at a time: for --truth, --limit, -p and 32-bit programs. Asked for, fast\n"
+    "                       instruction at a time: for 32-bit programs and options with 'step:'. Asked for, fast\n"
     "                       makes what --unit, --config, --also, --raw and --topa ask for too, at the end, without\n"
     "                       time by cycles\n"
-    "  --snapshot=SIZE      keep each thread's newest bytes of log only, e.g. 4M; written at the end\n"
+    "  --snapshot=SIZE      fast: keep each thread's newest bytes of log only, e.g. 4M; written at the end, and on SIGUSR2\n"
     "  --filter=FILTER      trace there only, in perf's syntax: 'filter FUNCTION', 'filter FUNCTION @ LIBRARY',\n"
     "                       'filter 0x1139/0x20 @ FILE', 'filter * @ LIBRARY', 'start F', 'stop F', 'tracestop F'\n"
     "                       (step: filter and tracestop, four at most)\n"
     "  --topa=SIZE,...[,wrap]\n"
-    "                       PT, step: through a table of regions of these sizes (4K to 128M, powers of two),\n"
+    "                       PT: through a table of regions of these sizes (4K to 128M, powers of two),\n"
     "                       each read when it is full; wrap: a circle that keeps the newest bytes\n"
     "  --trigger=FUNCTION[ @ FILE]\n"
     "                       with --snapshot: also write what there is whenever the function is reached\n"
-    "  --max-size=SIZE      end the recording at SIZE of trace; the program goes on\n"
+    "  --max-size=SIZE      fast: end the recording at SIZE of trace; the program goes on\n"
     "  --on-full=stop|wait|drop\n"
-    "                       when there is no room for the recording: end it (default), hold the program until there is, or\n"
+    "                       fast: when there is no room for the recording, end it (default), hold the program until there is, or\n"
     "                       lose trace, which the recording tells; with drop the program never waits for the recording\n"
-    "  --progress           tell how far the recording is, also where standard error is no terminal\n"
+    "  --progress           fast: tell how far the recording is, also where standard error is no terminal\n"
     "  --clock=virtual|real\n"
-    "                       virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
-    "  --limit=N            let the program go after N instructions\n"
+    "                       step: virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
+    "  --limit=N            step: let the program go after N instructions\n"
     "  --no-follow          leave child processes alone\n"
-    "  --verify             compare every instruction with memory before it runs\n"
-    "  -p, --pid=PID        attach to a running process; Ctrl-C detaches\n"
+    "  --verify             step: compare every instruction with memory before it runs\n"
+    "  -p, --pid=PID        step: attach to a running process; Ctrl-C detaches\n"
     "  -q, --quiet          no summary\n"
+    "  --help               this text\n"
     "\n"
     "The exit status is the command's own; 128+N if signal N ended it; 125 if cofi failed, 126 if the command\n"
     "cannot be run, 127 if there is no such command.\n";
@@ -436,7 +437,7 @@ static const char *needs_cycles(const struct job *job)
     for (size_t i = 0; i < job->outputs_n; i++)
         for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
             if (job->outputs[i].fields && strstr(job->outputs[i].fields, names[k]))
-                return "time by cycles (cyc_, mtc_, cycle_acc)";
+                return "time by cycles (cyc_, mtc_, cycle_acc, drain_cycles)";
     return NULL;
 }
 
@@ -513,7 +514,7 @@ static void tell_end(const struct job *job, const struct cofi_fast_result *resul
 /* What only translation can do, in words; null: nothing was asked for that. */
 static const char *fast_only(const struct job *job)
 {
-    return job->triggers_n ? "--trigger" : job->fast.max_bytes ? "--max-size" :
+    return job->triggers_n ? "--trigger" : job->fast.snapshot_bytes ? "--snapshot" : job->fast.max_bytes ? "--max-size" :
            job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
 }
 
@@ -564,7 +565,7 @@ static int record_fast(struct job *job)
     job->fast.stop = &stop;
     job->fast.started = &forward_to;
     int status = cofi_fast_record(&job->fast, &result, &error);
-    if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !job->fast.snapshot_bytes && !job->filters.n &&
+    if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !fast_only(job) && !job->filters.n &&
         !result.tasks) {
         complain("record: %s; stepping instead", error.text);
         return -1;
@@ -602,7 +603,7 @@ int cmd_record(int argc, char **argv)
     if (status >= 0)
         return status;
     const char *step_only = needs_step(&job);
-    if (step_only && (job.host == HOST_FAST || job.fast.snapshot_bytes)) {
+    if (step_only && job.host == HOST_FAST) {
         complain("record: %s needs --host=step", step_only);
         return EXIT_OURS;
     }

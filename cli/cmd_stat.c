@@ -38,10 +38,10 @@ struct stream_stat {
 static const char usage[] =
     "usage: cofi stat [options] [FILE]\n\n"
     "Print what a recording holds: for each thread sizes, packets of each kind, bits an instruction, time, gaps.\n\n"
-    "      --no-flow           packets only; do not decode the instructions\n" SESSION_HELP;
+    "      --no-flow           packets only; do not decode the instructions\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS,
     {"no-flow", no_argument, 0, 'n'},
     {0},
 };

@@ -29,19 +29,21 @@ struct session_options {
     struct registers registers;    /* of raw */
 };
 
-/* A row of every command's option table, and their short letters. */
+/* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
+#define SESSION_THREADS {"threads", required_argument, 0, 'N'}
 #define SESSION_LONG_OPTIONS                                                                        \
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
     {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
     {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
-    {"to", required_argument, 0, 'T'}, {"threads", required_argument, 0, 'N'}, {"json", no_argument, 0, 'j'}, \
+    {"to", required_argument, 0, 'T'}, {"json", no_argument, 0, 'j'},                                \
     {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}
+#define SESSION_THREADS_HELP                                                                        \
+    "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
     "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
-    "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n" \
     "      --json              one object a line\n"                                                 \
     "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
