@@ -166,7 +166,7 @@ enum { COFI_FLOW_BATCH_MIN = 512 };
 /* The next batch. Returns 1 if it holds anything, 0 at the stream's end (then and later), or an error
  * that ends the flow: COFI_ERR_NOMEM; bad data is no error but a GAP event, after which it goes on
  * where that is safe: at the next packet with a full address after which the trace can be followed, or
- * the next PSB. Items of a batch are valid until the next call. Cost: 1-3 ns a TNT bit when the code was
+ * the next PSB. Items of a batch are valid until the next call. Cost: 1-5 ns a TNT bit when the code was
  * seen before. */
 int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
 
@@ -254,7 +254,7 @@ struct cofi_flow_coverage {
 };
 /* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and
  * OVERFLOW are not shown; these are counted in the stats. Returns 0 or COFI_ERR_NOMEM.
- * Cost: below 1 ns a TNT bit when the code was seen before. */
+ * Cost: 0.3 to 4 ns a TNT bit when the code was seen before, see docs/performance.md. */
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage);
 /* The index of an edge before the mask. */
 uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip);

@@ -98,12 +98,11 @@ struct cofi_unit;
  * it is documented for. 0: none known. Thread safe. [PTREF 9.8], [RTIT Appendix E] */
 uint64_t cofi_unit_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
 
-/* What --explain shows: a packet and its rule, or why there is none. */
 /* The bit of an erratum by its name, in lower case: "e1" to "e8" of RTIT, "bdm70", "skl014", … of PT.
  * COFI_ERR_NOT_FOUND: that generation has none of that name. */
 int cofi_unit_erratum(enum cofi_gen gen, const char *name, uint64_t *bit);
 
-/* The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */
+/* What --explain shows: a packet and its rule, or why there is none. The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */
 struct cofi_explain {
     const struct cofi_packet *packet; /* null: the event made none */
     uint64_t offset;                  /* byte offset in the trace */

@@ -30,7 +30,7 @@ struct bench_range {
 struct bench_wish {
     bool wide;     /* processors' presets, small PSB periods; VMX, SMM, WRMSR, MWAIT, UD2 */
     uint64_t errata; /* COFI_ERRATUM_* that the unit shows */
-    bool for_perf; /* only what perf follows: no guests, no CR3 filter (docs/decisions/0309) */
+    bool for_perf; /* only what perf follows: no guests, no CR3 filter (docs/decisions/0310) */
 };
 
 struct bench {

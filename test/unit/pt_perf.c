@@ -267,7 +267,7 @@ static void fail_with(const struct judge *judge, uint64_t seed, const char *what
              judge->bench.hops[i].from, judge->bench.hops[i].to, judge->hops[i].from, judge->hops[i].to, judge->error);
 }
 
-/* perf names the target in the place of a conditional branch that leaves the filter, docs/decisions/0309. */
+/* perf names the target in the place of a conditional branch that leaves the filter, docs/decisions/0310. */
 static void name_targets(struct bench *bench)
 {
     for (size_t i = 0; i < bench->left; i++)
