@@ -518,6 +518,16 @@ static const char *fast_only(const struct job *job)
            job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
 }
 
+/* Whether the fast host, asked for by name, would make what only the step host makes otherwise. */
+static bool could_be_told(struct job *job)
+{
+    bool any = job->host == HOST_ANY && needs_unit(job);
+    job->host = any ? HOST_FAST : job->host;
+    bool could = any && !needs_step(job);
+    job->host = any ? HOST_ANY : job->host;
+    return could;
+}
+
 /* The packets of the units that were asked for, from what the fast host has recorded at `path`. False: it was said why not. */
 static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
 {
@@ -608,8 +618,8 @@ int cmd_record(int argc, char **argv)
         return EXIT_OURS;
     }
     if (fast_only(&job) && (step_only || job.host == HOST_STEP)) {
-        complain("record: %s needs the fast host%s%s", fast_only(&job), step_only ? ", which cannot do " : "",
-                 step_only ? step_only : "");
+        complain("record: %s needs the fast host%s%s%s", fast_only(&job), step_only ? ", which cannot do " : "",
+                 step_only ? step_only : "", could_be_told(&job) ? " unless asked for by --host=fast" : "");
         return EXIT_OURS;
     }
     if (job.triggers_n && !job.fast.snapshot_bytes) {
