@@ -548,9 +548,7 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
     rig_enable(rig);
     cpu.ctl = rig_read(rig, MSR_CTL);
     cpu.filter_en = cpu.stop_pending = false;
-    if (heard.stop) /* it stood on the base of the range */
-        cpu.stops = false;
-    else
+    if (!heard.stop) /* it did not stand on the base of the TraceStop range: there, tracing is off until it is turned on */
         compare(false);
     cpu.tsc = rnd() >> 20;
     cpu.cycles = 0;
@@ -711,10 +709,9 @@ static int receive(void *opaque, uint64_t address, const uint8_t *bytes, size_t 
 {
     (void)opaque;
     uint64_t place = address - hub.base;
-    if (n == 1 && bytes[0] == 0xc1 && !(rig_read(hub.rig, MSR_CTL) & CTL_DEST)) {
-        must((address & 0xff) == 0xc0, "TraceSTOP is not at 0xC0 [RTIT Table 4]");
+    /* TraceSTOP is not where the stream goes on; any other single byte may be a line's last [RTIT Table 4]. */
+    if (n == 1 && bytes[0] == 0xc1 && (address & 0xff) == 0xc0 && !(rig_read(hub.rig, MSR_CTL) & CTL_DEST))
         place = (rig_read(hub.rig, MSR_OFFSET) - 1) & hub.mask;
-    }
     must(place <= hub.mask && place / 64 == (place + n - 1) / 64, "a write outside of the region, or across lines [RTIT 2.3]");
     return cofi_reorder_write(hub.reorder, (uint32_t)place, bytes, n);
 }
