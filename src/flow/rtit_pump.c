@@ -60,6 +60,8 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
         take_ip(flow, packet.ip.code, packet.ip.payload);
     if (packet.kind == COFI_RTIT_BUFFOVF)
         flow->last_ip_valid = false;
+    if (packet.kind == COFI_RTIT_PCC) /* something ran: the TIP to come is a branch's [ERR E5] */
+        flow->just_overflowed = false;
     if (packet.kind == COFI_RTIT_TNT || packet.kind == COFI_RTIT_MTC || packet.kind == COFI_RTIT_PCC) {
         *again = true;
         return PUMP_FULL;
