@@ -318,6 +318,14 @@ void cofi__cache_flush(struct cofi_flow *flow)
     flow->generation++;
 }
 
+void cofi__cache_kill(struct cofi_flow *flow)
+{
+    ret_drop_sites(flow);
+    for (size_t k = 0; k < flow->all_n; k++)
+        flow->all[k]->dead = true;
+    flow->epoch++;
+}
+
 /* Room for one more image: all but the one that the flow was opened with are let go. */
 static void drop_spaces(struct cofi_flow *flow)
 {

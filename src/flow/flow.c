@@ -398,8 +398,7 @@ static void restart(struct cofi_flow *flow, uint64_t skip)
     begin(flow, skip);
 }
 
-/* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */
-static int rewind_code(struct cofi_flow *flow)
+int cofi__flow_rewind_code(struct cofi_flow *flow)
 {
     if (!flow->code_changed)
         return 0;
@@ -412,7 +411,10 @@ static int rewind_code(struct cofi_flow *flow)
     flow->space = 0;
     flow->viewed_ns[0] = 0;
     flow->code_changed = flow->code_due = false;
-    cofi__cache_flush(flow);
+    if (flow->keep_cache)
+        cofi__cache_kill(flow);
+    else
+        cofi__cache_flush(flow);
     return 0;
 }
 
@@ -420,7 +422,7 @@ int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
 {
     if (flow->config.pull)
         return COFI_ERR_UNSUPPORTED;
-    COFI_TRY(rewind_code(flow));
+    COFI_TRY(cofi__flow_rewind_code(flow));
     flow->config.bytes = bytes;
     flow->config.n = n;
     restart(flow, 0);
@@ -449,7 +451,7 @@ int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
 {
     if (flow->config.pull)
         return COFI_ERR_UNSUPPORTED;
-    COFI_TRY(rewind_code(flow));
+    COFI_TRY(cofi__flow_rewind_code(flow));
     uint64_t skip = offset > flow->config.offset ? offset - flow->config.offset : 0;
     if (skip > flow->config.n)
         skip = flow->config.n;

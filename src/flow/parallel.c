@@ -53,6 +53,7 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.last_ip = flow->last_ip;
     s.cr3 = flow->cr3;
     s.vmcs = flow->vmcs;
+    s.next_change = cofi_view_next_change(flow->view); /* which code is seen */
     s.disabled_ip = flow->disabled_ip;
     s.clock = flow->clock;
     s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
@@ -64,11 +65,11 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.non_root = flow->non_root;
     s.in_tx = flow->in_tx;
     s.tentative = flow->tentative;
-    s.lost = flow->lost;
+    s.code_missed = flow->code_missed;
     s.overflow = flow->overflow;
     s.stopped = flow->stopped;
     s.ended = flow->ended;
-    s.odd = flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
+    s.odd = flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
             flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
     return s;
 }
@@ -161,16 +162,39 @@ static int decode_unseen(struct cofi_flow *flow, struct output *scratch, uint64_
     return status;
 }
 
-/* Stand where the piece begins. What its PSB+ shows is left out: the piece before has shown it. */
-static int begin_at(struct worker *w, const struct piece *piece, struct output *scratch)
+static int go_on_at(struct worker *w, const struct piece *piece, struct output *scratch)
 {
     w->own = w->at = piece->index;
     w->cut_short = false;
-    if (!piece->index)
-        return cofi__flow_afresh_at(w->flow, piece->begin);
     COFI_TRY(cofi__flow_go_on_at(w->flow, piece->begin));
     w->flow->disabled_ip = UNKNOWN_IP;
     return decode_unseen(w->flow, scratch, piece->begin);
+}
+
+/* A view shows the code of later than now. */
+static bool view_is_ahead(const struct cofi_flow *flow)
+{
+    for (unsigned i = 0; i < flow->spaces; i++)
+        if (flow->viewed_ns[i] > flow->seen_ns)
+            return true;
+    return false;
+}
+
+/* Stand where the piece begins. What its PSB+ shows is left out: the piece before has shown it. The flow may have been
+ * farther, or a damaged time took it there. */
+static int begin_at(struct worker *w, const struct piece *piece, struct output *scratch)
+{
+    if (!piece->index) {
+        w->own = w->at = 0;
+        w->cut_short = false;
+        COFI_TRY(cofi__flow_rewind_code(w->flow));
+        return cofi__flow_afresh_at(w->flow, piece->begin);
+    }
+    COFI_TRY(go_on_at(w, piece, scratch));
+    if (!view_is_ahead(w->flow))
+        return 0;
+    COFI_TRY(cofi__flow_rewind_code(w->flow));
+    return go_on_at(w, piece, scratch);
 }
 
 static void stats_minus(struct cofi_flow_stats *sum, const struct cofi_flow_stats *less)
@@ -347,9 +371,10 @@ static int front_view(struct pool *pool, const struct mark *mark)
         COFI_TRY(cofi__flow_view_open(front, &front->views[space], mark->image));
     }
     front->view = front->views[space];
-    if (mark->view_ns > front->viewed_ns[space])
+    if (cofi_view_next_change(front->view) <= mark->view_ns) { /* else it is as it was: no later time to go back from */
         COFI_TRY(cofi_view_advance(front->view, mark->view_ns, NULL, NULL));
-    front->viewed_ns[space] = mark->view_ns;
+        front->viewed_ns[space] = mark->view_ns;
+    }
     return 0;
 }
 

@@ -24,12 +24,12 @@ struct output {
 
 /* All that decoding behind a PSB+ depends on. */
 struct seam {
-    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip;
+    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change;
     struct cofi__clock clock;
     const struct cofi_image *image;
     unsigned mode;
     uint8_t cbr;
-    bool enabled, non_root, in_tx, tentative, lost, overflow, stopped, ended, odd;
+    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
 };
 
 enum piece_state { PIECE_CUT, PIECE_TAKEN, PIECE_DONE };

@@ -16,6 +16,8 @@ int cofi__rtit_release(struct cofi_flow *flow);
 int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset);
 /* Start at the PSB at an offset as if decoding had come there. */
 int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
+/* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */
+int cofi__flow_rewind_code(struct cofi_flow *flow);
 int cofi__flow_cover(struct cofi_flow *flow);
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
 /* The time as of the packet is known and may bring other code. */

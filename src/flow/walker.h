@@ -272,6 +272,8 @@ struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint3
 void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);
 void cofi__cache_free(struct cofi_flow *flow);
 void cofi__cache_flush(struct cofi_flow *flow);
+/* The same where somebody still looks at what was decoded: it is used no more, and stays until the next flush. */
+void cofi__cache_kill(struct cofi_flow *flow);
 size_t cofi__cache_bytes(const struct cofi_flow *flow);
 bool cofi__cache_full(const struct cofi_flow *flow);
 /* The number of an image among those that are viewed; negative: out of memory. */

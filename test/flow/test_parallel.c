@@ -170,6 +170,30 @@ static void so_it_is_on_damaged_streams(void **state)
     tear_down();
 }
 
+/* The calling thread decodes later pieces while it waits, and then again one that was begun wrongly: with the code as it
+ * was by then. */
+static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
+{
+    static const uint8_t nop[] = {0x90}, other[] = {0xf8};
+    (void)state;
+    uint64_t seed = 7, redone = 0;
+    set_up(OS | USER | BRANCH | TSC, true, 5);
+    for (unsigned i = 0; i < 400; i++)
+        assert_int_equal(cofi_image_map_bytes(image, i * UINT64_C(8000), KERNEL, i % 2 ? nop : other, 1, "kernel"), 0);
+    uint8_t *bytes = malloc(run.n);
+    for (unsigned i = 0; i < 150; i++) {
+        memcpy(bytes, run.trace, run.n);
+        for (unsigned k = 0; k < 12; k++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            bytes[(seed >> 33) % run.n] ^= (uint8_t)(1u << (seed >> 30 & 7));
+        }
+        redone += compare(bytes, run.n);
+    }
+    assert_true(redone > 0);
+    free(bytes);
+    tear_down();
+}
+
 /* Nobody can split it: nested loops without a PSB for more than PIECE_LONG bytes. */
 static void a_stream_without_psbs_is_decoded_in_order(void **state)
 {
@@ -217,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_result_is_the_serial_one),
         cmocka_unit_test(so_it_is_on_damaged_streams),
+        cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
         cmocka_unit_test(the_visitor_may_stop_it),
     };
