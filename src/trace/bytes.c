@@ -85,22 +85,40 @@ uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t strea
     }
 }
 
-/* The time that the PSB+ at a place tells, 0: none. */
+/* The time that the PSB+ at a place tells, 0: none, or a guest's. */
 static uint64_t time_of_psb(const uint8_t *p, const uint8_t *end, uint64_t near)
 {
     enum { LOOK_AT = 64 };
     const uint64_t low = (UINT64_C(1) << 56) - 1;
     struct cofi_packet_context context = {.gen = COFI_PT, .lenient = true};
     struct cofi_packet packet;
+    uint64_t time = 0;
     for (int i = 0; i < LOOK_AT && p < end; i++) {
         int n = cofi_packet_decode(&context, p, (size_t)(end - p), &packet);
-        if (n < 0 || packet.kind == COFI_PT_PSBEND || packet.kind == COFI_PT_OVF)
+        if (n < 0 || (packet.kind == COFI_PT_PIP && packet.pip.nr))
             return 0;
+        if (packet.kind == COFI_PT_PSBEND || packet.kind == COFI_PT_OVF)
+            return time;
         if (packet.kind == COFI_PT_TSC) /* its bits 55:0; the others are those of a time shortly before */
-            return (near & ~low) + packet.tsc.tsc + (packet.tsc.tsc < (near & low) >> 1 ? low + 1 : 0);
+            time = (near & ~low) + packet.tsc.tsc + (packet.tsc.tsc < (near & low) >> 1 ? low + 1 : 0);
         p += n;
     }
-    return 0;
+    return time;
+}
+
+/* The first PSB in [*at, high) that tells a time, soon: then *at is moved there. 0: none of the next ones does. */
+static uint64_t next_time(const uint8_t *bytes, size_t high, const uint8_t *end, uint64_t near, size_t *at)
+{
+    enum { TRIES = 16, PSB_BYTES = 16 };
+    uint64_t time = 0;
+    for (size_t psb = *at, i = 0; i < TRIES && !time; i++, psb += PSB_BYTES) {
+        psb = psb < high ? cofi_sync_forward(COFI_PT, bytes, high, psb) : COFI_NO_PSB;
+        if (psb == COFI_NO_PSB)
+            return 0;
+        time = time_of_psb(bytes + psb, end, near);
+        *at = time ? psb : *at;
+    }
+    return time;
 }
 
 /* In a piece: the last PSB that tells a time at or before, by halves; SIZE_MAX: none. */
@@ -110,8 +128,8 @@ static size_t seek_in_piece(const struct cofi_recording *recording, const struct
     const uint8_t *bytes = cofi__piece_bytes(recording, piece), *end = bytes + piece->bytes;
     size_t low = 0, high = (size_t)piece->bytes, best = SIZE_MAX;
     while (recording->info.gen == COFI_PT && high - low > NEAR_ENOUGH) {
-        size_t middle = low + (high - low) / 2, at = cofi_sync_forward(COFI_PT, bytes, high, middle);
-        uint64_t time = at == COFI_NO_PSB ? 0 : time_of_psb(bytes + at, end, piece->reference);
+        size_t middle = low + (high - low) / 2, at = middle;
+        uint64_t time = next_time(bytes, high, end, piece->reference, &at);
         if (time && time <= tsc_ticks)
             low = best = at;
         else

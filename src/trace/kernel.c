@@ -181,8 +181,8 @@ void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *ma
 {
     bool kernel = is_kernel(map->name);
     if (!machine->kcore_tried) {
-        machine->kcore_tried = kernel;
         machine->kcore = cofi__map_kcore(recording, machine, map);
+        machine->kcore_tried = kernel || machine->kcore;
     }
     if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map))
         say_why(machine, map, machine->pid == HOST ?
