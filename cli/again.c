@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS = 256 };
+enum { EVENTS = 256, PIECE = 1 << 20 };
 /* Where the unseen kernel would be. */
 static const uint64_t kernel_ip = UINT64_C(0xffffffff81000000);
 
@@ -182,16 +182,26 @@ static void walk(struct again *a, struct cofi_flow *flow)
     keep(a, more);
 }
 
-static uint8_t *read_stream(const struct cofi_recording *recording, size_t index, uint64_t bytes)
+/* The bytes of one stream, piece by piece; what has been decoded is not needed in memory any more. */
+struct source {
+    struct cofi_recording *recording;
+    size_t index;
+    uint64_t kept, position, bytes; /* [kept, position) is the piece that was given last */
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
 {
-    uint8_t *all = malloc(bytes + 1);
-    for (uint64_t at = 0; all && at < bytes;) {
-        size_t n;
-        const uint8_t *p = cofi_recording_bytes(recording, index, at, &n);
-        memcpy(all + at, p, n);
-        at += n;
-    }
-    return all;
+    struct source *s = opaque;
+    const uint8_t *piece = NULL;
+    cofi_recording_unneeded(s->recording, s->index, s->kept, s->position - s->kept);
+    *n = 0;
+    if (s->position < s->bytes)
+        piece = cofi_recording_bytes(s->recording, s->index, s->position, n);
+    if (*n > PIECE)
+        *n = PIECE;
+    s->kept = s->position;
+    s->position += *n;
+    return piece;
 }
 
 static void decode(struct again *a, struct cofi_recording *recording, size_t index)
@@ -199,22 +209,21 @@ static void decode(struct again *a, struct cofi_recording *recording, size_t ind
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, index);
     struct cofi_flow_config config;
     struct cofi_flow *flow;
-    uint8_t *bytes = read_stream(recording, index, s->bytes);
+    struct source source = {.recording = recording, .index = index, .bytes = s->bytes};
     cofi_flow_config_init(&config, a->info->gen);
-    config.bytes = bytes;
-    config.n = s->bytes;
+    config.pull = pull;
+    config.opaque = &source;
     config.image = cofi_recording_image(recording, s->pid);
     config.time = a->info->time;
     config.reference_tsc = s->reference_tsc;
     config.ctl_known = true;
     config.ctl = a->info->config;
-    int status = bytes ? cofi_flow_open(&flow, &config) : COFI_ERR_NOMEM;
+    int status = cofi_flow_open(&flow, &config);
     keep(a, status);
     if (status >= 0) {
         walk(a, flow);
         cofi_flow_close(flow);
     }
-    free(bytes);
 }
 
 static void tell_thread(struct again *a, struct cofi_recording *recording, size_t index)
