@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Guests about threads and processes. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
@@ -142,6 +144,41 @@ int guest_exec_fails(void)
     char *good[] = {"echo", "from echo", NULL};
     execvp(good[0], good);
     return 1;
+}
+
+static volatile int execs_done, interruptions;
+
+static void *often_in_the_kernel(void *pauses)
+{
+    while (!execs_done) {
+        interruptions += poll(NULL, 0, 1) < 0;
+        for (volatile int i = 0; i < 100 * (int)(intptr_t)pauses; i++)
+            ;
+    }
+    return NULL;
+}
+
+/* The others are to halt for an exec, and to go on: of a missing program unnoticed, of one that is none without harm. */
+int guest_exec_fails_in_threads(void)
+{
+    pthread_t threads[6];
+    char name[] = "./no-program", *bad[] = {"/no/such/program", NULL};
+    char *none[] = {name, NULL};
+    int fd = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0700), refused = 0;
+    if (fd < 0 || write(fd, "\1", 1) != 1 || close(fd))
+        return 1;
+    for (intptr_t i = 0; i < 6; i++)
+        pthread_create(&threads[i], NULL, often_in_the_kernel, (void *)i);
+    for (int i = 0; i < 1000; i++)
+        refused += execv(bad[0], bad) < 0 && errno == ENOENT;
+    printf("%d refused, %d calls interrupted\n", refused, interruptions);
+    for (int i = 0; i < 1000; i++)
+        refused += execv(none[0], none) < 0 && errno == ENOEXEC;
+    execs_done = 1;
+    for (int i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+    printf("%d refused\n", refused);
+    return unlink(name);
 }
 
 int guest_vfork(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The guest's system calls: most go to the kernel as they are; those that touch what the runtime keeps do not. */
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -7,7 +9,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435 };
+enum { NR_rseq = 334, NR_clone3 = 435, NR_faccessat2 = 439 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -84,6 +86,15 @@ static long do_arch_prctl(struct thread *t)
     return pass(t);
 }
 
+/* Whether the kernel will not find the file, as in the search of a PATH: then the other threads need not halt for an exec. */
+static bool is_missing(const struct thread *t)
+{
+    const uint64_t *r = t->regs;
+    bool at = t->sysno == SYS_execveat;
+    return sys(NR_faccessat2, at ? r[RDI] : (uint64_t)AT_FDCWD, at ? r[RSI] : r[RDI], X_OK, AT_EACCESS | (at ? r[R8] : 0), 0, 0) ==
+           -ENOENT;
+}
+
 /* The collector attaches, so that it can follow; then the program's own mask and the call. */
 static long do_exec(struct thread *t)
 {
@@ -95,7 +106,8 @@ static long do_exec(struct thread *t)
     }
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
-    halt_others(t);
+    if (!is_missing(t))
+        halt_others(t);
     long r = pass(t);
     halt_over(t);
     signals_set_mask(t->mask);
