@@ -171,16 +171,20 @@ static void empty(struct generation *g)
 }
 
 /* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was
- * filled to leave that, so there is rarely anything to wait for. */
-void arena_next_generation(void)
+ * filled to leave that, so there is rarely anything to wait for; if there is, false, after a moment without the lock. */
+bool arena_next_generation(void)
 {
     struct generation *next = &generations[now == generations];
-    while (next->epoch && threads_any(is_inside, next->epoch)) {
+    if (next->epoch && threads_any(is_inside, next->epoch)) {
         uint64_t pause[2] = {0, 100000};
+        rt_unlock();
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+        rt_lock();
+        return false;
     }
     empty(next);
     next->epoch = ++rt.epoch;
     now = next;
     __atomic_add_fetch(&rt.control->flushes, 1, __ATOMIC_RELAXED);
+    return true;
 }

@@ -250,8 +250,8 @@ void cache_replace(struct block *old, struct block *b)
     }
 }
 
-/* Nobody finds a block any more: the next generation is empty. The lock is held by a thread that is not inside. */
-void cache_flush(void)
+/* Nobody finds a block any more. */
+static void forget_all(void)
 {
     for (unsigned i = 0; i < BUCKETS; i++) {
         for (struct block *b = (struct block *)(uintptr_t)buckets[i]; b; b = b->next)
@@ -262,5 +262,15 @@ void cache_flush(void)
         if (ibl_ready[mode])
             forget_ibl(mode);
     watched_blocks = NULL;
-    arena_next_generation();
+}
+
+/* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is
+ * inside of the next one: that one may be waiting for it, at a write to watched code. So others may have made blocks
+ * meanwhile, or have flushed. */
+void cache_flush(void)
+{
+    uint64_t epoch = rt.epoch;
+    do
+        forget_all();
+    while (!arena_next_generation() && rt.epoch == epoch);
 }

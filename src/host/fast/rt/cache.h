@@ -32,7 +32,7 @@ void arena_init(void);
 struct arena *cache_arena(uint64_t pc);
 const struct arena *arena_at(uint64_t address);
 bool arena_full(uint64_t pc);
-void arena_next_generation(void);
+bool arena_next_generation(void);
 void rt_trim(void *end);
 
 #endif

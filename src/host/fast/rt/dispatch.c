@@ -33,8 +33,10 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
-    if (arena_full(pc))
+    if (arena_full(pc)) {
         cache_flush();
+        return get_block(t, pc, arrived); /* others may have been here meanwhile */
+    }
     bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared &&
                 !filter_trigger(pc);
     maps_protect(r, pc, pc + 15);

@@ -52,7 +52,8 @@ void rt_die(const char *why, uint64_t value)
         sys(SYS_exit_group, 125, 0, 0, 0, 0, 0);
 }
 
-/* One lock for the cache and the maps. Never taken by a signal handler. */
+/* One lock for the cache and the maps. A signal handler takes it for a write to watched code only, which is never one of a thread
+ * that has it. */
 void rt_lock(void)
 {
     uint32_t free = 0;
