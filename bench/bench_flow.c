@@ -14,6 +14,7 @@
 #include <cofi/trace.h>
 
 #include "../test/flow/prog.h"
+#include "load.h"
 
 enum { ROUNDS = 7, PASSES = 4, LONG = 24, SECTIONS = 4096, WINDOW = 8 << 20 };
 
@@ -504,47 +505,19 @@ static void sections_of(struct job *job, struct cofi_recording *recording, int32
 
 static void recorded(const char *path)
 {
-    struct cofi_recording *recording;
-    struct cofi_error error;
-    if (cofi_recording_open(&recording, path, &error) < 0) {
-        fprintf(stderr, "%s\n", error.text);
-        exit(3);
-    }
-    const struct cofi_recording_info *info = cofi_recording_info(recording);
-    size_t biggest = 0;
-    for (size_t i = 0; i < cofi_recording_streams(recording); i++)
-        if (cofi_recording_stream(recording, i)->bytes > cofi_recording_stream(recording, biggest)->bytes)
-            biggest = i;
-    const struct cofi_recording_stream *stream = cofi_recording_stream(recording, biggest);
-    const char *slash = strrchr(path, '/');
-    struct job job = {.name = slash ? slash + 1 : path, .n = stream->bytes};
-    job.trace = malloc(job.n);
-    for (uint64_t at = 0; at < stream->bytes;) {
-        size_t n;
-        const uint8_t *bytes = cofi_recording_bytes(recording, biggest, at, &n);
-        if (!n)
-            break;
-        memcpy(job.trace + at, bytes, n);
-        at += n;
-    }
-    cofi_flow_config_init(&job.config, info->gen);
-    job.config.bytes = job.trace;
-    job.config.n = job.n;
-    job.config.image = cofi_recording_image(recording, stream->pid);
-    job.config.time = info->time;
-    job.config.reference_tsc = stream->reference_tsc;
-    job.config.ctl_known = true;
+    struct bench_load load;
+    bench_load(&load, path);
+    struct job job = {.name = load.name, .trace = load.trace, .n = load.n, .config = load.config};
     /* As if without TSC packets: code is seen as it is at the recording's end, as libipt's sections are. Else going back to
      * the start would empty the caches wherever a mapping came later (docs/performance.md). */
-    job.config.ctl = info->config & ~(UINT64_C(1) << 10);
-    sections_of(&job, recording, stream->pid);
+    job.config.ctl &= ~(UINT64_C(1) << 10);
+    sections_of(&job, load.recording, load.pid);
     if (job.n > WINDOW)
         steady(&job);
     else
         measure(&job);
     forget_sections(&job);
-    free(job.trace);
-    cofi_recording_close(recording);
+    bench_unload(&load);
 }
 
 int main(int argc, char **argv)

@@ -8,8 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cofi/flow.h>
-#include <cofi/trace.h>
+#include "load.h"
 
 enum { ROUNDS = 5,  THREADS_MAX = 64, VISITS = 256 };
 
@@ -118,35 +117,10 @@ static void measure(const char *name, const struct cofi_flow_config *config, uns
 
 static void recorded(const char *path, unsigned threads)
 {
-    struct cofi_recording *recording;
-    struct cofi_error error;
-    if (cofi_recording_open(&recording, path, &error) < 0) {
-        fprintf(stderr, "%s\n", error.text);
-        exit(3);
-    }
-    const struct cofi_recording_info *info = cofi_recording_info(recording);
-    const struct cofi_recording_stream *stream = cofi_recording_stream(recording, 0);
-    uint8_t *trace = malloc(stream->bytes);
-    struct cofi_flow_config config;
-    size_t n;
-    for (uint64_t at = 0; at < stream->bytes; at += n) {
-        const uint8_t *bytes = cofi_recording_bytes(recording, 0, at, &n);
-        if (!n)
-            break;
-        memcpy(trace + at, bytes, n);
-    }
-    cofi_flow_config_init(&config, info->gen);
-    config.bytes = trace;
-    config.n = stream->bytes;
-    config.image = cofi_recording_stream_image(recording, 0);
-    config.time = info->time;
-    config.reference_tsc = stream->reference_tsc;
-    config.ctl_known = true;
-    config.ctl = info->config;
-    const char *slash = strrchr(path, '/');
-    measure(slash ? slash + 1 : path, &config, threads);
-    free(trace);
-    cofi_recording_close(recording);
+    struct bench_load load;
+    bench_load(&load, path);
+    measure(load.name, &load.config, threads);
+    bench_unload(&load);
 }
 
 int main(int argc, char **argv)

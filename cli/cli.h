@@ -4,6 +4,7 @@
 #define COFI_CLI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Exit statuses [house style]. */
@@ -18,5 +19,12 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
+
+/* Room for one more row of size bytes behind the n that an array has; array: the address of the pointer to the rows.
+ * False: memory is out, and all is as it was. */
+bool array_grow(void *array, size_t n, size_t *room, size_t size);
+
+/* 0 to 100; 0 of nothing. */
+double percent(uint64_t part, uint64_t whole);
 
 #endif

@@ -232,14 +232,8 @@ static void print_thread(struct writer *out, const struct calls_options *options
 /* A new tree; null: out of memory. */
 static struct feeder *add_feeder(struct calls_job *job, const struct session_stream *stream)
 {
-    if (job->n == job->room) {
-        size_t room = job->room ? 2 * job->room : 16;
-        struct feeder **larger = realloc(job->feeders, room * sizeof(struct feeder *));
-        if (!larger)
-            return NULL;
-        job->feeders = larger;
-        job->room = room;
-    }
+    if (!array_grow(&job->feeders, job->n, &job->room, sizeof *job->feeders))
+        return NULL;
     struct feeder *feeder = calloc(1, sizeof *feeder);
     if (!feeder || cofi_calls_open(&feeder->calls, function_at, feeder) < 0) {
         free(feeder);
@@ -258,27 +252,17 @@ static void close_tree(struct feeder *feeder)
 
 /* ---- a thread a stream ---- */
 
-struct calls_turn {
-    struct calls_job *job;
-    size_t i;
-};
-
-static int write_stream(void *opaque, struct writer *out)
+static int write_stream(void *opaque, size_t i, struct writer *out)
 {
-    struct calls_turn *turn = opaque;
-    struct feeder *feeder = turn->job->feeders[turn->i];
+    struct calls_job *job = opaque;
+    struct feeder *feeder = job->feeders[i];
     struct session_stream stream;
-    session_stream(turn->job->session, turn->i, &stream);
+    session_stream(job->session, i, &stream);
     int status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, feeder});
     if (status >= 0)
-        print_thread(out, turn->job->options, feeder);
+        print_thread(out, job->options, feeder);
     close_tree(feeder);
     return status;
-}
-
-static int one_stream(void *opaque, size_t i)
-{
-    return writer_run("calls", write_stream, &(struct calls_turn){opaque, i});
 }
 
 /* ---- processors: threads move between streams, so all are read in the order of time ---- */
@@ -350,7 +334,7 @@ static int all_streams(struct calls_job *job)
         if (!add_feeder(job, &stream))
             return EXIT_ENVIRONMENT;
     }
-    return session_each(job->session, one_stream, job);
+    return session_write_each(job->session, write_stream, job);
 }
 
 static int run(struct session *session, const struct calls_options *options, uint64_t *gaps)

@@ -143,11 +143,6 @@ static void check_end(void *opaque, struct cofi_flow *flow)
     compare_end(&check->comparison, cofi_flow_offset(flow));
 }
 
-static double percent(uint64_t part, uint64_t whole)
-{
-    return whole ? 100.0 * (double)(part < whole ? part : whole) / (double)whole : 0;
-}
-
 /* How much of the trace's bytes, and of the time that it tells, was decoded. Rounded, what is not all is not 100. */
 static double share(uint64_t lost, uint64_t whole)
 {
@@ -163,7 +158,8 @@ static void print_totals(const struct check_options *options, const struct check
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"lost_bytes\":%" PRIu64 ",\"ticks\":%" PRIu64 ",\"lost_ticks\":%" PRIu64 ",\"gaps\":%" PRIu64
-               ",\"overflows\":%" PRIu64 ",\"missing_bytes\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64 ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
+               ",\"overflows\":%" PRIu64 ",\"missing_bytes\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64
+               ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
                s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks, totals->lost_ticks, s->gaps,
                s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
         return;
@@ -241,31 +237,22 @@ static void apply_filters(const struct session *session, const struct session_st
     thread->optional_n = optional_n;
 }
 
-struct check_job {
-    const struct check_options *options;
-    struct session *session;
-    struct check *checks; /* one a stream */
-};
+static int write_stream(void *opaque, struct writer *out)
+{
+    struct check *check = opaque;
+    check->comparison.out = out;
+    int status = session_walk(&check->stream, &(struct session_visitor){check_block, check_event, check_end, check});
+    if (status >= 0 && !check->options->session.json)
+        print_stream(out, &check->stream, &check->stats, &check->comparison);
+    return status;
+}
 
+/* Whether all is well counts also when nobody reads the lines. */
 static int one_stream(void *opaque, size_t i)
 {
-    struct check_job *job = opaque;
-    struct check *check = &job->checks[i];
-    struct writer *out = malloc(sizeof *out);
-    int status = out ? 0 : COFI_ERR_NOMEM;
-    if (out) {
-        writer_begin(out, stdout);
-        check->comparison.out = out;
-        status = session_walk(&check->stream, &(struct session_visitor){check_block, check_event, check_end, check});
-        if (status >= 0 && !job->options->session.json)
-            print_stream(out, &check->stream, &check->stats, &check->comparison);
-        if (writer_end(out, "check") != EXIT_DONE && status >= 0)
-            status = EXIT_ENVIRONMENT;
-        free(out);
-    }
-    if (status < 0)
-        complain("check: %s", cofi_error_text(status));
-    return status ? EXIT_ENVIRONMENT : 0;
+    struct check *checks = opaque;
+    int status = writer_run("check", write_stream, &checks[i]);
+    return status > 0 ? status : 0;
 }
 
 static void add_check(struct check_totals *totals, const struct check *check)
@@ -284,22 +271,22 @@ static int check_streams(struct session *session, const struct check_options *op
                          struct check_totals *totals)
 {
     size_t n = session_streams(session);
-    struct check_job job = {options, session, calloc(n + 1, sizeof *job.checks)};
-    if (!job.checks)
+    struct check *checks = calloc(n + 1, sizeof *checks);
+    if (!checks)
         return EXIT_ENVIRONMENT;
     for (size_t i = 0; i < n; i++) {
-        job.checks[i].options = options;
-        session_stream(session, i, &job.checks[i].stream);
+        checks[i].options = options;
+        session_stream(session, i, &checks[i].stream);
         if (!options->truth)
             continue;
-        struct truth_thread *thread = truth_take(truth, job.checks[i].stream.tid);
-        apply_filters(session, &job.checks[i].stream, thread);
-        job.checks[i].comparison.truth = thread;
+        struct truth_thread *thread = truth_take(truth, checks[i].stream.tid);
+        apply_filters(session, &checks[i].stream, thread);
+        checks[i].comparison.truth = thread;
     }
-    int status = session_each(session, one_stream, &job);
+    int status = session_each(session, one_stream, checks);
     for (size_t i = 0; i < n; i++)
-        add_check(totals, &job.checks[i]);
-    free(job.checks);
+        add_check(totals, &checks[i]);
+    free(checks);
     return status;
 }
 

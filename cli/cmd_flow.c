@@ -192,18 +192,12 @@ static void show_end(void *opaque, struct cofi_flow *flow)
     gaps_end(&run->gaps, flow);
 }
 
-struct flow_turn {
-    struct flow_job *job;
-    size_t i;
-};
-
-static int write_stream(void *opaque, struct writer *out)
+static int write_stream(void *opaque, size_t i, struct writer *out)
 {
-    struct flow_turn *turn = opaque;
-    struct flow_job *job = turn->job;
-    struct flow_run *run = &job->runs[turn->i];
+    struct flow_job *job = opaque;
+    struct flow_run *run = &job->runs[i];
     struct session_stream stream;
-    session_stream(job->session, turn->i, &stream);
+    session_stream(job->session, i, &stream);
     int status = run_begin(job, run, &stream, out);
     if (status < 0)
         return status;
@@ -212,11 +206,6 @@ static int write_stream(void *opaque, struct writer *out)
     status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn});
     cofi_lines_close(run->lines);
     return status;
-}
-
-static int one_stream(void *opaque, size_t i)
-{
-    return writer_run("flow", write_stream, &(struct flow_turn){opaque, i});
 }
 
 /* ---- all streams by time ---- */
@@ -289,7 +278,7 @@ static int run_streams(struct session *session, const struct flow_options *optio
     job.runs = calloc(session_streams(session) + 1, sizeof *job.runs);
     if (!job.runs)
         return EXIT_ENVIRONMENT;
-    int status = options->by_time ? writer_run("flow", write_by_time, &job) : session_each(session, one_stream, &job);
+    int status = options->by_time ? writer_run("flow", write_by_time, &job) : session_write_each(session, write_stream, &job);
     for (size_t i = 0; i < session_streams(session); i++)
         gaps_add(&sum, &job.runs[i].gaps);
     gaps_tell(&sum, "flow");

@@ -105,7 +105,7 @@ static void print_found_out(const struct replay_setup *setup, const struct found
     if (found->ctl)
         printf("  found out  IA32_RTIT_CTL = %" PRIx64 "\n", setup->ctl);
     for (unsigned i = 0; found->ranges && i < RANGES_MAX; i++)
-        if (setup->ctl >> (32 + 4 * i) & 15)
+        if (pt_addr_cfg(setup->ctl, i))
             printf("  found out  a filter's range around %" PRIx64 " to %" PRIx64 "\n", setup->ranges.base[i],
                    setup->ranges.limit[i]);
     if (found->deferred)
@@ -177,7 +177,7 @@ static int try_guesses(struct session_stream *stream, struct replay_setup *setup
     static const uint8_t order[] = {DIS_RETC, DEFERRED, RETURNS_POP, DIS_RETC | DEFERRED, DEFERRED | RETURNS_POP,
                                     DIS_RETC | RETURNS_POP, DIS_RETC | DEFERRED | RETURNS_POP};
     unsigned best = 0;
-    for (size_t i = 0; i < sizeof order && result->differences && setup->gen == COFI_PT; i++) {
+    for (size_t i = 0; i < sizeof order && result->differences; i++) {
         struct replay_setup other = guessed(setup, order[i]);
         struct replay_result tried;
         if (order[i] & DIS_RETC && setup->ctl_known)
@@ -213,7 +213,7 @@ static int replay_as_best(const struct replay_options *o, struct session_stream 
 {
     bool partial = o->session.to_offset != UINT64_MAX || o->session.to_ns != UINT64_MAX;
     int status = 0;
-    if (!setup->ctl_known && setup->gen == COFI_PT) {
+    if (!setup->ctl_known) {
         status = replay_setup_guess(setup, stream);
         found->ctl = true;
     }
@@ -239,7 +239,7 @@ static int one_stream(const struct replay_options *o, struct session_stream *str
     const struct cofi_recording_info *info = recording ? cofi_recording_info(recording) : NULL;
     replay_setup_told(&setup, stream, &o->session.registers, o->ctl_given ? &o->ctl : NULL, &o->ranges);
     uint32_t family = o->session.family ? o->session.family : info ? info->family : 0;
-    setup.errata = cofi_unit_errata(setup.gen, family, o->session.family ? o->session.model : info ? info->model : 0);
+    setup.errata = cofi_unit_errata(COFI_PT, family, o->session.family ? o->session.model : info ? info->model : 0);
     int status = replay_as_best(o, stream, &setup, &result, &found);
     if (status < 0) {
         complain("replay: thread %d: %s", stream->tid, cofi_error_text(status));
@@ -251,14 +251,14 @@ static int one_stream(const struct replay_options *o, struct session_stream *str
 /* The decoder, too, should know the ranges that --range tells: so as registers that were read back. */
 static void tell_decoder(struct replay_options *o)
 {
-    enum { MSR_CTL = 0x570, MSR_ADDR0_A = 0x580, ANY_CTL = 0x208c }; /* branch_en, cr3_filter, user, os */
+    enum { ANY_CTL = PT_BRANCH_EN | PT_CR3_FILTER | PT_USER | PT_OS };
     struct registers *list = &o->session.registers;
     if (!o->ranges.known || list->n + 1 + 2 * o->ranges_n > REGISTERS_MAX)
         return;
-    list->list[list->n++] = (struct register_value){MSR_CTL, (o->ctl_given ? o->ctl : ANY_CTL) | o->ranges.cfg};
+    list->list[list->n++] = (struct register_value){PT_CTL, (o->ctl_given ? o->ctl : ANY_CTL) | o->ranges.cfg};
     for (unsigned i = 0; i < o->ranges_n; i++) {
-        list->list[list->n++] = (struct register_value){MSR_ADDR0_A + 2 * i, o->ranges.base[i]};
-        list->list[list->n++] = (struct register_value){MSR_ADDR0_A + 2 * i + 1, o->ranges.limit[i]};
+        list->list[list->n++] = (struct register_value){PT_ADDR0_A + 2 * i, o->ranges.base[i]};
+        list->list[list->n++] = (struct register_value){PT_ADDR0_A + 2 * i + 1, o->ranges.limit[i]};
     }
 }
 

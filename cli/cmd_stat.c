@@ -258,29 +258,18 @@ static void print_stream(const struct stat_options *options, const struct sessio
     print_kinds(out, stat);
 }
 
-struct stat_turn {
-    struct stat_job *job;
-    size_t i;
-};
-
-static int write_stream(void *opaque, struct writer *out)
+static int write_stream(void *opaque, size_t i, struct writer *out)
 {
-    struct stat_turn *turn = opaque;
-    struct stat_job *job = turn->job;
-    struct stream_stat *stat = &job->stats[turn->i];
+    struct stat_job *job = opaque;
+    struct stream_stat *stat = &job->stats[i];
     struct session_stream stream;
-    session_stream(job->session, turn->i, &stream);
+    session_stream(job->session, i, &stream);
     stat->bytes = stream.bytes;
     count_packets(&stream, stat);
     int status = job->options->no_flow ? 0 : count_flow(&stream, stat);
     if (status >= 0)
         print_stream(job->options, &stream, stat, out);
     return status;
-}
-
-static int one_stream(void *opaque, size_t i)
-{
-    return writer_run("stat", write_stream, &(struct stat_turn){opaque, i});
 }
 
 static int stat_streams(struct session *session, const struct stat_options *options, struct stream_stat *all)
@@ -290,7 +279,7 @@ static int stat_streams(struct session *session, const struct stat_options *opti
     if (!job.stats)
         return EXIT_ENVIRONMENT;
     fflush(stdout);
-    int status = session_each(session, one_stream, &job);
+    int status = session_write_each(session, write_stream, &job);
     for (size_t i = 0; i < n; i++)
         add(all, &job.stats[i]);
     free(job.stats);

@@ -87,8 +87,6 @@ void gaps_add(struct gaps *sum, const struct gaps *more)
         count_reason(sum, more->reasons[i].text, more->reasons[i].n);
 }
 
-static double percent(uint64_t part, uint64_t whole) { return whole ? 100.0 * (double)part / (double)whole : 0; }
-
 void gaps_tell(const struct gaps *sum, const char *command)
 {
     char time[64] = "", overflows[64] = "";

@@ -6,14 +6,16 @@
 
 #include <cofi/filter.h>
 
-enum { CFG_LSB = 32, CFG_FILTER = 1, PROT_EXEC_BIT = 4 }; /* [SDM IA32_RTIT_CTL MSR] */
+#include "registers.h"
+
+enum { PROT_EXEC_BIT = 4 };
 
 void ranges_set(struct ranges *ranges, unsigned i, uint64_t base, uint64_t limit, bool stop)
 {
     ranges->known = true;
     ranges->base[i] = base;
     ranges->limit[i] = limit;
-    ranges->cfg |= UINT64_C(1) << (CFG_LSB + 4 * i + stop);
+    ranges->cfg |= (uint64_t)(stop ? PT_ADDR_STOP : PT_ADDR_FILTER) << (PT_ADDR_CFG_LSB + 4 * i);
 }
 
 /* Who forked it, or -1. */
@@ -80,7 +82,7 @@ struct ranges ranges_of(const struct cofi_recording *recording, int32_t pid)
     struct ranges ranges = {0};
     if (info->ranges_known) {
         ranges.known = true;
-        ranges.cfg = info->config & UINT64_C(0xffff) << CFG_LSB;
+        ranges.cfg = info->config & PT_ADDR_CFG;
         memcpy(ranges.base, info->range_base, sizeof ranges.base);
         memcpy(ranges.limit, info->range_limit, sizeof ranges.limit);
     } else if (info->filter) {
@@ -93,7 +95,7 @@ bool ranges_pass(const struct ranges *ranges, uint64_t ip)
 {
     bool any = false;
     for (unsigned i = 0; i < RANGES_MAX && ranges->known; i++) {
-        bool filter = (ranges->cfg >> (CFG_LSB + 4 * i) & 15) == CFG_FILTER;
+        bool filter = pt_addr_cfg(ranges->cfg, i) == PT_ADDR_FILTER;
         any |= filter;
         if (filter && ip >= ranges->base[i] && ip <= ranges->limit[i])
             return true;

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* [RTIT 3.3], [SDM IA32_RTIT_CTL MSR] */
-enum {
-    RTIT_LIP0 = 0x760, RTIT_LIP2 = 0x762, RTIT_CTL = 0x768, RTIT_STATUS = 0x769, RTIT_EVENTS = 0x76c, RTIT_OFFSET = 0x772,
-    RTIT_TNT_BUFF = 0x77d, PT_CTL = 0x570, PT_ADDR0_A = 0x580,
-};
-
 int registers_parse(struct registers *registers, const char *text)
 {
     while (*text) {

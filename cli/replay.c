@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 
-/* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. CR3 filtering is replayed as a context that is not traced. */
-enum { MSR_CTL = 0x570, MSR_STATUS = 0x571, MSR_ADDR0_A = 0x580 };
-static const uint64_t trace_en = 1, time_bits = 1 << 1 | 1 << 9 | 1 << 10, psb_freq_bits = 15 << 24, topa = 1 << 8,
-                      fabric = 1 << 6, cr3_filter = 1 << 7, os = 1 << 2, user = 1 << 3;
+/* Not replayed: time, where bytes go, and CR3 filtering, which is replayed as a context that is not traced. */
+static const uint64_t left_out = PT_CYC_EN | PT_MTC_EN | PT_TSC_EN | PT_TOPA | PT_FABRIC_EN | PT_CR3_FILTER;
 
 /* ---- the unit ---- */
 
@@ -47,7 +45,7 @@ static int open_unit(struct replay *r)
                                       .opaque = r, .returns_pop = r->setup->returns_pop};
     const struct ranges *ranges = &r->setup->ranges;
     /* No time; PSBs where the recording has them, so the unit's own period is the longest. */
-    uint64_t ctl = (r->setup->ctl & ~(time_bits | topa | fabric | cr3_filter)) | psb_freq_bits | trace_en;
+    uint64_t ctl = (r->setup->ctl & ~left_out) | PT_PSB_FREQ | PT_TRACE_EN;
     int status = cofi_unit_open(&r->unit, &config);
     if (status < 0)
         return status;
@@ -55,13 +53,13 @@ static int open_unit(struct replay *r)
     r->context = (struct cofi_context){.vmcs = UINT64_MAX, .mode = mode, .cr0_pg = true, .enclave = true};
     cofi_unit_context(r->unit, &r->context, 0);
     for (unsigned i = 0; status == 0 && ranges->known && i < RANGES_MAX; i++) {
-        status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i, ranges->base[i]);
+        status = cofi_unit_wrmsr(r->unit, PT_ADDR0_A + 2 * i, ranges->base[i]);
         if (status == 0)
-            status = cofi_unit_wrmsr(r->unit, MSR_ADDR0_A + 2 * i + 1, ranges->limit[i]);
+            status = cofi_unit_wrmsr(r->unit, PT_ADDR0_A + 2 * i + 1, ranges->limit[i]);
     }
     r->silent = true; /* what enabling makes is not the stream's */
     if (status == 0)
-        status = cofi_unit_wrmsr(r->unit, MSR_CTL, ctl);
+        status = cofi_unit_wrmsr(r->unit, PT_CTL, ctl);
     r->silent = false;
     return status;
 }
@@ -72,7 +70,7 @@ static int start(struct replay *r, uint64_t from, uint64_t keep)
     r->started = r->pending = r->holding = r->paging = r->aborting = r->closing = false;
     r->returns_n = r->bits = 0;
     r->cfe.kind = r->mwait.kind = r->pwre.kind = COFI_FLOW_EVENT_KINDS;
-    replay_list_start(&r->is, r->setup->gen);
+    replay_list_start(&r->is);
     return open_unit(r);
 }
 
@@ -80,9 +78,9 @@ static int start(struct replay *r, uint64_t from, uint64_t keep)
 static uint8_t cpl_at(const struct replay *r, uint64_t ip)
 {
     bool kernel = ip >> 63;
-    if (!(r->setup->ctl & os))
+    if (!(r->setup->ctl & PT_OS))
         return 3;
-    return r->setup->ctl & user && !kernel ? 3 : 0;
+    return r->setup->ctl & PT_USER && !kernel ? 3 : 0;
 }
 
 static void set_traced(struct replay *r, bool traced, uint64_t ip)
@@ -92,14 +90,14 @@ static void set_traced(struct replay *r, bool traced, uint64_t ip)
         r->context.cpl = cpl_at(r, ip);
 }
 
-static bool filters(const struct replay *r) { return r->setup->ranges.known && r->setup->ctl >> 32 & 0xffff; }
+static bool filters(const struct replay *r) { return r->setup->ranges.known && r->setup->ctl & PT_ADDR_CFG; }
 
 /* An address that no filter and no TraceStop has. */
 static uint64_t outside(const struct replay *r)
 {
     uint64_t ip = 0;
     for (unsigned i = 0; i < RANGES_MAX * RANGES_MAX; i++)
-        if (r->setup->ctl >> (32 + 4 * (i % RANGES_MAX)) & 15 && ip >= r->setup->ranges.base[i % RANGES_MAX] &&
+        if (pt_addr_cfg(r->setup->ctl, i % RANGES_MAX) && ip >= r->setup->ranges.base[i % RANGES_MAX] &&
             ip <= r->setup->ranges.limit[i % RANGES_MAX])
             ip = r->setup->ranges.limit[i % RANGES_MAX] + 1;
     return ip;
@@ -109,7 +107,7 @@ static uint64_t outside(const struct replay *r)
 static bool is_on(const struct replay *r)
 {
     uint64_t status = 0;
-    cofi_unit_rdmsr(r->unit, MSR_STATUS, &status);
+    cofi_unit_rdmsr(r->unit, PT_STATUS, &status);
     return (status & 7) == 7;
 }
 
@@ -626,7 +624,7 @@ static void show_stop(struct replay *r)
     }
     for (unsigned i = 0; i < RANGES_MAX && (!r->is.n || r->is.items[r->is.n - 1].kind != COFI_PT_TRACESTOP); i++) {
         uint64_t base = r->setup->ranges.base[i];
-        if ((r->setup->ctl >> (32 + 4 * i) & 15) != 2)
+        if (pt_addr_cfg(r->setup->ctl, i) != PT_ADDR_STOP)
             continue;
         set_off(r, true);
         tell(r, (struct cofi_event){.kind = COFI_EV_JMP, .ip = outside(r), .next = outside(r), .target = base});

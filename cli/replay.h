@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A decoded flow -> the events that a processor would have reported -> a unit's packets -> the same ones? */
+ * A decoded flow -> the events that a processor would have reported -> a PT unit's packets -> the same ones? */
 #ifndef COFI_CLI_REPLAY_H
 #define COFI_CLI_REPLAY_H
 
@@ -30,7 +30,7 @@ struct replay_list {
     bool in_psb, after_ovf, mode_fresh;
 };
 
-void replay_list_start(struct replay_list *list, enum cofi_gen gen); /* empty, and as before the first packet */
+void replay_list_start(struct replay_list *list); /* empty, and as before the first packet */
 /* Append the packet to the list (or not, if it is about time). 0 or COFI_ERR_NOMEM. */
 int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint64_t offset,
                const char *rule, const char *tag);
@@ -57,13 +57,10 @@ void replay_source_fini(struct replay_source *source);
 
 /* replay_setup.c: what the unit is made for. */
 struct replay_setup {
-    enum cofi_gen gen;
     uint64_t ctl;
     bool ctl_known;             /* else found out, but for RET compression */
     bool unfiltered;            /* it is told that there are no filters, so none are looked for */
-    struct ranges ranges;       /* PT: by ctl's ADDRn_CFG; RTIT: RANGEn, limit exclusive */
-    uint32_t events;            /* RTIT_EVENTS */
-    bool cyc;                   /* RTIT: packets have cycle counts */
+    struct ranges ranges;       /* by ctl's ADDRn_CFG */
     uint64_t errata;            /* COFI_ERRATUM_*: differences that they explain are none */
     bool returns_pop;           /* see struct cofi_unit_config */
     bool deferred;              /* TIPs may stand behind younger outcomes [SDM Deferred TIPs] */

@@ -2,15 +2,16 @@
  * Packets -> what of them is compared. See replay.h. */
 #include <stdlib.h>
 
+#include "cli.h"
 #include "replay.h"
 
 enum { MODE_UNKNOWN = 0xff };
 
-void replay_list_start(struct replay_list *list, enum cofi_gen gen)
+void replay_list_start(struct replay_list *list)
 {
     list->n = 0;
     list->outcomes = 0;
-    list->codec = (struct cofi_packet_context){.gen = gen};
+    list->codec = (struct cofi_packet_context){.gen = COFI_PT};
     list->last_ip = 0;
     list->mode = MODE_UNKNOWN;
     list->in_psb = list->after_ovf = list->mode_fresh = false;
@@ -18,14 +19,8 @@ void replay_list_start(struct replay_list *list, enum cofi_gen gen)
 
 static int push(struct replay_list *list, struct replay_item item)
 {
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 4096;
-        struct replay_item *items = realloc(list->items, room * sizeof *items);
-        if (!items)
-            return COFI_ERR_NOMEM;
-        list->items = items;
-        list->room = room;
-    }
+    if (!array_grow(&list->items, list->n, &list->room, sizeof *list->items))
+        return COFI_ERR_NOMEM;
     item.nth = list->outcomes;
     list->outcomes += item.kind == COFI_PT_TNT;
     list->items[list->n++] = item;
@@ -167,11 +162,9 @@ void replay_drop(struct replay_list *list, size_t n)
 
 void replay_source_start(struct replay_source *source, struct session_stream *stream, uint64_t errata)
 {
-    enum cofi_gen gen = session_gen(stream->session);
     *source = (struct replay_source){.stream = stream, .errata = errata, .odd_cyc = UINT64_MAX};
-    replay_list_start(&source->list, gen);
-    cofi_stream_init(&source->reader, gen, 0, false);
-    source->reader.context.cyc = session_cyc(stream);
+    replay_list_start(&source->list);
+    cofi_stream_init(&source->reader, COFI_PT, 0, false);
 }
 
 void replay_source_fini(struct replay_source *source) { free(source->list.items); }

@@ -3,11 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli.h"
 #include "replay.h"
-
-/* CTL's fields by the manual [SDM IA32_RTIT_CTL MSR]. */
-static const uint64_t cfg = UINT64_C(0xffff) << 32, os = 1 << 2, user = 1 << 3, pwr_evt_en = 1 << 4, fup_on_ptw = 1 << 5,
-                      ptw_en = 1 << 12, branch_en = 1 << 13, event_en = UINT64_C(1) << 31;
 
 /* ---- told ---- */
 
@@ -16,7 +13,7 @@ static void take_ranges(struct replay_setup *setup, const struct ranges *ranges)
     if (!ranges->known)
         return;
     setup->ranges = *ranges;
-    setup->ctl = (setup->ctl & ~cfg) | ranges->cfg;
+    setup->ctl = (setup->ctl & ~PT_ADDR_CFG) | ranges->cfg;
 }
 
 static void take_recording(struct replay_setup *setup, const struct session_stream *stream)
@@ -25,22 +22,16 @@ static void take_recording(struct replay_setup *setup, const struct session_stre
     const struct cofi_recording_info *info = recording ? cofi_recording_info(recording) : NULL;
     if (!info)
         return;
-    setup->ctl = setup->gen == COFI_PT ? info->config & ~cfg : info->config;
+    setup->ctl = info->config & ~PT_ADDR_CFG;
     setup->ctl_known = true;
-    setup->events = info->events;
-    if (setup->gen == COFI_PT) {
-        struct ranges ranges = ranges_of(recording, stream->tid < 0 ? -1 : stream->pid);
-        take_ranges(setup, &ranges);
-    } else if ((setup->ranges.known = info->ranges_known)) {
-        memcpy(setup->ranges.base, info->range_base, sizeof setup->ranges.base);
-        memcpy(setup->ranges.limit, info->range_limit, sizeof setup->ranges.limit);
-    }
+    struct ranges ranges = ranges_of(recording, stream->tid < 0 ? -1 : stream->pid);
+    take_ranges(setup, &ranges);
 }
 
 static void take_registers(struct replay_setup *setup, const struct registers *registers)
 {
     struct registers copy = *registers;
-    struct cofi_flow_config config = {.gen = setup->gen};
+    struct cofi_flow_config config = {.gen = COFI_PT};
     registers_apply(&copy, &config);
     if (config.ctl_known) {
         setup->ctl = config.ctl;
@@ -49,8 +40,7 @@ static void take_registers(struct replay_setup *setup, const struct registers *r
     if (!config.ranges_known)
         return;
     setup->ranges.known = true;
-    setup->ranges.cfg = config.ctl & cfg;
-    setup->events = config.events;
+    setup->ranges.cfg = config.ctl & PT_ADDR_CFG;
     memcpy(setup->ranges.base, config.range_base, sizeof setup->ranges.base);
     memcpy(setup->ranges.limit, config.range_limit, sizeof setup->ranges.limit);
 }
@@ -59,24 +49,24 @@ static void take_registers(struct replay_setup *setup, const struct registers *r
 static bool filtered(const struct replay_setup *setup, const struct session_stream *stream)
 {
     const struct cofi_recording *recording = session_recording(stream->session);
-    return setup->ctl & cfg || (recording && (cofi_recording_info(recording)->filter ||
-                                              cofi_recording_info(recording)->config & cfg));
+    return setup->ctl & PT_ADDR_CFG || (recording && (cofi_recording_info(recording)->filter ||
+                                              cofi_recording_info(recording)->config & PT_ADDR_CFG));
 }
 
 void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream, const struct registers *registers,
                        const uint64_t *ctl, const struct ranges *ranges)
 {
-    *setup = (struct replay_setup){.gen = session_gen(stream->session), .cyc = session_cyc(stream)};
+    *setup = (struct replay_setup){0};
     take_recording(setup, stream);
     take_registers(setup, registers);
     if (ctl) {
-        setup->ctl = setup->gen == COFI_PT && !(*ctl & cfg) ? *ctl | setup->ranges.cfg : *ctl;
+        setup->ctl = *ctl & PT_ADDR_CFG ? *ctl : *ctl | setup->ranges.cfg;
         setup->ctl_known = true;
     }
     take_ranges(setup, ranges);
     setup->unfiltered = setup->ctl_known && !setup->ranges.known && !filtered(setup, stream);
-    if (!setup->ranges.known && setup->gen == COFI_PT)
-        setup->ctl &= ~cfg;
+    if (!setup->ranges.known)
+        setup->ctl &= ~PT_ADDR_CFG;
 }
 
 /* ---- found out: the control register ---- */
@@ -88,18 +78,18 @@ static uint64_t ctl_of(const struct replay_item *item)
     bool power = item->kind == COFI_PT_PWRE || item->kind == COFI_PT_PWRX || item->kind == COFI_PT_EXSTOP ||
                  item->kind == COFI_PT_MWAIT;
     if (ip && item->more)
-        return item->value >> 63 ? os : user;
+        return item->value >> 63 ? PT_OS : PT_USER;
     if (item->kind == COFI_PT_PTW)
-        return ptw_en | (item->more & 2 ? fup_on_ptw : 0);
+        return PT_PTW_EN | (item->more & 2 ? PT_FUP_ON_PTW : 0);
     if (item->kind == COFI_PT_CFE || item->kind == COFI_PT_EVD)
-        return event_en;
-    return item->kind == COFI_PT_PIP ? os : power ? pwr_evt_en : 0;
+        return PT_EVENT_EN;
+    return item->kind == COFI_PT_PIP ? PT_OS : power ? PT_PWR_EVT_EN : 0;
 }
 
 int replay_setup_guess(struct replay_setup *setup, struct session_stream *stream)
 {
     struct replay_source source;
-    uint64_t ctl = branch_en, offset = 0;
+    uint64_t ctl = PT_BRANCH_EN, offset = 0;
     replay_source_start(&source, stream, setup->errata);
     int status;
     while ((status = replay_source_until(&source, offset)) == 0 && source.list.n) {
@@ -109,7 +99,7 @@ int replay_setup_guess(struct replay_setup *setup, struct session_stream *stream
         replay_drop(&source.list, source.list.n);
     }
     replay_source_fini(&source);
-    setup->ctl |= ctl & (os | user) ? ctl : ctl | user;
+    setup->ctl |= ctl & (PT_OS | PT_USER) ? ctl : ctl | PT_USER;
     return status;
 }
 
@@ -132,17 +122,10 @@ struct points {
 
 static void add_point(struct points *points, uint64_t ip, bool inside)
 {
-    if (points->n == points->room) {
-        size_t room = points->room ? 2 * points->room : 1024;
-        struct point *list = realloc(points->list, room * sizeof *list);
-        if (!list) {
-            points->status = COFI_ERR_NOMEM;
-            return;
-        }
-        points->list = list;
-        points->room = room;
-    }
-    points->list[points->n++] = (struct point){ip, inside};
+    if (array_grow(&points->list, points->n, &points->room, sizeof *points->list))
+        points->list[points->n++] = (struct point){ip, inside};
+    else
+        points->status = COFI_ERR_NOMEM;
 }
 
 static int compare_points(const void *a, const void *b)

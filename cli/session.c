@@ -229,6 +229,34 @@ int session_each(struct session *session, int (*work)(void *opaque, size_t strea
     return jobs_run(session->selected_n, session->options.threads, work, opaque);
 }
 
+struct write_all {
+    const struct session *session;
+    session_write *write;
+    void *opaque;
+};
+
+struct write_one {
+    const struct write_all *all;
+    size_t stream;
+};
+
+static int write_one(void *opaque, struct writer *out)
+{
+    const struct write_one *one = opaque;
+    return one->all->write(one->all->opaque, one->stream, out);
+}
+
+static int write_stream(void *opaque, size_t i)
+{
+    const struct write_all *all = opaque;
+    return writer_run(all->session->options.command, write_one, &(struct write_one){all, i});
+}
+
+int session_write_each(struct session *session, session_write *write, void *opaque)
+{
+    return session_each(session, write_stream, &(struct write_all){session, write, opaque});
+}
+
 const char *session_title(const struct session_stream *stream, char *out, size_t n)
 {
     int at = stream->cpu < 0 ? 0 : snprintf(out, n, "processor %d: ", stream->cpu);
@@ -280,7 +308,7 @@ bool session_cyc(const struct session_stream *stream)
     uint64_t ctl;
     if (session->recording)
         return session->info.time.cyc;
-    if (registers_get(&session->options.registers, 0x768, &ctl))
+    if (registers_get(&session->options.registers, RTIT_CTL, &ctl))
         return ctl >> 1 & 1;
     const uint8_t *bytes = session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);

@@ -9,6 +9,7 @@
 #include <cofi/cofi.h>
 
 #include "registers.h"
+#include "writer.h"
 
 enum { SESSION_MAX_IMAGES = 64 };
 
@@ -119,6 +120,9 @@ bool session_turn(struct session_stream *stream, uint64_t time_ns);
 bool session_shows(const struct session_stream *stream);
 /* Do something for each stream, --threads of them at a time, output in order (see jobs.h). */
 int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque);
+/* As session_each, each stream's output by a writer of its own (see writer_run). */
+typedef int session_write(void *opaque, size_t stream, struct writer *out);
+int session_write_each(struct session *session, session_write *write, void *opaque);
 /* "thread 100 (sample)", "processor 3: thread 100 (sample)" */
 const char *session_title(const struct session_stream *stream, char *out, size_t n);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */

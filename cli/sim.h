@@ -98,7 +98,4 @@ int sim_check(struct sim *sim);
 void sim_print_made(FILE *out, const struct sim_made *made, bool rule, bool json);
 void sim_print_registers(FILE *out, const struct sim *sim, bool json);
 
-/* Growing arrays: room for one more of size bytes each. False when memory is out. */
-bool sim_grow(void **array, size_t n, size_t *room, size_t size);
-
 #endif

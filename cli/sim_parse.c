@@ -20,19 +20,6 @@ int sim_fail(const struct scenario *scenario, unsigned line, const char *format,
     return EXIT_DATA;
 }
 
-bool sim_grow(void **array, size_t n, size_t *room, size_t size)
-{
-    if (n < *room)
-        return true;
-    size_t more = *room ? 2 * *room : 64;
-    void *p = realloc(*array, more * size);
-    if (!p)
-        return false;
-    *array = p;
-    *room = more;
-    return true;
-}
-
 int sim_add_code(struct scenario *scenario, uint64_t address, uint8_t *bytes, size_t n)
 {
     void *p = realloc(scenario->code, (scenario->code_n + 1) * sizeof *scenario->code);
@@ -106,7 +93,7 @@ static int parse_code(struct reader *r, uint64_t address)
                 free(bytes);
                 return sim_fail(r->scenario, r->line, "'%s' is no byte: two hexadecimal digits are needed", word);
             }
-            if (!sim_grow((void **)&bytes, n, &room, 1)) {
+            if (!array_grow(&bytes, n, &room, 1)) {
                 free(bytes);
                 return EXIT_ENVIRONMENT;
             }
@@ -129,7 +116,7 @@ static int parse_asm(struct reader *r, uint64_t address, unsigned mode)
     while (is_indented(r->next)) {
         bool indented;
         for (const char *p = read_line(r, &indented);; p++) {
-            if (!sim_grow((void **)&text, n + 1, &room, 1)) {
+            if (!array_grow(&text, n + 1, &room, 1)) {
                 free(text);
                 return EXIT_ENVIRONMENT;
             }

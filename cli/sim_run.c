@@ -10,6 +10,7 @@
 #include <cofi/output.h>
 
 #include "cli.h"
+#include "registers.h"
 #include "sim.h"
 
 /* ---- what the unit calls ---- */
@@ -81,7 +82,7 @@ static void note(void *opaque, const struct cofi_explain *explain)
     struct sim *sim = opaque;
     struct sim_made none, *m = &none; /* silences are shown, not kept */
     if (explain->packet) {
-        if (!sim_grow((void **)&sim->made, sim->made_n, &sim->made_room, sizeof *sim->made)) {
+        if (!array_grow(&sim->made, sim->made_n, &sim->made_room, sizeof *sim->made)) {
             sim->overrun = true;
             return;
         }
@@ -112,7 +113,7 @@ static bool branches(const struct cofi_event *event)
 
 static int remember(struct sim *sim, uint64_t ip)
 {
-    if (!sim_grow((void **)&sim->ran, sim->ran_n, &sim->ran_room, sizeof *sim->ran))
+    if (!array_grow(&sim->ran, sim->ran_n, &sim->ran_room, sizeof *sim->ran))
         return EXIT_ENVIRONMENT;
     sim->ran[sim->ran_n++] = ip;
     return 0;
@@ -357,7 +358,7 @@ static int open_unit(struct sim *sim)
         return sim_fail(s, 1, "the unit does not open: %s", cofi_error_text(status));
     uint64_t value;
     if (sim->config.gen == COFI_RTIT)
-        cofi_unit_rdmsr(sim->unit, 0x768, &value); /* [RTIT 3.3.1] */
+        cofi_unit_rdmsr(sim->unit, RTIT_CTL, &value); /* [RTIT 3.3.1] */
     cofi_unit_context(sim->unit, &sim->context, sim->ip);
     return 0;
 }

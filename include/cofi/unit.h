@@ -102,7 +102,8 @@ uint64_t cofi_unit_errata(enum cofi_gen gen, uint32_t family, uint32_t model);
  * COFI_ERR_NOT_FOUND: that generation has none of that name. */
 int cofi_unit_erratum(enum cofi_gen gen, const char *name, uint64_t *bit);
 
-/* What --explain shows: a packet and its rule, or why there is none. The rule and tag are static; the packet lives as long as the call. Costs nothing where config.explain is null. */
+/* What --explain shows: a packet and its rule, or why there is none. The rule and tag are static; the packet lives as long
+ * as the call. Costs nothing where config.explain is null. */
 struct cofi_explain {
     const struct cofi_packet *packet; /* null: the event made none */
     uint64_t offset;                  /* byte offset in the trace */

@@ -223,24 +223,24 @@ static void name_code(struct cofi_sideband *sideband, size_t i)
     }
 }
 
-static int by_comm(const void *a, const void *b)
+int cofi__thread_compare(const void *a, const void *b)
 {
-    const struct cofi__comm *x = a, *y = b;
+    const struct cofi__thread_key *x = a, *y = b;
     if (x->tid != y->tid)
         return x->tid < y->tid ? -1 : 1;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
+    if (x->since != y->since)
+        return x->since < y->since ? -1 : 1;
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* First entry of the table above (tid, time_ns). */
-static size_t upper_bound(const struct cofi__vector *comms, int32_t tid, uint64_t time_ns)
+size_t cofi__thread_above(const struct cofi__vector *table, int32_t tid, uint64_t since)
 {
-    const struct cofi__comm *rows = comms->items;
-    size_t low = 0, high = comms->n;
+    const struct cofi__thread_key wanted = {tid, since, SIZE_MAX};
+    size_t low = 0, high = table->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (rows[middle].tid < tid || (rows[middle].tid == tid && rows[middle].time_ns <= time_ns))
+        const void *row = (const char *)table->items + middle * table->item_bytes;
+        if (cofi__thread_compare(row, &wanted) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -251,14 +251,14 @@ static size_t upper_bound(const struct cofi__vector *comms, int32_t tid, uint64_
 const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns)
 {
     const struct cofi__comm *rows = recording->comms.items;
-    size_t i = upper_bound(&recording->comms, tid, time_ns);
-    for (size_t back = i; back > 0 && rows[back - 1].tid == tid; back--)
+    size_t i = cofi__thread_above(&recording->comms, tid, time_ns);
+    for (size_t back = i; back > 0 && rows[back - 1].at.tid == tid; back--)
         if (rows[back - 1].name)
             return rows[back - 1].name;
     /* Asked about a time before its first name: that one is the best there is. */
-    while (i < recording->comms.n && rows[i].tid == tid && !rows[i].name)
+    while (i < recording->comms.n && rows[i].at.tid == tid && !rows[i].name)
         i++;
-    return i < recording->comms.n && rows[i].tid == tid ? rows[i].name : NULL;
+    return i < recording->comms.n && rows[i].at.tid == tid ? rows[i].name : NULL;
 }
 
 /* A thread inherits its maker's name: entries of null name stand for it, and are resolved in time order. */
@@ -268,12 +268,12 @@ static void resolve_names(struct cofi_recording *recording, const struct cofi_si
     for (size_t i = 0; i < n; i++) {
         if (sideband[i].machine != HOST || sideband[i].kind != COFI_SB_FORK)
             continue;
-        size_t at = upper_bound(&recording->comms, sideband[i].tid, sideband[i].time_ns);
+        size_t at = cofi__thread_above(&recording->comms, sideband[i].tid, sideband[i].time_ns);
         const char *name = NULL;
-        size_t parent = upper_bound(&recording->comms, sideband[i].ptid, sideband[i].time_ns);
-        if (parent > 0 && rows[parent - 1].tid == sideband[i].ptid)
+        size_t parent = cofi__thread_above(&recording->comms, sideband[i].ptid, sideband[i].time_ns);
+        if (parent > 0 && rows[parent - 1].at.tid == sideband[i].ptid)
             name = rows[parent - 1].name;
-        for (; at > 0 && rows[at - 1].tid == sideband[i].tid && rows[at - 1].time_ns == sideband[i].time_ns; at--)
+        for (; at > 0 && rows[at - 1].at.tid == sideband[i].tid && rows[at - 1].at.since == sideband[i].time_ns; at--)
             if (!rows[at - 1].name)
                 rows[at - 1].name = name;
     }
@@ -287,11 +287,11 @@ static void build_names(struct cofi_recording *recording)
             continue;
         struct cofi__comm *row = cofi__vector_push(&recording->comms);
         if (row)
-            *row = (struct cofi__comm){sideband[i].tid, sideband[i].time_ns, i,
+            *row = (struct cofi__comm){{sideband[i].tid, sideband[i].time_ns, i},
                                        sideband[i].kind == COFI_SB_COMM ? sideband[i].name : NULL};
     }
     if (recording->comms.n)
-        qsort(recording->comms.items, recording->comms.n, sizeof(struct cofi__comm), by_comm);
+        qsort(recording->comms.items, recording->comms.n, sizeof(struct cofi__comm), cofi__thread_compare);
     resolve_names(recording, sideband, recording->sideband.n);
 }
 

@@ -74,33 +74,18 @@ static int add_processors(struct cofi_recording *recording)
 
 /* A record tells which process a thread is of. */
 struct thread_row {
-    int32_t tid, pid;
-    size_t order;
+    struct cofi__thread_key at; /* since which record */
+    int32_t pid;
 };
-
-static int by_thread(const void *a, const void *b)
-{
-    const struct thread_row *x = a, *y = b;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
 
 /* What is known of a thread's process at a record: by the last one before, else the first one behind it. */
 static int32_t pid_of(const struct cofi__vector *threads, int32_t tid, size_t order)
 {
     const struct thread_row *rows = threads->items;
-    size_t low = 0, high = threads->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (rows[middle].tid < tid || (rows[middle].tid == tid && rows[middle].order <= order))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low && rows[low - 1].tid == tid)
-        return rows[low - 1].pid;
-    return low < threads->n && rows[low].tid == tid ? rows[low].pid : tid;
+    size_t above = cofi__thread_above(threads, tid, order);
+    if (above && rows[above - 1].at.tid == tid)
+        return rows[above - 1].pid;
+    return above < threads->n && rows[above].at.tid == tid ? rows[above].pid : tid;
 }
 
 /* sched_switch names the thread only. */
@@ -113,10 +98,10 @@ static int name_processes(struct cofi_recording *recording)
             continue;
         struct thread_row *row = cofi__vector_push(&threads);
         if (row)
-            *row = (struct thread_row){rows[i].tid, rows[i].pid, i};
+            *row = (struct thread_row){{rows[i].tid, i, 0}, rows[i].pid};
     }
     if (threads.n)
-        qsort(threads.items, threads.n, sizeof(struct thread_row), by_thread);
+        qsort(threads.items, threads.n, sizeof(struct thread_row), cofi__thread_compare);
     for (size_t i = 0; recording->switch_offset && i < recording->sideband.n; i++)
         if (rows[i].kind == COFI_SB_SWITCH_CPU && rows[i].pid == -1 && rows[i].tid >= 0)
             rows[i].pid = pid_of(&threads, rows[i].tid, i);

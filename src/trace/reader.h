@@ -84,10 +84,19 @@ struct cofi__build_id_row {
     uint8_t id[20], size;
 };
 
-struct cofi__comm {
+/* How tables of what is known of threads are ordered; their rows begin with it. */
+struct cofi__thread_key {
     int32_t tid;
-    uint64_t time_ns;
-    size_t order;
+    uint64_t since; /* a time in ns, or the number of a record */
+    size_t order;   /* of what is equal up to here */
+};
+/* For qsort. */
+int cofi__thread_compare(const void *a, const void *b);
+/* The first row above (tid, since). */
+size_t cofi__thread_above(const struct cofi__vector *table, int32_t tid, uint64_t since);
+
+struct cofi__comm {
+    struct cofi__thread_key at;
     const char *name;
 };
 

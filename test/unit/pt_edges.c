@@ -670,7 +670,8 @@ static void art_edges_fall_between_tsc_ticks(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = cases[i].num, .tsc_art_den = cases[i].den}, user | TSC_EN | MTC_EN, IN);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.tsc_art_num = cases[i].num, .tsc_art_den = cases[i].den},
+                                     user | TSC_EN | MTC_EN, IN);
         rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .size = 1, .tsc = cases[i].tsc});
         rig_expect(rig, cases[i].packets);
         rig_free(rig);
@@ -807,7 +808,8 @@ static void erratum_skl168_mtcs_before_a_psb_are_lost(void **state)
 {
     (void)state;
     for (int wrong = 0; wrong < 2; wrong++) {
-        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.errata = wrong ? COFI_ERRATUM_SKL168 : 0, .tsc_art_num = 10, .tsc_art_den = 1}, 0, IN);
+        struct pt_rig *rig = rig_new(&(struct cofi_unit_config){.errata = wrong ? COFI_ERRATUM_SKL168 : 0, .tsc_art_num = 10,
+                                                                .tsc_art_den = 1}, 0, IN);
         status(rig, UINT64_C(2047) << 32);
         rig_start(rig, user | MTC_EN, 3, IN);
         rig_clock(rig, 10, 0);
@@ -857,7 +859,8 @@ static void nothing_comes_behind_a_stop(void **state)
     struct pt_memory *memory = memory_new();
     for (unsigned at = 3400; at < 4064; at += 5) { /* wherever the ring of the buffer is just then */
         memset(memory->bytes, 0, 0x30000);
-        struct pt_rig *rig = open_memory(memory, &(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = at % 3 ? 150 : 250, .drain_cycles = 1});
+        struct pt_rig *rig = open_memory(memory, &(struct cofi_unit_config){.buffer_bytes = 256, .drain_bytes = at % 3 ? 150 : 250,
+                                                                            .drain_cycles = 1});
         assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_OUTPUT_MASK_PTRS, (uint64_t)at << 32 | 1 << 7), 0);
         ctl(rig, user | TOPA | DIS_RETC);
         for (unsigned i = 1; i < 600 && !(rig_msr(rig, MSR_STATUS) & 0x20); i++) {
@@ -1070,7 +1073,8 @@ int main(void)
         T(at_most_16_tips_are_held_back_and_none_with_cycle_counts), T(every_event_has_its_cfe_type),
         T(the_reset_vector_is_an_offset_where_payloads_are_rip), T(triggers_need_the_capability),
         T(erratum_apl11_needs_packets_that_were_on), T(erratum_skl168_mtcs_before_a_psb_are_lost), T(nothing_comes_behind_a_stop),
-        T(a_stop_by_the_output_leaves_no_tracestop_behind), T(wrmsr_events_say_what_is_gp), T(a_pmi_of_the_last_flush_is_pending_with_injection), T(a_same_value_leaves_the_buffer_alone),
+        T(a_stop_by_the_output_leaves_no_tracestop_behind), T(wrmsr_events_say_what_is_gp), T(a_pmi_of_the_last_flush_is_pending_with_injection),
+        T(a_same_value_leaves_the_buffer_alone),
         T(memory_that_refuses_is_no_error_of_the_event), T(one_entry_parts_interrupt_512_bytes_before_the_end),
         T(a_host_without_memory_to_read_has_no_tables), T(the_narrow_door_makes_nothing_while_packets_are_off),
         T(a_single_range_may_begin_at_its_last_byte), T(readers_refuse_what_no_unit_leaves),

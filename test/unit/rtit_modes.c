@@ -95,9 +95,10 @@ static const struct scripted cr3_filter[] = {
 
 /* [RTIT 3.3.13, RTIT 4.2.2] */
 static const struct scripted tnt_buff[] = {
-    {"six outcomes written by software are a full TNT, sent soon", "", "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5", "tnt TTTTTT", "tnt_buff=1"},
-    {"outcomes written by software go first", "", "wrmsr ip=1 next=3 msr=77d value=5", "jcc ip=3 next=5 target=9 taken;jmp* target=9", "tnt NTT; tip 9",
+    {"six outcomes written by software are a full TNT, sent soon", "", "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5", "tnt TTTTTT",
      "tnt_buff=1"},
+    {"outcomes written by software go first", "", "wrmsr ip=1 next=3 msr=77d value=5", "jcc ip=3 next=5 target=9 taken;jmp* target=9",
+     "tnt NTT; tip 9", "tnt_buff=1"},
     {"a full TNT written while PacketEn is 0 waits", "filter_event_id=0 lip0=1000 lip2=2000",
      "wrmsr ip=1 next=3 msr=77d value=7f", "insn ip=3 next=5;insn ip=5 next=7", "", "tnt_buff=7f"},
     {"a full TNT written while PacketEn is 0 waits for the next FUP", "filter_event_id=0 lip0=1000 lip2=2000",
@@ -179,7 +180,8 @@ static void after_a_reset_the_unit_is_as_new(void **state)
     static const struct cofi_unit_config small = {.buffer_bytes = 16, .drain_bytes = 1, .drain_cycles = 10, .errata = COFI_ERRATUM_RTIT_E3};
     static const char *const middles[] = {
         "jmp* ip=1 next=3 target=111100000000", "jcc taken;jcc", "event intr ip=10 vector=32 deferred : cpl=0", "event init-ap ip=10 : cpl=0",
-        "sleep size=1 tsc=500 cycles=500", "jmp* target=9;ovf;jmp ip=3 next=5 target=1000", "wrmsr ip=3 next=5 msr=77c value=7fa;jmp* target=111100000000",
+        "sleep size=1 tsc=500 cycles=500", "jmp* target=9;ovf;jmp ip=3 next=5 target=1000",
+        "wrmsr ip=3 next=5 msr=77c value=7fa;jmp* target=111100000000",
         "wrmsr ip=3 next=5 msr=77c value=7f4;jmp* target=111100000000;jmp* target=222200000000;jmp* target=333300000000",
         "clock tsc=70000 cycles=90", "call ip=1 next=6 target=9"};
     static struct rig rig;

@@ -13,8 +13,8 @@
 
 #include "reference/rtit_flow.h"
 
-enum { CTL_OS = 4, CTL_USER = 8, CTL_STS_ON_CR3 = 1 << 4, CTL_DEST = 1 << 8, CTL_MTC_EN = 1 << 9, CTL_STS_EN = 1 << 10, CTL_LESS_PKTS = 1 << 12, CTL_ACTIVE = 1 << 13,
-       CTL_MTC_RANGE = 1 << 14 };
+enum { CTL_OS = 4, CTL_USER = 8, CTL_STS_ON_CR3 = 1 << 4, CTL_DEST = 1 << 8, CTL_MTC_EN = 1 << 9, CTL_STS_EN = 1 << 10,
+       CTL_LESS_PKTS = 1 << 12, CTL_ACTIVE = 1 << 13, CTL_MTC_RANGE = 1 << 14 };
 enum { INSNS = 400, MOST_RUN = 30000, HANDLER = 0x900000 };
 
 static uint64_t random_state, current; /* current: the seed at hand */
@@ -542,8 +542,10 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
              "os=%d user=%d cr3_en=%d cr3_match=280 filter_event_id=%d lip%d=%llx lip%d=%llx tracestop_event_id=%d lip%d=%llx "
              "lip%d=%llx cmprs_ret=%d less_pkts=%d cycle_acc=%d mtc_en=%d sts_en=%d sts_on_cr3=%d mtc_range=%d pkt_mask=%d",
              os, user, cpu.cr3_en, cpu.either ? 2 : cpu.ranged ? second : 7, second, (unsigned long long)cpu.base, second + 2,
-             (unsigned long long)cpu.limit, cpu.stops ? !second : 6, !second, (unsigned long long)(cpu.either ? cpu.base2 : cpu.stop_base), !second + 2,
-             (unsigned long long)(cpu.either ? cpu.limit2 : cpu.stop_limit), one_in(2), one_in(2), one_in(3), one_in(2), one_in(2), one_in(2), (int)below(4),
+             (unsigned long long)cpu.limit, cpu.stops ? !second : 6, !second,
+             (unsigned long long)(cpu.either ? cpu.base2 : cpu.stop_base), !second + 2,
+             (unsigned long long)(cpu.either ? cpu.limit2 : cpu.stop_limit), one_in(2), one_in(2), one_in(3), one_in(2), one_in(2),
+             one_in(2), (int)below(4),
              (int)below(4));
     rig_fields(rig, fields);
     rig_field(rig, "pkt_cnt", below(0x3fff));
@@ -600,7 +602,8 @@ static uint64_t decoded[2 * MOST_RUN];
 static void decode(struct plain_flow *flow, bool e5)
 {
     struct rig *rig = cpu.rig;
-    *flow = (struct plain_flow){.find = find_all, .ranged = cpu.ranged, .base = cpu.base, .limit = cpu.limit, .base2 = cpu.base2, .limit2 = cpu.limit2,
+    *flow = (struct plain_flow){.find = find_all, .ranged = cpu.ranged, .base = cpu.base, .limit = cpu.limit, .base2 = cpu.base2,
+                                .limit2 = cpu.limit2,
                                 .cycle_acc = rig->plain.cycle_acc, .e5 = e5, .ran = decoded, .room = 2 * MOST_RUN};
     assert_true(rig->n + tail.n <= sizeof rig->bytes);
     memcpy(rig->bytes + rig->n, tail.bytes, tail.n);

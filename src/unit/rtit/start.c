@@ -24,7 +24,8 @@ static bool emit_stop(struct rtit *u, struct rtit_rule rule)
 
 void cofi__rtit_trace_stop(struct rtit *u)
 {
-    if (u->overflow || !emit_stop(u, (struct rtit_rule){"the IP matched TraceStop_Event_ID", "[RTIT 4.2.11]"})) { /* held until FUP.BuffOvf is out [RTIT 4.2.5] */
+    /* Held until FUP.BuffOvf is out [RTIT 4.2.5]. */
+    if (u->overflow || !emit_stop(u, (struct rtit_rule){"the IP matched TraceStop_Event_ID", "[RTIT 4.2.11]"})) {
         u->stop_pending = u->attention = true;
         cofi__rtit_explain_none(u, (struct rtit_rule){"TraceStop is held pending during the overflow",
                                                       "[RTIT 4.2.5]"});

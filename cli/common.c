@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What the commands share: numbers as people give them, arrays that grow. See cli.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+bool parse_number(const char *text, uint64_t most, uint64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 0);
+    return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+}
+
+bool array_grow(void *array, size_t n, size_t *room, size_t size)
+{
+    void *rows;
+    if (n < *room)
+        return true;
+    size_t larger = *room ? 2 * *room : 64;
+    memcpy(&rows, array, sizeof rows);
+    rows = realloc(rows, larger * size);
+    if (!rows)
+        return false;
+    memcpy(array, &rows, sizeof rows);
+    *room = larger;
+    return true;
+}
+
+double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)(part < whole ? part : whole) / (double)whole : 0;
+}
