@@ -3,15 +3,18 @@
 #include <gelf.h>
 #include <elfutils/libdwelf.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cofi/image.h>
 
 #include "base/error.h"
 #include "image/file.h"
 #include "image/image.h"
+#include "image/unpack.h"
 
 static int add_loads(struct cofi__source *source, Elf *elf)
 {
@@ -35,7 +38,7 @@ static int add_loads(struct cofi__source *source, Elf *elf)
     return 0;
 }
 
-static int check_build_id(struct cofi__source *source, Elf *elf)
+int cofi__elf_check_build_id(struct cofi__source *source, Elf *elf)
 {
     if (!source->build_id_size)
         return 0;
@@ -62,7 +65,7 @@ int cofi__elf_inspect(struct cofi__source *source, int fd)
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
     GElf_Ehdr ehdr;
     bool is_elf = elf && elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr);
-    int status = check_build_id(source, is_elf ? elf : NULL);
+    int status = cofi__elf_check_build_id(source, is_elf ? elf : NULL);
     if (!status && is_elf) {
         source->elf = true;
         source->elf_exec = ehdr.e_type == ET_EXEC;
@@ -101,4 +104,43 @@ int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *p
                               path);
     }
     return 0;
+}
+
+/* The code of each part, moved so that the first one, where a kernel's _text is, begins at `first`. */
+static int map_code(struct cofi_image *image, uint64_t time_ns, Elf *elf, const char *path, uint64_t first)
+{
+    size_t n, size;
+    char *bytes = elf_rawfile(elf, &size);
+    uint64_t slide = 0;
+    bool mapped = false;
+    if (!bytes || elf_getphdrnum(elf, &n))
+        return COFI_ERR_BAD_FORMAT;
+    for (size_t i = 0; i < n; i++) {
+        GElf_Phdr phdr;
+        if (!gelf_getphdr(elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
+            phdr.p_offset > size || phdr.p_filesz > size - phdr.p_offset)
+            continue;
+        if (!mapped)
+            slide = first - phdr.p_vaddr;
+        COFI_TRY(cofi_image_map_bytes(image, time_ns, phdr.p_vaddr + slide, (uint8_t *)bytes + phdr.p_offset,
+                                      phdr.p_filesz, path));
+        mapped = true;
+    }
+    return mapped ? 0 : COFI_ERR_BAD_FORMAT;
+}
+
+int cofi__image_map_vmlinuz(struct cofi_image *image, uint64_t time_ns, const char *path, const uint8_t *build_id,
+                            size_t build_id_size, uint64_t text)
+{
+    struct cofi__unpacked file;
+    const void *id = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), status = COFI_ERR_NO_CODE;
+    if (fd < 0)
+        return status;
+    if (cofi__unpack(&file, fd) && dwelf_elf_gnu_build_id(file.elf, &id) == (ssize_t)build_id_size &&
+        !memcmp(id, build_id, build_id_size))
+        status = map_code(image, time_ns, file.elf, path, text);
+    cofi__unpacked_close(&file);
+    close(fd);
+    return status;
 }

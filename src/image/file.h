@@ -3,6 +3,7 @@
 #ifndef COFI_IMAGE_FILE_H
 #define COFI_IMAGE_FILE_H
 
+#include <libelf.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 struct cofi_image;
+struct cofi__module;
 struct cofi__symbols;
 
 /* A file is read, not mapped, so that one that shrinks is an error and not a signal: in windows of
@@ -17,20 +19,21 @@ struct cofi__symbols;
  * window lies whole in it. A window is read at most once and stays where it is. */
 enum { COFI__WINDOW = 1 << 20, COFI__OVERLAP = 64, COFI__WHY_BYTES = 400 };
 
-enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES };
+enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES, COFI__SOURCE_MODULE };
 
 /* One loadable part of an ELF: file offset -> the ELF's own address. */
 struct cofi__load {
     uint64_t offset, filesz, vaddr;
 };
 
-/* A source: a file (opened at the first question) or bytes. */
+/* A source: a file, a kernel module's file (both opened at the first question) or bytes. */
 struct cofi__source {
     enum cofi__source_kind kind;
     char *path; /* or label; never null */
-    char *asked_file; /* FILE: what is read in place of path (below --symfs), or null */
-    char *file;       /* FILE: what is read in place of both (perf's cache), or null */
-    const uint8_t *bytes; /* BYTES */
+    char *asked_file; /* not BYTES: what is read in place of path (below --symfs), or null */
+    char *file;       /* not BYTES: what is read in place of both (perf's cache), or null */
+    const struct cofi__module *module; /* MODULE: what its file does not tell */
+    const uint8_t *bytes; /* BYTES; MODULE once opened */
     bool borrowed;        /* bytes belong to someone who outlives the store */
     bool is_function;     /* BYTES: path is its name */
     uint64_t size;        /* bytes, or of the file once opened */
@@ -39,7 +42,7 @@ struct cofi__source {
 
     pthread_mutex_t lock; /* holds what follows, but for windows' entries once set */
     _Atomic int state;    /* 0: not tried, 1: open, < 0: enum cofi_status */
-    char *why;            /* FILE: with state < 0, and the last reason a window could not be read */
+    char *why;            /* not BYTES: with state < 0, and the last reason a window could not be read */
     uint64_t dev, ino, mtime_ns;
     _Atomic(uint8_t *) *windows;
     size_t n_windows;
@@ -76,6 +79,8 @@ int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_
 /* The ELF's own address of a file offset; the offset itself where the source is no ELF. */
 uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset);
 
+/* Whether an ELF (or null) has the wanted build id. 0, or COFI_ERR_NO_CODE with source->why. */
+int cofi__elf_check_build_id(struct cofi__source *source, Elf *elf);
 /* The ELF part of opening: build id and loadable parts of an open file. Returns 0, or
  * COFI_ERR_NO_CODE with source->why when the build id is not the wanted one. */
 int cofi__elf_inspect(struct cofi__source *source, int fd);

@@ -65,6 +65,10 @@ int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, u
 /* cofi_image_map_file, with the file that is read in place of path (null: path). */
 int cofi__image_map_file_at(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len, const char *path,
                             const char *file, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
+/* All code of a kernel's boot image (vmlinuz), moved so that it begins at `text`. Errors: COFI_ERR_NO_CODE (it cannot be
+ * read, or has another build id), COFI_ERR_BAD_FORMAT, COFI_ERR_NOMEM. Cost: unpacks the whole image. */
+int cofi__image_map_vmlinuz(struct cofi_image *image, uint64_t time_ns, const char *path, const uint8_t *build_id,
+                            size_t build_id_size, uint64_t text);
 /* As cofi_image_map_bytes, of bytes that outlive the store. */
 int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes,
                              size_t len, const char *label);

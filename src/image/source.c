@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "image/module.h"
 #include "image/symbols.h"
 
 enum { BUCKETS = 256 };
@@ -70,7 +71,7 @@ void cofi__store_unref(struct cofi__store *store)
 
 static struct cofi__source *make_source(enum cofi__source_kind kind, const char *path)
 {
-    bool file = kind == COFI__SOURCE_FILE; /* bytes are many, so they are small: no room for a reason */
+    bool file = kind != COFI__SOURCE_BYTES; /* bytes are many, so they are small: no room for a reason */
     struct cofi__source *source = calloc(1, sizeof *source + (file ? COFI__WHY_BYTES : 0));
     if (!source)
         return NULL;
@@ -107,9 +108,9 @@ static size_t bucket_of(const char *path)
     return hash % BUCKETS;
 }
 
-static struct cofi__source *make_file(const struct wanted *wanted)
+static struct cofi__source *make_file(enum cofi__source_kind kind, const struct wanted *wanted)
 {
-    struct cofi__source *source = make_source(COFI__SOURCE_FILE, wanted->path);
+    struct cofi__source *source = make_source(kind, wanted->path);
     if (!source)
         return NULL;
     memcpy(source->build_id, wanted->id, sizeof source->build_id);
@@ -121,23 +122,51 @@ static struct cofi__source *make_file(const struct wanted *wanted)
     return source;
 }
 
-struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path, const char *file,
-                                      const uint8_t *build_id, size_t build_id_size)
+static struct wanted want(const char *path, const char *file, const uint8_t *build_id, size_t build_id_size)
 {
     struct wanted wanted = {.path = path, .file = file, .id_size = build_id_size < 20 ? build_id_size : 20};
     if (build_id_size)
         memcpy(wanted.id, build_id, wanted.id_size);
+    return wanted;
+}
+
+struct cofi__source *cofi__store_file(struct cofi__store *store, const char *path, const char *file,
+                                      const uint8_t *build_id, size_t build_id_size)
+{
+    struct wanted wanted = want(path, file, build_id, build_id_size);
     struct cofi__source **bucket = &store->files[bucket_of(path)];
     pthread_mutex_lock(&store->lock);
     struct cofi__source *source = *bucket;
     while (source && !same_file(source, &wanted))
         source = source->next;
-    if (!source && (source = make_file(&wanted))) {
+    if (!source && (source = make_file(COFI__SOURCE_FILE, &wanted))) {
         source->next = *bucket;
         *bucket = source;
     }
     pthread_mutex_unlock(&store->lock);
     return source;
+}
+
+/* Whoever has its own bytes is looked for by nobody. */
+static struct cofi__source *push_bytes(struct cofi__store *store, struct cofi__source *source)
+{
+    pthread_mutex_lock(&store->lock);
+    source->next = store->bytes;
+    store->bytes = source;
+    pthread_mutex_unlock(&store->lock);
+    return source;
+}
+
+struct cofi__source *cofi__store_module(struct cofi__store *store, const char *path, const char *file,
+                                        const uint8_t *build_id, size_t build_id_size,
+                                        const struct cofi__module *module)
+{
+    struct wanted wanted = want(path, file, build_id, build_id_size);
+    struct cofi__source *source = make_file(COFI__SOURCE_MODULE, &wanted);
+    if (!source)
+        return NULL;
+    source->module = module;
+    return push_bytes(store, source);
 }
 
 struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t *bytes, size_t n,
@@ -155,11 +184,7 @@ struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t 
     source->bytes = borrow ? bytes : copy;
     source->size = n;
     atomic_init(&source->state, 1);
-    pthread_mutex_lock(&store->lock);
-    source->next = store->bytes;
-    store->bytes = source;
-    pthread_mutex_unlock(&store->lock);
-    return source;
+    return push_bytes(store, source);
 }
 
 /* What is read. */
@@ -201,7 +226,7 @@ static int open_fd(struct cofi__source *source, int *fd)
         snprintf(source->why, COFI__WHY_BYTES, "%.390s", source->path);
         return COFI_ERR_NO_CODE;
     }
-    if (source->path[0] == '[' || !strncmp(source->path, "//anon", 6))
+    if (!source->asked_file && (source->path[0] == '[' || !strncmp(source->path, "//anon", 6)))
         return no_code(source, "memory of no file, and its bytes are not in the recording");
     *fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd >= 0)
@@ -222,6 +247,8 @@ static int inspect(struct cofi__source *source, int fd)
         return no_code(source, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return no_code(source, "not a regular file");
+    if (source->kind == COFI__SOURCE_MODULE)
+        return cofi__module_load(source, fd);
     source->size = (uint64_t)st.st_size;
     source->dev = st.st_dev;
     source->ino = st.st_ino;

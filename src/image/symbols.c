@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "image/file.h"
+#include "image/module.h"
 
 void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank)
 {
@@ -133,7 +134,9 @@ static struct cofi__symbols *load(struct cofi__source *source)
         return NULL;
     pthread_mutex_init(&symbols->lock, NULL);
     elf_version(EV_CURRENT);
-    if (source->kind == COFI__SOURCE_FILE && source->elf) {
+    if (source->kind == COFI__SOURCE_MODULE) {
+        cofi__module_symbols(symbols, source);
+    } else if (source->kind == COFI__SOURCE_FILE && source->elf) {
         open_file(symbols, cofi__source_file(source));
     } else if (source->kind == COFI__SOURCE_BYTES && source->size > 64 && !memcmp(source->bytes, ELFMAG, SELFMAG)) {
         symbols->elf = elf_memory((char *)source->bytes, source->size);

@@ -14,61 +14,18 @@
 #include "image/image.h"
 #include "trace/reader.h"
 
-/* A whole text file; null: it cannot be read. (Files of /proc tell no size.) */
-static char *read_text(const char *path)
-{
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t n = file ? getdelim(&text, &room, 0, file) : -1;
-    if (file)
-        fclose(file);
-    if (n >= 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
 static char *join(const char *directory, const char *name)
 {
     char *path = NULL;
     return directory && asprintf(&path, "%s/%s", directory, name) >= 0 ? path : NULL;
 }
 
-/* ---- kallsyms: "ADDRESS TYPE NAME" or "ADDRESS TYPE NAME\t[MODULE]" ---- */
+/* ---- names ---- */
 
 struct name {
     uint64_t addr;
     const char *text;
 };
-
-static bool next_name(char **at, struct name *name, char *type)
-{
-    char *line = *at, *end;
-    if (!*line)
-        return false;
-    char *next = strchr(line, '\n');
-    *at = next ? next + 1 : line + strlen(line);
-    if (next)
-        *next = 0;
-    name->addr = strtoull(line, &end, 16);
-    *type = end[0] == ' ' && end[1] ? end[1] : 0;
-    name->text = *type && end[2] == ' ' ? end + 3 : "";
-    end = strchr(name->text, '\t');
-    if (end)
-        *end = 0;
-    return true;
-}
-
-static bool symbol_is_at(const char *kallsyms, const char *symbol, uint64_t addr)
-{
-    char *text = read_text(kallsyms), *at = text, type;
-    bool found = false;
-    for (struct name name; text && !found && next_name(&at, &name, &type);)
-        found = name.addr == addr && addr && !strcmp(name.text, symbol);
-    free(text);
-    return found;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -77,15 +34,16 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Each function ends where the next one begins, or nearly so. */
-static void give_names(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms)
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms)
 {
     enum { LONGEST = 1 << 20 };
     struct cofi__vector names = COFI__VECTOR_OF(struct name);
-    char *text = read_text(kallsyms), *at = text, type;
-    for (struct name name; text && next_name(&at, &name, &type);) {
-        struct name *row = name.addr && type && strchr("tTwW", type) ? cofi__vector_push(&names) : NULL;
+    char *text = cofi__read_text(kallsyms), *at = text;
+    for (struct cofi__kallsym symbol; text && cofi__kallsyms_next(&at, &symbol);) {
+        bool function = symbol.addr && symbol.type && strchr("tTwW", symbol.type);
+        struct name *row = function ? cofi__vector_push(&names) : NULL;
         if (row)
-            *row = name;
+            *row = (struct name){symbol.addr, symbol.name};
     }
     struct name *rows = names.items;
     if (names.n)
@@ -101,29 +59,18 @@ static void give_names(struct cofi_recording *recording, struct cofi__machine *m
 
 /* ---- modules: "NAME SIZE USES BY STATE ADDRESS" a line ---- */
 
-/* /lib/modules/…/snd-pcm.ko.xz and [snd_pcm] are snd_pcm. */
-static void module_name(const char *path, char *out, size_t n)
-{
-    const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path + (*path == '[');
-    size_t length = slash ? strcspn(from, ".") : strcspn(from, "].");
-    snprintf(out, n, "%.*s", (int)length, from);
-    for (; *out; out++)
-        if (*out == '-')
-            *out = '_';
-}
-
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map)
 {
     char name[256];
-    module_name(map->name, name, sizeof name);
+    cofi__module_name(map->name, name, sizeof name);
     size_t length = strlen(name);
-    for (const char *line = machine->modules; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+    for (const char *line = machine->proc_modules; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         const char *addr = !strncmp(line, name, length) && line[length] == ' ' ? strstr(line, " 0x") : NULL;
         const char *end = strchr(line, '\n');
         if (addr && (!end || addr < end))
             return strtoull(addr + 1, NULL, 16) == map->addr;
     }
-    return !machine->modules;
+    return !machine->proc_modules;
 }
 
 /* ---- places ---- */
@@ -135,12 +82,14 @@ static bool take(struct cofi_recording *recording, struct cofi__machine *machine
 {
     char *kcore = join(directory, "kcore"), *kallsyms = join(directory, "kallsyms"), *modules = join(directory, "modules");
     bool taken = kcore && kallsyms && modules && !access(kcore, R_OK) &&
-                 (!map || symbol_is_at(kallsyms, cofi__reference_symbol(map), map->pgoff)) &&
+                 (!map || (map->pgoff && cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) == map->pgoff)) &&
                  cofi_image_map_elf(machine->kernel, 0, kcore, 0, NULL) == 0;
-    if (taken)
-        give_names(recording, machine, kallsyms);
+    if (taken) {
+        cofi__name_kernel(recording, machine, kallsyms);
+        cofi__modules_kernel(machine, kallsyms, 0, NULL, 0);
+    }
     if (taken && map)
-        machine->modules = read_text(modules);
+        machine->proc_modules = cofi__read_text(modules);
     free(kcore);
     free(kallsyms);
     free(modules);
@@ -156,7 +105,7 @@ static bool take_told(struct cofi_recording *recording, struct cofi__machine *ma
         return false;
     const char *slash = strrchr(path, '/');
     if (asprintf(&kallsyms, "%.*skallsyms", slash ? (int)(slash + 1 - path) : 0, path) >= 0) {
-        give_names(recording, machine, kallsyms);
+        cofi__name_kernel(recording, machine, kallsyms);
         free(kallsyms);
     }
     return true;

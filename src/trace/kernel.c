@@ -104,65 +104,87 @@ const char *cofi__reference_symbol(const struct cofi_sideband *map)
     return end && end[1] ? end + 1 : "_text";
 }
 
-/* Where a symbol of an ELF is, 0: it has none of that name. */
-static uint64_t symbol_address(const char *path, const char *name)
+/* The file at `format` of the kernel's release, if it is there. */
+static char *of_release(const struct cofi_recording *recording, const char *format)
 {
-    uint64_t address = 0;
-    FILE *file = fopen(path, "re");
-    elf_version(EV_CURRENT);
-    Elf *elf = file ? elf_begin(fileno(file), ELF_C_READ, NULL) : NULL;
-    for (Elf_Scn *scn = NULL; elf && (scn = elf_nextscn(elf, scn));) {
-        GElf_Shdr shdr;
-        Elf_Data *data;
-        if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_SYMTAB || !shdr.sh_entsize ||
-            !(data = elf_getdata(scn, NULL)))
-            continue;
-        for (size_t i = 0; i < shdr.sh_size / shdr.sh_entsize && !address; i++) {
-            GElf_Sym sym;
-            const char *text = gelf_getsym(data, (int)i, &sym) ? elf_strptr(elf, shdr.sh_link, sym.st_name) : NULL;
-            if (text && !strcmp(text, name))
-                address = sym.st_value;
-        }
-    }
-    if (elf)
-        elf_end(elf);
-    if (file)
-        fclose(file);
-    return address;
+    char *path = NULL;
+    if (!recording->osrelease || asprintf(&path, format, recording->osrelease) < 0)
+        return NULL;
+    char *below = cofi__below_symfs(recording, path);
+    free(path);
+    if (below && !access(below, R_OK))
+        return below;
+    free(below);
+    return NULL;
+}
+
+/* Same, if it has the recorded build id. */
+static char *proven(const struct cofi_recording *recording, const struct cofi_sideband *map, const char *format)
+{
+    struct cofi__source *source = NULL;
+    char *below = map->build_id_size ? of_release(recording, format) : NULL;
+    if (below)
+        source = cofi__store_file(recording->store, below, NULL, map->build_id, map->build_id_size);
+    if (source && cofi__source_open(source) == 0)
+        return below;
+    free(below);
+    return NULL;
 }
 
 /* A vmlinux of the recorded build id, from the places where one is kept. */
 static char *find_vmlinux(const struct cofi_recording *recording, const struct cofi__machine *machine,
                           const struct cofi_sideband *map)
 {
-    static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-%s", "/boot/vmlinux-%s",
-                                         "/usr/lib/debug/lib/modules/%s/vmlinux", "/lib/modules/%s/build/vmlinux"};
+    static const char *const places[] = {
+        "/usr/lib/debug/boot/vmlinux-%s", "/usr/lib/debug/boot/vmlinux-%s.debug", "/boot/vmlinux-%s",
+        "/usr/lib/debug/lib/modules/%s/vmlinux", "/lib/modules/%s/vmlinux", "/lib/modules/%s/build/vmlinux"};
     const char *told = machine->pid == HOST ? recording->options.vmlinux : NULL;
     char *path = told ? strdup(told) : cached(map, "elf");
     if (!path)
         path = cached(map, "vmlinux");
-    for (size_t i = 0; !path && machine->pid == HOST && recording->osrelease && map->build_id_size && i < ARRAY_LEN(places); i++) {
-        struct cofi__source *source = NULL;
-        char name[512];
-        snprintf(name, sizeof name, places[i], recording->osrelease);
-        char *below = cofi__below_symfs(recording, name);
-        if (below && !access(below, R_OK))
-            source = cofi__store_file(recording->store, below, NULL, map->build_id, map->build_id_size);
-        if (source && cofi__source_open(source) == 0)
-            path = below;
-        else
-            free(below);
-    }
+    for (size_t i = 0; !path && machine->pid == HOST && i < ARRAY_LEN(places); i++)
+        path = proven(recording, map, places[i]);
     return path;
 }
 
 /* Where the reference symbol was, so what KASLR moved the kernel by, is in the mapping. */
+static uint64_t slide(const struct cofi_sideband *map, uint64_t there) { return map->pgoff ? map->pgoff - there : 0; }
+
+/* Modules call the kernel's functions, and people know them by names: perf keeps the recorded machine's kallsyms, which
+ * has modules' functions, too. */
+static void tell_names(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map,
+                       const char *vmlinux, uint64_t there)
+{
+    char *kallsyms = cached(map, "kallsyms");
+    uint64_t kallsyms_there = kallsyms ? cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) : 0;
+    cofi__modules_kernel(machine, kallsyms_there ? kallsyms : NULL, slide(map, kallsyms_there), vmlinux, slide(map, there));
+    if (!vmlinux && kallsyms_there && kallsyms_there == map->pgoff)
+        cofi__name_kernel(recording, machine, kallsyms);
+    free(kallsyms);
+}
+
+/* What the machine boots: the same code without symbols, which is everywhere. */
+static bool map_vmlinuz(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    static const char *const places[] = {"/boot/vmlinuz-%s", "/lib/modules/%s/vmlinuz"};
+    bool mapped = false;
+    if (machine->pid != HOST || !map->build_id_size || !map->pgoff || strcmp(cofi__reference_symbol(map), "_text") != 0)
+        return false;
+    for (size_t i = 0; !mapped && i < ARRAY_LEN(places); i++) {
+        char *path = of_release(recording, places[i]);
+        mapped = path && cofi__image_map_vmlinuz(machine->kernel, map->time_ns, path, map->build_id, map->build_id_size,
+                                                 map->pgoff) == 0;
+        free(path);
+    }
+    return mapped;
+}
+
 static bool map_vmlinux(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
 {
     char *path = find_vmlinux(recording, machine, map);
-    uint64_t there = path ? symbol_address(path, cofi__reference_symbol(map)) : 0;
-    bool mapped = there && cofi_image_map_elf(machine->kernel, map->time_ns, path,
-                                              map->pgoff ? map->pgoff - there : 0, NULL) == 0;
+    uint64_t there = path ? cofi__elf_symbol_address(path, cofi__reference_symbol(map)) : 0;
+    bool mapped = there && cofi_image_map_elf(machine->kernel, map->time_ns, path, slide(map, there), NULL) == 0;
+    tell_names(recording, machine, map, mapped ? path : NULL, there);
     free(path);
     return mapped;
 }
@@ -184,15 +206,12 @@ void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *ma
         machine->kcore = cofi__map_kcore(recording, machine, map);
         machine->kcore_tried = kernel || machine->kcore;
     }
-    if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map))
+    if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map) && !map_vmlinuz(recording, machine, map))
         say_why(machine, map, machine->pid == HOST ?
-                "[kernel]: no kcore or vmlinux of its build id found (perf record --kcore keeps one)" :
+                "[kernel]: no kcore, vmlinux or vmlinuz of its build id found (perf record --kcore keeps one)" :
                 "[guest kernel]: no kcore or vmlinux of its build id found");
     if (kernel || (map->name[0] != '/' && map->name[0] != '['))
         return;
-    /* A module's file is not yet relocated: its bytes are not what ran. */
-    if (!machine->kcore)
-        say_why(machine, map, "[module]: only a kcore shows loaded modules (perf record --kcore keeps one)");
-    else if (!cofi__kcore_has_module(machine, map))
-        say_why(machine, map, "[module]: is not where it was when this was recorded (perf record --kcore keeps what was there)");
+    if ((!machine->kcore || !cofi__kcore_has_module(machine, map)) && !cofi__map_module(recording, machine, map))
+        say_why(machine, map, "[module]: no kcore that has it, and no file of its build id (perf record --kcore keeps the first)");
 }

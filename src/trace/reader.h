@@ -5,6 +5,9 @@
 
 #include <cofi/trace.h>
 
+#include "trace/kernel_names.h"
+#include "trace/modules.h"
+
 /* The file: read into memory if it is small, else mapped. A pipe is spooled first. */
 struct cofi__input {
     const uint8_t *bytes;
@@ -110,7 +113,8 @@ struct cofi__machine {
     int32_t pid; /* of its hypervisor; 0: the host; -1: guests that the recording does not tell apart */
     struct cofi_image *kernel;
     bool kcore_tried, kcore;
-    char *modules; /* what /proc/modules said when the kcore was taken, or null */
+    char *proc_modules; /* what /proc/modules said when the kcore was taken, or null */
+    struct cofi__modules *modules; /* those that are read from their files, or null */
 };
 enum { HOST = 0, SOME_GUEST = -1 };
 
@@ -284,6 +288,8 @@ const char *cofi__reference_symbol(const struct cofi_sideband *map);
 /* kcore.c: a kernel as it was in memory, modules and patched code included. False: there is none that is proven to be
  * the recorded one. */
 bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map);
+/* Give a kernel's functions the names of a kallsyms of the recorded boot. */
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms);
 /* Whether the kcore shows a module where the recording has it. */
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);

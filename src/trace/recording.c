@@ -166,7 +166,8 @@ void cofi_recording_close(struct cofi_recording *recording)
     for (size_t i = 0; i < recording->machines.n; i++) {
         struct cofi__machine *machine = ((struct cofi__machine **)recording->machines.items)[i];
         cofi_image_close(machine->kernel);
-        free(machine->modules);
+        free(machine->proc_modules);
+        cofi__modules_free(machine->modules);
     }
     cofi__store_unref(recording->store);
     free(recording->warnings.items);
