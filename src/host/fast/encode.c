@@ -11,8 +11,8 @@
 #include "host/fast/memo.h"
 
 /* The fast host needs a processor that has these. */
-#define FAST_TARGET __attribute__((target("bmi2,popcnt,avx2")))
-#define FAST_INLINE static inline __attribute__((target("bmi2,popcnt,avx2"), always_inline))
+#define FAST_TARGET __attribute__((target("bmi,bmi2,popcnt,lzcnt,avx2")))
+#define FAST_INLINE static inline __attribute__((target("bmi,bmi2,popcnt,lzcnt,avx2"), always_inline))
 
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
@@ -186,31 +186,17 @@ static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
         put_control(e, what, le64(p + 2), le64(p + 10));
 }
 
-/* The outcomes in eight records of a byte (0: none), the first of them in the lowest byte. Returns how many. */
-FAST_INLINE unsigned gather(uint64_t records, uint64_t *bits)
+/* The outcomes in eight records' first bytes (0: none), the first of them in the lowest byte, without their top bits.
+ * Returns how many. */
+FAST_INLINE unsigned gather(uint64_t heads, uint64_t *bits)
 {
-    uint64_t x = __builtin_bswap64(records), below = x;
+    uint64_t below = heads; /* in each byte, the bits below the marker */
     below |= below >> 1 & ALL(0x3f);
     below |= below >> 2 & ALL(0x1f);
     below |= below >> 4 & ALL(0x07);
-    below = below >> 1 & ALL(0x3f); /* in each byte, the bits below the marker */
-    *bits = _pext_u64(x, below);
+    below = __builtin_bswap64(below >> 1 & ALL(0x3f));
+    *bits = _pext_u64(__builtin_bswap64(heads), below);
     return (unsigned)__builtin_popcountll(below);
-}
-
-/* Add the outcomes of one record to up to 5 outstanding ones; a full packet is written. */
-static inline uint8_t *add_outcomes(uint8_t *out, unsigned *outstanding, unsigned outcomes)
-{
-    unsigned n = 31 - (unsigned)__builtin_clz(outcomes);
-    if (*outstanding == 1 && n < 6) { /* behind a target: most often */
-        *outstanding = outcomes;
-        return out;
-    }
-    unsigned all = *outstanding << n | (outcomes ^ 1u << n);
-    unsigned count = 31 - (unsigned)__builtin_clz(all), full = count >= 6, rest = full ? count - 6 : 0;
-    *out = (uint8_t)(all >> rest << 1);
-    *outstanding = full ? 1u << rest | (all & ((1u << rest) - 1)) : all;
-    return out + full;
 }
 
 /* Where an encoder stands, in registers. */
@@ -219,36 +205,47 @@ struct at {
     uint8_t *out;
     uint64_t last_ip, branches;
     unsigned outstanding;
+    struct cofi__fast_run *run; /* the last that was taken; any at first */
 };
 
 enum took { TOOK_NONE, TOOK_OUTCOMES, TOOK_TARGET };
 
-/* Up to eight records without a target, or one. What programs do is hard to foresee, so there are few branches on it. */
+/* The target of a record at `at`, whose outcomes have been taken. */
+FAST_INLINE enum took take_target(struct at *at)
+{
+    at->out = flush_tnt(at->out, &at->outstanding);
+    at->out = put_ip(at->out, &at->last_ip, TIP, sext(le64(at->p + 1), 47));
+    at->branches++;
+    at->p += COFI__FAST_TIP_BYTES;
+    return TOOK_TARGET;
+}
+
+/* Up to eight records, the last of which may have a target. What programs do is hard to foresee, so there are few
+ * branches on it. */
 FAST_INLINE enum took take_some(struct at *at)
 {
-    uint64_t records = le64(at->p), bits;
-    uint64_t plain = ~records & ((records & ALL(0x7f)) + ALL(0x7f)) & ALL(0x80), others = plain ^ ALL(0x80);
-    if (!(others & 0xffffff)) {
-        unsigned n = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
-        unsigned count = gather(records & UINT64_MAX >> (64 - 8 * n), &bits);
-        at->out = put_tnts(at->out, &at->outstanding, bits, count);
-        at->branches += count;
-        at->p += n;
-        return TOOK_OUTCOMES;
+    uint64_t records = le64(at->p), targets = records & ALL(0x80), bits;
+    unsigned head = records & 0xff;
+    if (head > COFI__FAST_TIP && at->outstanding == 1) { /* behind a target: most often */
+        at->outstanding = head & 0x7f;
+        at->branches += 31 - (unsigned)__builtin_clz(at->outstanding);
+        return take_target(at);
     }
-    unsigned head = *at->p, outcomes = head & 0x7f;
-    if (!outcomes)
-        return TOOK_NONE;
-    at->out = add_outcomes(at->out, &at->outstanding, outcomes);
-    at->branches += 31 - (unsigned)__builtin_clz(outcomes);
-    at->p++;
-    if (!(head & COFI__FAST_TIP))
+    uint64_t these = _blsmsk_u64(targets); /* up to the first target; all, if there is none */
+    uint64_t heads = records & these & ALL(0x7f), none = ~(heads + ALL(0x7f)) & these & ALL(0x80);
+    if (none) {
+        if (!(records & 0x7f))
+            return TOOK_NONE;
+        heads &= _blsmsk_u64(none) >> 8;
+        targets = 0;
+    }
+    unsigned count = gather(heads, &bits);
+    at->out = put_tnts(at->out, &at->outstanding, bits, count);
+    at->branches += count;
+    at->p += none ? _tzcnt_u64(none) / 8 : _tzcnt_u64(targets) / 8;
+    if (!targets)
         return TOOK_OUTCOMES;
-    at->out = flush_tnt(at->out, &at->outstanding);
-    at->out = put_ip(at->out, &at->last_ip, TIP, sext(le64(at->p), 47));
-    at->branches++;
-    at->p += COFI__FAST_TIP_BYTES - 1;
-    return TOOK_TARGET;
+    return take_target(at);
 }
 
 /* Encode up to the last target within a run's bytes, and remember that run. TOOK_OUTCOMES: there is no such target. */
@@ -270,10 +267,14 @@ FAST_INLINE enum took learn(struct cofi__fast_run *run, struct at *at)
     return TOOK_TARGET;
 }
 
-/* The run at `at`, which is behind a target: known, or learnt. */
+/* The run at `at`, which is behind a target: known, or learnt. Most often the one is at hand that came behind the last one
+ * when that was taken before; to wait for a look-up would take longer than all the rest. */
 FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
 {
-    struct cofi__fast_run *run = cofi__fast_run_at(memo, at->p, at->last_ip);
+    struct cofi__fast_run *run = at->run->next;
+    if (!run || !cofi__fast_run_is(run, at->p, at->last_ip))
+        run = at->run->next = cofi__fast_run_at(memo, at->p, at->last_ip);
+    at->run = run;
     if (!cofi__fast_run_is(run, at->p, at->last_ip)) {
         memo->credit -= COFI__FAST_MISS_COST;
         return learn(run, at);
@@ -290,7 +291,7 @@ FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
 /* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. */
 static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
 {
-    struct at at = {p, e->out + e->used, e->last_ip, 0, e->outstanding};
+    struct at at = {p, e->out + e->used, e->last_ip, 0, e->outstanding, e->memo ? e->memo->runs : NULL};
     enum took took = TOOK_OUTCOMES;
     while (took != TOOK_NONE && end - at.p >= RUN_READ)
         took = took == TOOK_TARGET && cofi__fast_memo_pays(e->memo) ? take_run(e->memo, &at) : take_some(&at);

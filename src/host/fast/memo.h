@@ -26,6 +26,7 @@ struct cofi__fast_run {
     uint64_t where;              /* a bit for each byte of log that counts; 0: no run */
     uint8_t log_bytes, packet_bytes;
     uint16_t branches;
+    struct cofi__fast_run *next; /* what came behind this one last; null: not known */
 };
 
 struct cofi__fast_memo {
@@ -48,10 +49,11 @@ static inline bool cofi__fast_memo_pays(struct cofi__fast_memo *memo)
     return true;
 }
 
-/* The place for the run at log (COFI__FAST_RUN_BYTES readable) behind a target. */
+/* The place for the run at log (COFI__FAST_RUN_BYTES readable) behind a target. All of a run counts: runs that differ late
+ * would take each other's place again and again. */
 static inline struct cofi__fast_run *cofi__fast_run_at(struct cofi__fast_memo *memo, const uint8_t *log, uint64_t last_ip)
 {
-    uint64_t h = (le64(log) ^ le64(log + 16) * 3 ^ last_ip) * 0x9e3779b97f4a7c15u;
+    uint64_t h = ((le64(log) ^ last_ip) + le64(log + 20) * 3 + le64(log + 40) * 5) * 0x9e3779b97f4a7c15u;
     return &memo->runs[h >> 53];
 }
 
