@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench-record [ROUNDS [NAME…]]: programs natively and under recorders, interleaved; ratios to native. cpu is
- * the program's and the recorder's together. COFI_BENCH_OURS=1 leaves valgrind and qemu out.
+ * the program's and the recorder's together. A row that did not run says why. COFI_BENCH_OURS=1 leaves valgrind and
+ * qemu out.
  * bench-record --translate COMMAND…: translate only, which is one of the recorders. */
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +19,7 @@
 
 #include <cofi/fast.h>
 
-enum { ROUNDS_MAX = 32, ARGS = 12 };
+enum { ROUNDS_MAX = 32, ARGS = 12, NOT_RUN = 127 };
 
 /* How a command is run; the words go in front of it. */
 struct variant {
@@ -77,9 +78,29 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Returns false when the command cannot be run or fails. */
-static bool run(const struct variant *v, const struct program *p, struct cost *cost)
+/* The runs of a program under a variant: costs of the good ones, and how one ended that was not. */
+struct runs {
+    struct cost costs[ROUNDS_MAX];
+    int n;
+    char why[80];
+};
+
+/* Returns whether a command ended well; if not, says in `why` how it ended. */
+static bool ended_well(const char *command, int status, char why[80])
 {
+    if (WIFSIGNALED(status))
+        snprintf(why, 80, "%s ended by signal %d", command, WTERMSIG(status));
+    else if (WEXITSTATUS(status) == NOT_RUN)
+        snprintf(why, 80, "%s cannot be run", command);
+    else if (WEXITSTATUS(status))
+        snprintf(why, 80, "%s ended with status %d", command, WEXITSTATUS(status));
+    return status == 0;
+}
+
+/* A recording is a new file: to give an old one's memory back is not part of it. */
+static void run(const struct variant *v, const struct program *p, struct runs *runs)
+{
+    unlink("bench.data");
     const char *argv[2 * ARGS];
     size_t n = 0;
     for (const char *const *w = v->words; *w; w++)
@@ -95,16 +116,16 @@ static bool run(const struct variant *v, const struct program *p, struct cost *c
         dup2(null, 1);
         dup2(null, 2);
         execvp(argv[0], (char *const *)(uintptr_t)argv);
-        _exit(127);
+        _exit(NOT_RUN);
     }
     int status;
     struct rusage use;
-    if (wait4(pid, &status, 0, &use) != pid)
-        return false;
+    if (wait4(pid, &status, 0, &use) != pid || !ended_well(argv[0], status, runs->why))
+        return;
+    struct cost *cost = &runs->costs[runs->n++];
     cost->wall = now() - start;
     cost->cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                 (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static int by_value(const void *a, const void *b)
@@ -122,17 +143,19 @@ static double median(double *v, size_t n)
 /* Logarithms of the ratios of long programs, for geometric means. */
 static struct { double cpu, wall; int n; } sums[VARIANTS];
 
-static void report(const struct program *p, struct cost costs[VARIANTS][ROUNDS_MAX], const int *good)
+static void report(const struct program *p, const struct runs runs[VARIANTS])
 {
     double native_cpu = 0, native_wall = 0;
     printf("%s\n", p->name);
     for (size_t v = 0; v < VARIANTS; v++) {
         double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
-        size_t n = (size_t)good[v];
+        size_t n = (size_t)runs[v].n;
         for (size_t i = 0; i < n; i++)
-            cpu[i] = costs[v][i].cpu, wall[i] = costs[v][i].wall;
+            cpu[i] = runs[v].costs[i].cpu, wall[i] = runs[v].costs[i].wall;
         if (!n) {
-            printf("  %-24s -\n", variants[v].name);
+            printf("  %-24s - (%s)\n", variants[v].name, *runs[v].why ? runs[v].why : "left out");
+            if (v == 0)
+                return;
             continue;
         }
         double c = median(cpu, n), w = median(wall, n);
@@ -226,15 +249,14 @@ int main(int argc, char **argv)
     if (rounds < 1 || rounds > ROUNDS_MAX || mkdir(dir, 0700) || chdir(dir) || !make_inputs())
         return 3;
     for (size_t i = 0; i < PROGRAMS; i++) {
-        static struct cost costs[VARIANTS][ROUNDS_MAX];
-        int good[VARIANTS] = {0};
+        struct runs runs[VARIANTS] = {0};
         if (!wanted(&programs[i], argc, argv))
             continue;
         for (int round = 0; round < rounds; round++)
             for (size_t v = 0; v < VARIANTS; v++)
-                if ((!variants[v].slow || (round == 0 && !quick)) && run(&variants[v], &programs[i], &costs[v][good[v]]))
-                    good[v]++;
-        report(&programs[i], costs, good);
+                if (!variants[v].slow || (round == 0 && !quick))
+                    run(&variants[v], &programs[i], &runs[v]);
+        report(&programs[i], runs);
         report_size(&programs[i]);
     }
     report_means();
