@@ -303,3 +303,22 @@ int guest_small_stacks(void)
     printf("%llu %llu\n", (unsigned long long)turns, (unsigned long long)r);
     return 0;
 }
+
+/* Whatever number a system call returns is its result. */
+int guest_results(void)
+{
+    int fd = memfd_create("results", 0), wrong = 0;
+    enum { MOST = 3 << 20 };
+    char *bytes = malloc(MOST);
+    memset(bytes, 7, MOST);
+    for (int shift = 0; shift < 63; shift++)
+        for (long k = -3; k <= 3; k++) {
+            long at = (1l << shift) + k;
+            wrong += at >= 0 && lseek(fd, at, SEEK_SET) != at;
+        }
+    for (long n = (1 << 20) - 3; n < (1 << 20) + 3; n++)
+        wrong += pwrite(fd, bytes, (size_t)n, 0) != n || pread(fd, bytes, (size_t)n, 0) != n;
+    printf("wrong: %d\n", wrong);
+    free(bytes);
+    return close(fd);
+}

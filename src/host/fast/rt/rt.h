@@ -343,7 +343,9 @@ void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 
 /* syscalls.c, seccomp.c, threads.c */
-enum { SYS_PENDING = 1 << 20, SYS_PASS }; /* no result: a signal is to be delivered first; not done yet */
+/* No results: a signal is to be delivered first; not done yet. A call returns any number of bytes, any offset, any errno. */
+#define SYS_PENDING INT64_MIN
+#define SYS_PASS (INT64_MIN + 1)
 void do_syscall(struct thread *t);
 bool do_vsyscall(struct thread *t);
 long do_seccomp(struct thread *t);

@@ -45,7 +45,7 @@ static long do_mapping(struct thread *t)
     if (prot & PROT_EXEC && !rt.maps_tsc)
         rt.maps_tsc = rdtsc();
     long r = pass(t);
-    if (r < 0 && r > -4096)
+    if (r < 0)
         return r;
     switch (t->sysno) {
     case SYS_mmap:
