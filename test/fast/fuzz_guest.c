@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * fuzz-guest SEED COUNT [-v [N]]: run random sequences of instructions, print what they did to registers, flags, vectors and memory.
- * -v tells each sequence's, and of the N-th all that was compared. fuzz-guest -b HEX…: sequences with these instructions. Natively and recorded it must print the same. */
+ * -v tells each sequence's, and of the N-th all that was compared. fuzz-guest -b HEX…: sequences with these instructions. Natively and recorded it must print the same.
+ * fuzz-guest -w SEED COUNT, natively: the numbers of sequences that reach for memory where the runtime would be. LEAVE_OUT in the environment
+ * holds such numbers, in order. */
 #include <cpuid.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,6 +19,8 @@
 #include "fuzz_code.h"
 
 enum { XSAVE_BYTES = 4096, FAULTS_MAX = 200, GS_BASE = 64 };
+/* The runtime and the translated code of what lies in the lowest places are somewhere in here. */
+enum { WILD_FROM = 0x10000000, WILD_TO = 0x7fffffff };
 
 /* As processors lay it out where nothing is compacted: FXSAVE's 512 bytes, a header, AVX, opmasks, ZMM. */
 struct state {
@@ -56,6 +60,7 @@ __asm__(
 static const struct sequence *running;
 static uint64_t seen; /* hash of the faults */
 static unsigned faults;
+static bool wild; /* a fault was where the runtime's memory would be */
 static struct { uint64_t told[6], regs[18]; } list[FAULTS_MAX + 1];
 
 static uint64_t hash(uint64_t h, const void *p, size_t n)
@@ -78,6 +83,8 @@ static void on_fault(int signo, siginfo_t *info, void *context)
                        (uint64_t)g[REG_CR2]};
     seen = hash(seen, told, sizeof told);
     seen = hash(seen, g, 18 * sizeof *g); /* to RIP and the flags */
+    if (told[3] == 14) /* page fault */
+        wild |= told[5] >= WILD_FROM && told[5] < WILD_TO;
     if (faults <= FAULTS_MAX) {
         memcpy(list[faults].told, told, sizeof told);
         memcpy(list[faults].regs, g, sizeof list[faults].regs);
@@ -186,7 +193,7 @@ static uint64_t run(struct sequence *s, uint64_t *seed)
     fuzz_target = 0x1008;
     fuzz_run();
     running = s;
-    seen = faults = 0;
+    seen = faults = wild = 0;
     fuzz_target = (uint64_t)(uintptr_t)s->code;
     fuzz_run();
     uint64_t h = result(), gs = 0;
@@ -241,29 +248,49 @@ static unsigned from_hex(const char *text, uint8_t *bytes)
 
 static uint8_t ran[ZYDIS_MNEMONIC_MAX_VALUE + 1];
 
-static void run_random(uint64_t seed, long count, bool verbose, long all)
+/* Whether i is the next of the numbers, which are in order. */
+static bool left_out(const char **numbers, long i)
 {
+    char *end;
+    if (!*numbers || strtol(*numbers, &end, 10) != i || end == *numbers)
+        return false;
+    *numbers = end;
+    return true;
+}
+
+/* What is printed of each sequence. */
+enum print { PRINT_NOTHING, PRINT_WILD, PRINT_ALL };
+
+static void run_random(uint64_t seed, long count, enum print what, long all)
+{
+    const char *leave_out = getenv("LEAVE_OUT");
     uint64_t total = 0, insns = 0, mnemonics = 0;
     for (long i = 0; i < count; i++) {
         struct sequence s;
         fuzz_make(&s, &seed, &places[fuzz_random(&seed) % 3], data);
-        if (verbose) { /* first as it is to run; what faults kill is seen then */
+        uint64_t fill_seed = fuzz_random(&seed) | 1;
+        if (left_out(&leave_out, i))
+            continue;
+        if (what == PRINT_ALL) { /* first as it is to run; what faults kill is seen then */
             printf("%ld ", i);
             fflush(stdout);
         }
-        uint64_t h = run(&s, &seed);
+        uint64_t h = run(&s, &fill_seed);
         total = hash(total, &h, 8);
         insns += s.n;
         for (unsigned k = 0; k < s.n; k++)
             ran[s.mnemonic[k]] = 1;
-        if (verbose)
+        if (what == PRINT_ALL)
             print(i, h, &s);
-        if (verbose && i == all)
+        if (what == PRINT_ALL && i == all)
             print_all();
+        if (what == PRINT_WILD && wild)
+            printf("%ld\n", i);
     }
     for (unsigned i = 0; i < sizeof ran; i++)
         mnemonics += ran[i];
-    printf("%llu instructions, %llu mnemonics: %016llx\n", (unsigned long long)insns, (unsigned long long)mnemonics, (unsigned long long)total);
+    if (what != PRINT_WILD)
+        printf("%llu instructions, %llu mnemonics: %016llx\n", (unsigned long long)insns, (unsigned long long)mnemonics, (unsigned long long)total);
 }
 
 static int run_given(int n, char **hex)
@@ -303,6 +330,10 @@ int main(int argc, char **argv)
     make_places();
     if (argc > 2 && !strcmp(argv[1], "-b"))
         return run_given(argc - 2, argv + 2);
-    run_random(argc > 1 ? strtoull(argv[1], NULL, 0) * 0x9e3779b97f4a7c15u + 1 : 1, argc > 2 ? atol(argv[2]) : 1000, argc > 3, argc > 4 ? atol(argv[4]) : -1);
+    bool find_wild = argc > 1 && !strcmp(argv[1], "-w");
+    argc -= find_wild;
+    argv += find_wild;
+    run_random(argc > 1 ? strtoull(argv[1], NULL, 0) * 0x9e3779b97f4a7c15u + 1 : 1, argc > 2 ? atol(argv[2]) : 1000,
+               find_wild ? PRINT_WILD : argc > 3 ? PRINT_ALL : PRINT_NOTHING, argc > 4 ? atol(argv[4]) : -1);
     return 0;
 }
