@@ -3,6 +3,7 @@
 #include "host/fast/inject.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,26 +24,65 @@ struct remote {
     struct user_regs_struct regs;
     long saved;
     uint64_t syscall; /* address of a SYSCALL instruction */
+    uint64_t mask;    /* the program's own: all signals are blocked meanwhile */
+    bool stopped;     /* SIGSTOP, which cannot be blocked, has come */
 };
 
-static int wait_stop(pid_t pid)
+int cofi__fast_wait_stop(pid_t pid)
 {
-    int status;
-    if (waitpid(pid, &status, __WALL) != pid || !WIFSTOPPED(status))
-        return COFI_ERR_SYSTEM;
-    return status >> 8;
+    siginfo_t info;
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) ||
+        (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
+        return COFI_ERR_SYSTEM; /* its end is for others to see */
+    return waitid(P_PID, (id_t)pid, &info, WSTOPPED | __WALL) ? COFI_ERR_SYSTEM : info.si_status;
 }
 
-/* Out of the exec, so that registers written stay: its system call ends. */
-static int leave_exec(pid_t pid)
+/* To the program's next stop of its own. */
+static int advance(struct remote *r, enum __ptrace_request how)
 {
-    if (ptrace(PTRACE_SYSCALL, pid, 0, 0))
+    int stop;
+    do {
+        if (ptrace(how, r->pid, 0, 0))
+            return COFI_ERR_SYSTEM;
+        stop = cofi__fast_wait_stop(r->pid);
+        if (stop < 0)
+            return stop;
+        r->stopped |= stop == SIGSTOP;
+    } while (stop != SIGTRAP);
+    return 0;
+}
+
+/* No signal until release_signals: one that came to an instruction of ours would end or stop what is half done. */
+static int hold_signals(struct remote *r)
+{
+    uint64_t all = ~0ull;
+    if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->mask, &r->mask) || ptrace(PTRACE_SETSIGMASK, r->pid, sizeof all, &all))
         return COFI_ERR_SYSTEM;
-    return wait_stop(pid) < 0 ? COFI_ERR_SYSTEM : 0;
+    return 0;
+}
+
+/* Whether the process has a signal waiting. */
+static bool has_pending(pid_t pid, int signo)
+{
+    struct __ptrace_peeksiginfo_args args = {.flags = PTRACE_PEEKSIGINFO_SHARED, .nr = 1};
+    siginfo_t info;
+    for (; ptrace(PTRACE_PEEKSIGINFO, pid, &args, &info) == 1; args.off++)
+        if (info.si_signo == signo)
+            return true;
+    return false;
+}
+
+static void release_signals(const struct remote *r)
+{
+    if (r->stopped && !has_pending(r->pid, SIGCONT))
+        kill(r->pid, SIGSTOP);
+    ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->mask, &r->mask);
 }
 
 static int begin(struct remote *r)
 {
+    /* Out of the exec, so that registers written stay: its system call ends. */
+    COFI_TRY(advance(r, PTRACE_SYSCALL));
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &r->regs))
         return COFI_ERR_SYSTEM;
     r->syscall = r->regs.rip;
@@ -66,9 +106,9 @@ static int call(struct remote *r, long *result, long nr, const uint64_t args[6])
     regs.rax = (unsigned long long)nr;
     regs.rdi = args[0], regs.rsi = args[1], regs.rdx = args[2];
     regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
-    if (ptrace(PTRACE_SETREGS, r->pid, 0, &regs) || ptrace(PTRACE_SINGLESTEP, r->pid, 0, 0))
+    if (ptrace(PTRACE_SETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
-    COFI_TRY(wait_stop(r->pid));
+    COFI_TRY(advance(r, PTRACE_SINGLESTEP));
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
     *result = (long)regs.rax;
@@ -125,29 +165,39 @@ static void fill_context(struct thread *t, const struct user_regs_struct *g, uin
     t->stack_top = address + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
 }
 
+/* The program's state, and the runtime's in its place; errors leave it as it was. */
+static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
+{
+    if (begin(r) < 0)
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
+    if (r->regs.cs != 0x33) {
+        finish(r);
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
+    }
+    int status = map_runtime(r, fd, bytes);
+    if (status < 0) {
+        unmap_runtime(r);
+        finish(r);
+        return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime", r->pid);
+    }
+    fill_context(slot, &r->regs, slot_address);
+    struct user_regs_struct start = r->regs;
+    COFI_TRY(finish(r));
+    start.rip = COFI__FAST_RUNTIME_BASE;
+    start.rdi = slot_address;
+    start.orig_rax = (unsigned long long)-1;
+    if (ptrace(PTRACE_SETREGS, r->pid, 0, &start))
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
+    return 0;
+}
+
 int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
                       struct cofi_error *error)
 {
     struct remote r = {.pid = pid};
-    if (leave_exec(pid) < 0 || begin(&r) < 0)
+    if (hold_signals(&r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", pid);
-    if (r.regs.cs != 0x33) {
-        finish(&r);
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", pid);
-    }
-    int status = map_runtime(&r, fd, bytes);
-    if (status < 0) {
-        unmap_runtime(&r);
-        finish(&r);
-        return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime", pid);
-    }
-    fill_context(slot, &r.regs, slot_address);
-    struct user_regs_struct start = r.regs;
-    COFI_TRY(finish(&r));
-    start.rip = COFI__FAST_RUNTIME_BASE;
-    start.rdi = slot_address;
-    start.orig_rax = (unsigned long long)-1;
-    if (ptrace(PTRACE_SETREGS, pid, 0, &start))
-        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", pid);
-    return 0;
+    int status = put_runtime(&r, fd, bytes, slot, slot_address, error);
+    release_signals(&r);
+    return status;
 }

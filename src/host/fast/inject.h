@@ -11,8 +11,13 @@
 
 /* The program `pid` is stopped by ptrace in or right after its exec. Map the runtime (fd: the shared memory of
  * `bytes`, opened by the caller) and let it start in `slot` when the program goes on. COFI_ERR_UNSUPPORTED: a
- * 32-bit program, or its memory has no room; the program is unharmed then and can go on by itself. */
+ * 32-bit program, or its memory has no room; the program is unharmed then and can go on by itself. Signals that come
+ * meanwhile come to it afterwards. */
 int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
                       struct cofi_error *error);
+
+/* Wait for a stop of a thread that we trace: returns its signal, with the event above the low 8 bits. Negative: it has
+ * ended, which waitpid still has to say. */
+int cofi__fast_wait_stop(pid_t pid);
 
 #endif

@@ -157,13 +157,18 @@ void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, in
 /* … but it failed: let go of it again. */
 void cofi__fast_exec_failed(int32_t tid)
 {
-    int status;
     if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
         return;
-    if (waitpid(tid, &status, __WALL) == tid && WIFSTOPPED(status)) {
-        int signal = status >> 16 ? 0 : WSTOPSIG(status);
-        ptrace(PTRACE_DETACH, tid, 0, (void *)(long)signal);
-    }
+    int stop = cofi__fast_wait_stop(tid);
+    if (stop >= 0)
+        ptrace(PTRACE_DETACH, tid, 0, (void *)(long)(stop >> 8 ? 0 : stop));
+}
+
+/* Whether a thread that we hold was killed. */
+static bool is_gone(pid_t pid)
+{
+    unsigned long message;
+    return ptrace(PTRACE_GETEVENTMSG, pid, 0, &message) && errno == ESRCH;
 }
 
 /* A stop of a thread that we hold. */
@@ -179,6 +184,8 @@ static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
     c->result->started = true;
     bool wanted = pid == c->child || c->control->follow;
     int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
+    if (result < 0 && is_gone(pid))
+        return; /* before its first instruction */
     if (result < 0)
         c->result->foreign++;
     if (result < 0 && pid == c->child && !c->result->tasks) {

@@ -13,7 +13,7 @@
     X(seccomp_kills) X(seccomp_mode_1) X(seccomp_trap) X(seccomp_threads) X(seccomp_exec)        \
     X(seccomp_asks) X(exit_group) X(exec_in_thread) X(nested) X(waited) X(interrupted)           \
     X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen)              \
-    X(storm_jit) X(sections) X(exec_fails_in_threads) X(results)
+    X(storm_jit) X(sections) X(exec_fails_in_threads) X(results) X(killed_early)
 
 /* Without an end: to be killed. */
 int guest_busy(void);

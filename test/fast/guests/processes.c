@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -179,6 +180,29 @@ int guest_exec_fails_in_threads(void)
         pthread_join(threads[i], NULL);
     printf("%d refused\n", refused);
     return unlink(name);
+}
+
+/* A signal for a program that is just starting: it ends it, or stops it until it may go on, whenever it comes. */
+int guest_killed_early(void)
+{
+    enum { ROUNDS = 150, STEP_US = 40 };
+    extern char **environ;
+    char *argv[] = {"sleep", "10", NULL};
+    int killed = 0, stopped = 0, status;
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t pid;
+        posix_spawn(&pid, "/bin/sleep", NULL, NULL, argv, environ);
+        usleep((useconds_t)(i * STEP_US));
+        if (i % 3 == 0) {
+            kill(pid, SIGSTOP);
+            stopped += waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status);
+            kill(pid, SIGCONT);
+        }
+        kill(pid, SIGHUP);
+        killed += waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP;
+    }
+    printf("%d killed, %d stopped\n", killed, stopped);
+    return 0;
 }
 
 int guest_vfork(void)

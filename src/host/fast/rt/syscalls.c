@@ -111,8 +111,6 @@ static long do_exec(struct thread *t)
     long r = pass(t);
     halt_over(t);
     signals_set_mask(t->mask);
-    if (r == SYS_PENDING)
-        return r;
     note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
     bell();
     return r;
