@@ -16,7 +16,7 @@ struct flow_options {
     struct session_options session;
     enum cofi_lines_format format;
     uint64_t limit;
-    bool no_events, no_source, by_time;
+    bool no_events, no_source, by_time, time;
 };
 
 /* One stream's output. */
@@ -27,6 +27,7 @@ struct flow_run {
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
     struct gaps gaps;
+    struct cofi_flow_stamp now; /* of the blocks, with --time */
 };
 
 /* All of it. */
@@ -45,6 +46,7 @@ static const char usage[] =
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
     "      --limit=N           stop after N instructions of each thread\n"
+    "      --time              when: in front of each instruction, ~ where cycle counts estimate it\n"
     "      --no-events         instructions only\n"
     "      --no-source         no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
 
@@ -55,6 +57,7 @@ static const struct option long_options[] = {
     {"no-events", no_argument, 0, 'E'},
     {"no-source", no_argument, 0, 'S'},
     {"by-time", no_argument, 0, 'B'},
+    {"time", no_argument, 0, 'W'},
     {0},
 };
 
@@ -69,6 +72,7 @@ static int take(void *opaque, int letter, const char *argument)
     case 'E': options->no_events = true; break;
     case 'S': options->no_source = true; break;
     case 'B': options->by_time = true; break;
+    case 'W': options->time = true; break;
     }
     return 0;
 }
@@ -83,6 +87,12 @@ static int parse(struct flow_options *options, int argc, char **argv)
     return status;
 }
 
+static void time_json(struct writer *out, const struct cofi_flow_time *time)
+{
+    write_format(out, ",\"ticks\":%" PRIu64 ",\"ns\":%" PRIu64 "%s", time->ticks, time->ns,
+                 time->interpolated ? ",\"interpolated\":true" : "");
+}
+
 static void event_json(struct flow_run *run, const struct cofi_flow_event *event)
 {
     write_format(run->out, "{\"v\":1,\"tid\":%d,\"event\":\"%s\",\"offset\":%" PRIu64, run->stream->tid,
@@ -94,7 +104,7 @@ static void event_json(struct flow_run *run, const struct cofi_flow_event *event
     write_format(run->out, ",\"value\":%" PRIu64 ",\"a\":%u,\"b\":%u,\"c\":%u", event->value, event->a,
                  event->b, event->c);
     if (event->time.known)
-        write_format(run->out, ",\"ticks\":%" PRIu64 ",\"ns\":%" PRIu64, event->time.ticks, event->time.ns);
+        time_json(run->out, &event->time);
     if (event->kind == COFI_FLOW_GAP)
         write_format(run->out, ",\"cause\":\"%s\",\"end\":%" PRId64, cofi_error_text(event->cause),
                      (int64_t)event->end);
@@ -121,8 +131,8 @@ static void event_text(struct flow_run *run, const struct cofi_flow_event *event
     else if (event->kind == COFI_FLOW_GAP)
         write_format(run->out, " to 0x%" PRIx64, event->end);
     if (event->time.known && session_time_conv(run->stream->session)->mult)
-        write_format(run->out, "  %" PRIu64 ".%09" PRIu64, event->time.ns / 1000000000,
-                     event->time.ns % 1000000000);
+        write_format(run->out, "  %s%" PRIu64 ".%09" PRIu64, event->time.interpolated ? "~" : "",
+                     event->time.ns / 1000000000, event->time.ns % 1000000000);
     write_format(run->out, "]\n");
 }
 
@@ -145,6 +155,38 @@ static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     return 0;
 }
 
+#define OBJECT "{\"v\":1," /* how a line of JSON begins */
+
+/* What --time puts in front of a line, or in place of OBJECT: seconds, and ticks where the recording does not tell how long
+ * they are. */
+static int time_prefix(const struct flow_run *run, char *out, size_t n)
+{
+    const struct cofi_time_conv *conv = session_time_conv(run->stream->session);
+    uint64_t ticks = run->now.ticks, ns = conv->mult && ticks ? cofi_time_ns(conv, ticks) : 0;
+    const char *mark = run->now.interpolated ? "~" : " ";
+    if (!ticks)
+        return run->options->session.json ? 0 : snprintf(out, n, "%22s ", "-");
+    if (run->options->session.json)
+        return snprintf(out, n, OBJECT "\"ticks\":%" PRIu64 ",\"ns\":%" PRIu64 ",%s", ticks, ns,
+                        run->now.interpolated ? "\"interpolated\":true," : "");
+    if (conv->mult)
+        return snprintf(out, n, "%s%11" PRIu64 ".%09" PRIu64 " ", mark, ns / 1000000000, ns % 1000000000);
+    return snprintf(out, n, "%s%21" PRIu64 " ", mark, ticks);
+}
+
+static void write_timed(struct flow_run *run, const char *lines, size_t n)
+{
+    char prefix[128];
+    size_t prefix_n = (size_t)time_prefix(run, prefix, sizeof prefix);
+    size_t skip = run->options->session.json && prefix_n ? sizeof OBJECT - 1 : 0;
+    for (const char *end = lines + n; lines < end;) {
+        const char *next = (const char *)memchr(lines, '\n', (size_t)(end - lines)) + 1;
+        write_bytes(run->out, prefix, prefix_n);
+        write_bytes(run->out, lines + skip, (size_t)(next - lines) - skip);
+        lines = next;
+    }
+}
+
 static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
     struct flow_run *run = opaque;
@@ -157,9 +199,14 @@ static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     if (last)
         n = run->left ? ends[run->left - 1] : 0;
     run->left -= last ? run->left : block->n;
-    write_bytes(run->out, text, n);
+    if (run->options->time)
+        write_timed(run, text, n);
+    else
+        write_bytes(run->out, text, n);
     return last || writer_failed(run->out);
 }
+
+static void note_time(void *opaque, struct cofi_flow_stamp stamp) { ((struct flow_run *)opaque)->now = stamp; }
 
 static void title(struct flow_run *run)
 {
@@ -203,7 +250,8 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
         return status;
     if (session_streams(job->session) > 1 || stream.turns)
         show_turn(run, NULL);
-    status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn});
+    status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn,
+                                                               .time = job->options->time ? note_time : NULL});
     cofi_lines_close(run->lines);
     return status;
 }
@@ -255,6 +303,8 @@ static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi
     return show_event(job->now, flow, event);
 }
 
+static void by_time_time(void *opaque, struct cofi_flow_stamp stamp) { note_time(((struct flow_job *)opaque)->now, stamp); }
+
 static void by_time_end(void *opaque, struct cofi_flow *flow)
 {
     show_end(((struct flow_job *)opaque)->now, flow);
@@ -265,7 +315,7 @@ static int write_by_time(void *opaque, struct writer *out)
     struct flow_job *job = opaque;
     job->out = out;
     int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, by_time_end, job,
-                                                                             by_time_stream, by_time_turn});
+                                                                             by_time_stream, by_time_turn, by_time_time});
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);
     return status;

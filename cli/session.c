@@ -461,7 +461,7 @@ static unsigned threads_of(const struct session_stream *stream)
     return streams && stream->bytes >= SPLIT_LEAST ? session->options.threads / streams : 1;
 }
 
-int session_split(struct session_stream *stream, cofi_flow_visit visit, void *opaque)
+int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit visit, void *opaque)
 {
     const struct session_options *options = &stream->session->options;
     struct cofi_flow_config config;
@@ -469,7 +469,7 @@ int session_split(struct session_stream *stream, cofi_flow_visit visit, void *op
     unsigned threads = threads_of(stream);
     if (threads < 2 || !whole || stream->session->info.gen != COFI_PT)
         return SESSION_WHOLE;
-    configure(stream, false, &config);
+    configure(stream, want_time, &config);
     int status = begin_from(stream, &config);
     return status < 0 ? status : cofi_flow_parallel(&config, threads, 0, visit, opaque, NULL);
 }

@@ -106,6 +106,8 @@ struct session_visitor {
     /* What follows is of this stream (by time only), or of another thread (its session_stream says which); may be null. */
     int (*stream)(void *opaque, struct session_stream *stream);
     int (*turn)(void *opaque, struct cofi_flow *flow);
+    /* When the blocks that follow ran, told where it changes; may be null. Costs time. */
+    void (*time)(void *opaque, struct cofi_flow_stamp stamp);
 };
 /* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
@@ -130,7 +132,7 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
 /* Decode a stream by several threads, as cofi_flow_parallel, if there are any to spare: --threads are shared out over the
  * streams. SESSION_WHOLE: it is too short, RTIT, or --to ends it; nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
-int session_split(struct session_stream *stream, cofi_flow_visit visit, void *opaque);
+int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit visit, void *opaque);
 /* Whether --to is passed. */
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time);
 /* "FILE+0x1f40" for messages. */

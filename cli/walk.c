@@ -15,9 +15,10 @@ struct walk {
     struct cofi_flow_batch batch;
     size_t block, event;  /* of the batch: the next ones to be shown */
     uint64_t ticks;       /* of the last item that has a time */
+    struct cofi_flow_stamp told; /* to the visitor */
     bool ended;
     const struct cofi_flow_block *blocks[WALK_BLOCKS];
-    uint64_t times[WALK_BLOCKS];
+    struct cofi_flow_stamp times[WALK_BLOCKS];
     struct cofi_flow_event events[WALK_EVENTS];
 };
 
@@ -29,6 +30,7 @@ int walk_open(struct walk **out, struct session_stream *stream, bool timed)
     walk->stream = stream;
     walk->block = walk->event = 0;
     walk->ticks = 0;
+    walk->told = (struct cofi_flow_stamp){0};
     walk->ended = false;
     walk->batch = (struct cofi_flow_batch){.blocks = walk->blocks, .blocks_max = WALK_BLOCKS,
                                            .times = timed ? walk->times : NULL, .events = walk->events,
@@ -78,7 +80,7 @@ uint64_t walk_next(struct walk *walk)
     if (event_is_next(walk))
         ticks = walk->events[walk->event].time.known ? walk->events[walk->event].time.ticks : 0;
     else if (walk->batch.times)
-        ticks = walk->times[walk->block];
+        ticks = walk->times[walk->block].ticks;
     return ticks > walk->ticks ? walk->ticks = ticks : walk->ticks;
 }
 
@@ -101,10 +103,22 @@ static int show_event(struct walk *walk, const struct session_visitor *visitor)
     return visitor->event(visitor->opaque, walk->flow, event);
 }
 
+static void tell_time(struct walk *walk, const struct session_visitor *visitor, struct cofi_flow_stamp stamp)
+{
+    if (stamp.ticks == walk->told.ticks && stamp.interpolated == walk->told.interpolated)
+        return;
+    walk->told = stamp;
+    visitor->time(visitor->opaque, stamp);
+}
+
 static int show_block(struct walk *walk, const struct session_visitor *visitor)
 {
     const struct cofi_flow_block *block = walk->batch.blocks[walk->block++];
-    return session_shows(walk->stream) ? visitor->block(visitor->opaque, walk->flow, block) : 0;
+    if (!session_shows(walk->stream))
+        return 0;
+    if (visitor->time)
+        tell_time(walk, visitor, walk->batch.times[walk->block - 1]);
+    return visitor->block(visitor->opaque, walk->flow, block);
 }
 
 int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t ticks)
@@ -151,8 +165,9 @@ static int walk_split(struct session_stream *stream, const struct session_visito
     if (!split)
         return COFI_ERR_NOMEM;
     split->walk.stream = stream;
+    split->walk.told = (struct cofi_flow_stamp){0};
     split->visitor = visitor;
-    int status = session_split(stream, show_batch, split);
+    int status = session_split(stream, visitor->time, show_batch, split);
     free(split);
     return status > 0 ? 0 : status;
 }
@@ -163,7 +178,7 @@ int session_walk(struct session_stream *stream, const struct session_visitor *vi
     int status = walk_split(stream, visitor);
     if (status != SESSION_WHOLE)
         return status;
-    status = walk_open(&walk, stream, false);
+    status = walk_open(&walk, stream, visitor->time);
     if (status < 0)
         return status;
     status = walk_show(walk, visitor, UINT64_MAX);

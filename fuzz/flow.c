@@ -55,7 +55,7 @@ static uint64_t decode(const struct cofi_flow_config *config)
 {
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     static struct cofi_flow_event events[16];
-    static uint64_t times[COFI_FLOW_BATCH_MIN];
+    static struct cofi_flow_stamp times[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .times = times,
         .events = events, .events_max = 16};
     struct cofi_flow *flow;

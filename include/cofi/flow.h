@@ -92,6 +92,12 @@ struct cofi_flow_time {
     bool interpolated; /* since the last TSC, MTC or STS: by cycle counts */
 };
 
+/* The same for a block, in 8 bytes: what the trace had told when the block was decoded. All 0: no time is known. */
+struct cofi_flow_stamp {
+    uint64_t ticks : 63;
+    uint64_t interpolated : 1;
+};
+
 struct cofi_flow_event {
     size_t at;        /* happens before blocks[at] of its batch */
     uint64_t offset;  /* of the packet that tells it, bytes from the stream's start; GAP: of the one that
@@ -156,7 +162,7 @@ struct cofi_flow_batch {
     const struct cofi_flow_block **blocks;
     size_t blocks_max;      /* at least COFI_FLOW_BATCH_MIN */
     size_t blocks_n;        /* out */
-    uint64_t *times;        /* null, or blocks_max ticks; filled with want_time */
+    struct cofi_flow_stamp *times; /* null, or blocks_max of them; filled with want_time */
     struct cofi_flow_event *events;
     size_t events_max;      /* at least 16 */
     size_t events_n;        /* out */

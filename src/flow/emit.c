@@ -41,12 +41,12 @@ static struct spill_item *spill_one(struct cofi_flow *flow)
     return &flow->spill[flow->spill_n++];
 }
 
-static bool put_block(struct cofi_flow_batch *batch, const struct block *block, uint64_t ticks)
+static bool put_block(struct cofi_flow_batch *batch, const struct block *block, struct cofi_flow_stamp stamp)
 {
     if (batch->blocks_n >= batch->blocks_max)
         return false;
     if (batch->times)
-        batch->times[batch->blocks_n] = ticks;
+        batch->times[batch->blocks_n] = stamp;
     batch->blocks[batch->blocks_n++] = &block->pub;
     return true;
 }
@@ -60,6 +60,12 @@ static bool put_event(struct cofi_flow_batch *batch, const struct cofi_flow_even
     return true;
 }
 
+struct cofi_flow_stamp cofi__stamp(struct cofi_flow *flow)
+{
+    uint64_t ticks = cofi__clock_ticks(&flow->clock);
+    return (struct cofi_flow_stamp){ticks, flow->clock.interpolated};
+}
+
 int cofi__emit_block(struct cofi_flow *flow, struct block *block)
 {
     if (!block)
@@ -71,13 +77,13 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block)
         edge_to(flow, block->hash, block->hash);
         return 0;
     }
-    uint64_t ticks = flow->batch->times ? cofi__clock_ticks(&flow->clock) : 0;
-    if (!flow->spill_n && put_block(flow->batch, block, ticks))
+    struct cofi_flow_stamp stamp = flow->batch->times ? cofi__stamp(flow) : (struct cofi_flow_stamp){0};
+    if (!flow->spill_n && put_block(flow->batch, block, stamp))
         return 0;
     struct spill_item *item = spill_one(flow);
     if (!item)
         return COFI_ERR_NOMEM;
-    *item = (struct spill_item){.block = block, .ticks = ticks};
+    *item = (struct spill_item){.block = block, .stamp = stamp};
     return 0;
 }
 
@@ -128,7 +134,7 @@ void cofi__spill_drain(struct cofi_flow *flow)
 {
     while (flow->spill_at < flow->spill_n) {
         const struct spill_item *item = &flow->spill[flow->spill_at];
-        if (item->block ? !put_block(flow->batch, item->block, item->ticks)
+        if (item->block ? !put_block(flow->batch, item->block, item->stamp)
                         : !put_event(flow->batch, &item->event))
             return;
         flow->spill_at++;

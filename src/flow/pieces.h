@@ -16,7 +16,7 @@ struct mark {
 };
 struct output {
     const struct cofi_flow_block **blocks;
-    uint64_t *times;
+    struct cofi_flow_stamp *times;
     struct cofi_flow_event *events; /* `at` counts from the batch's start */
     struct mark *marks;
     size_t blocks_n, blocks_max, events_n, events_max, marks_n, marks_max;

@@ -359,9 +359,9 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
 
 static void fill_times(struct cofi_flow *flow, unsigned n)
 {
-    uint64_t *times = flow->batch->times + flow->batch->blocks_n, ticks = cofi__clock_ticks(&flow->clock);
+    struct cofi_flow_stamp *times = flow->batch->times + flow->batch->blocks_n, stamp = cofi__stamp(flow);
     for (unsigned i = 0; i < n; i++)
-        times[i] = ticks;
+        times[i] = stamp;
 }
 
 static void emit(struct cofi_flow *flow, struct run *run)

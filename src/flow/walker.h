@@ -141,7 +141,7 @@ struct pend {
 
 struct spill_item {
     const struct block *block; /* null: the event */
-    uint64_t ticks;
+    struct cofi_flow_stamp stamp;
     struct cofi_flow_event event;
 };
 
@@ -335,6 +335,8 @@ static inline void place_set(struct cofi_flow *flow, uint64_t ip) { flow->cur = 
 /* emit.c: into the batch */
 int cofi__emit_block(struct cofi_flow *flow, struct block *block);
 int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event);
+/* Now. */
+struct cofi_flow_stamp cofi__stamp(struct cofi_flow *flow);
 struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset);
 void cofi__spill_drain(struct cofi_flow *flow);
 void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);

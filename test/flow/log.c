@@ -35,7 +35,7 @@ void log_batch(struct log *log, const struct cofi_flow_batch *batch)
         log_word(log, batch->blocks[i]->ip);
         log_word(log, batch->blocks[i]->end);
         if (batch->times)
-            log_word(log, batch->times[i]);
+            log_word(log, (uint64_t)batch->times[i].ticks << 1 | batch->times[i].interpolated);
     }
     assert_int_equal(e, batch->events_n);
 }

@@ -113,14 +113,14 @@ static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
     assert_null(strstr(behind, "gap"));
 }
 
-/* The times that blocks and events have, as a list without repetition. */
+/* The times that blocks have, as a list without repetition; ~: estimated. */
 static const char *times(const char *code, const char *trace)
 {
     static char text[512];
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
-    static uint64_t ticks[COFI_FLOW_BATCH_MIN];
+    static struct cofi_flow_stamp stamps[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_event some[16];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .times = ticks, .events = some, .events_max = 16};
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .times = stamps, .events = some, .events_max = 16};
     struct cofi_flow *flow;
     uint64_t last = 0;
     size_t n = 0;
@@ -135,9 +135,9 @@ static const char *times(const char *code, const char *trace)
     assert_int_equal(cofi_flow_open(&flow, &config), 0);
     text[0] = 0;
     while (cofi_flow_next(flow, &batch) > 0)
-        for (size_t i = 0; i < batch.blocks_n; last = ticks[i++])
-            if (ticks[i] != last)
-                n += (size_t)snprintf(text + n, sizeof text - n, " %lu", (unsigned long)ticks[i]);
+        for (size_t i = 0; i < batch.blocks_n; last = stamps[i++].ticks)
+            if (stamps[i].ticks != last)
+                n += (size_t)snprintf(text + n, sizeof text - n, stamps[i].interpolated ? " ~%lu" : " %lu", (unsigned long)stamps[i].ticks);
     cofi_flow_close(flow);
     rig_close(&rig);
     return text;
@@ -159,7 +159,7 @@ static void skl168_cycles_lost_before_a_psb_calibrate_nothing(void **state)
     (void)state;
     assert_string_equal(times("7500 7500 0f05", "P 19 00001000000000 0273 0000 00 0000 02031800 0223 9901 71001040000000"
         " 5901 06 P 19 b0041000000000 0273 0e00 00 1800 9901 7d021040000000 0223 2706 5902 470c 06 01"),
-        " 1049248 1050120");
+        " 1049248 ~1050120");
 }
 
 /* The guest's TSC begins at 0 when it is made. 401000 vmlaunch; 401003 nop; 401004 jmp *rax; host: 2^40, guest: 1000, 1800;
