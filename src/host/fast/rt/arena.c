@@ -103,6 +103,7 @@ static void begin_arena(struct arena *a)
 {
     a->hot = a->base;
     a->cold = a->base + ARENA_HOT;
+    translate_doors(a);
     __atomic_store_n(&a->blocks, 0, __ATOMIC_RELEASE);
 }
 
@@ -119,7 +120,7 @@ struct arena *cache_arena(uint64_t pc)
     use_huge_pages((uint64_t)a->base + HUGE, (uint64_t)a->base + ARENA_HOT);
     use_huge_pages((uint64_t)a->base + ARENA_HOT + HUGE, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
-    a->index = (struct block **)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
+    a->index = (uint32_t *)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
     begin_arena(a);
     now->count++;
     return a;

@@ -5,43 +5,100 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { BUCKETS = 1 << 17 };
+/* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. */
+static struct entry { uint32_t key, block; } *table;
+static uint32_t entries, used;
+enum { ENTRIES_FIRST = 1 << 13, GROWTH = 4 };
 
-/* Heads of chains, whose addresses fit 32 bits. */
-static uint32_t *const buckets = (uint32_t *)CACHE_HASH;
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
 /* rt_miss looks here. key: pc + 1. */
 static struct second { uint64_t key, code; } *const ibl2 = (struct second *)CACHE_IBL2;
-enum { IBL_ENTRIES = CACHE_IBL_BYTES / 8, IBL2_ENTRIES = CACHE_IBL_BYTES / sizeof(struct second) };
-_Static_assert(CACHE_IBL == 0x70200000 && CACHE_IBL2 == 0x70500000 && CACHE_IBL_BYTES == 1 << 19, "entry.S");
+enum {
+    IBL_ENTRIES = CACHE_IBL_BYTES / 8,
+    IBL2_ENTRIES = CACHE_IBL_BYTES / sizeof(struct second),
+    IBL_STRIDE = CACHE_IBL_STRIDE / 8,
+    IBL2_STRIDE = CACHE_IBL_STRIDE / sizeof(struct second)
+};
+_Static_assert(CACHE_IBL == 0x70200000 && CACHE_IBL2 == 0x70280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
+_Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
 /* Blocks made from pages that are watched for writes, youngest first. */
-static struct block *watched_blocks;
+static struct watch *watches;
 
 static void forget_ibl(unsigned mode)
 {
     for (unsigned i = 0; i < IBL_ENTRIES; i++)
-        __atomic_store_n(&ibl[mode * IBL_ENTRIES + i], (uint64_t)rt_miss, __ATOMIC_RELAXED);
+        __atomic_store_n(&ibl[mode * IBL_STRIDE + i], (uint64_t)rt_miss, __ATOMIC_RELAXED);
     for (unsigned i = 0; ibl_ready[mode] && i < IBL2_ENTRIES; i++)
-        __atomic_store_n(&ibl2[mode * IBL2_ENTRIES + i].key, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&ibl2[mode * IBL2_STRIDE + i].key, 0, __ATOMIC_RELAXED);
     ibl_ready[mode] = true;
 }
 
 void cache_init(void)
 {
     arena_init();
+    table = (struct entry *)CACHE_HASH;
+    entries = ENTRIES_FIRST;
+}
+
+/* Neighbours in the guest's code are neighbours in the table, which is what comes next most often. A key tells where its entry
+ * lies in a table of any size, and is the same for few other blocks. */
+static uint32_t key_of(uint64_t pc, unsigned mode, bool arrived)
+{
+    uint64_t window = pc >> 19 ^ (uint64_t)(2 * mode + arrived) << 45;
+    return (uint32_t)pc ^ (uint32_t)(window * 0x9e3779b97f4a7c15u >> 32);
+}
+
+static struct entry *first_of(uint32_t key)
+{
+    return &table[key >> 2 & (entries - 1)];
+}
+
+static struct entry *after(struct entry *e)
+{
+    return e + 1 == table + entries ? table : e + 1;
+}
+
+static void table_put(uint32_t key, uint32_t block)
+{
+    struct entry *e = first_of(key);
+    while (e->block)
+        e = after(e);
+    *e = (struct entry){key, block};
+    used++;
+}
+
+/* Give memory of a table back. */
+static void discard(const struct entry *from, uint32_t n)
+{
+    sys(SYS_madvise, (uint64_t)from, n * sizeof *from, MADV_DONTNEED, 0, 0, 0);
+}
+
+static void table_grow(void)
+{
+    struct entry *old = table;
+    uint32_t n = entries;
+    if ((uint64_t)(old + n + (size_t)n * GROWTH) > CACHE_HASH + CACHE_HASH_BYTES)
+        rt_die("table of blocks is full", n);
+    table = old + n;
+    entries = n * GROWTH;
+    used = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i].block)
+            table_put(old[i].key, old[i].block);
+    discard(old, n);
 }
 
 /* Where the tables have a block. */
 static uint64_t *ibl_entry(const struct block *b)
 {
-    return &ibl[b->mode * IBL_ENTRIES + (b->pc & 0xffff)];
+    return &ibl[b->mode * IBL_STRIDE + (b->pc & 0xffff)];
 }
 
 static struct second *ibl2_entry(const struct block *b)
 {
-    return &ibl2[b->mode * IBL2_ENTRIES + ((b->pc ^ b->pc >> 15) & (IBL2_ENTRIES - 1))];
+    return &ibl2[b->mode * IBL2_STRIDE + ((b->pc ^ b->pc >> 15) & (IBL2_ENTRIES - 1))];
 }
 
 static void put_second(struct second *s, uint64_t key, uint64_t code)
@@ -51,33 +108,26 @@ static void put_second(struct second *s, uint64_t key, uint64_t code)
     __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
 }
 
-static unsigned bucket(uint64_t pc)
-{
-    return (unsigned)(pc ^ pc >> 17) & (BUCKETS - 1); /* neighbours lie together */
-}
-
-static struct block *chain_of(uint64_t pc)
-{
-    return (struct block *)(uintptr_t)buckets[bucket(pc)];
-}
-
 /* The block at pc is about to be looked for. */
-void cache_prefetch(uint64_t pc)
+void cache_prefetch(uint64_t pc, unsigned mode, bool arrived)
 {
-    __builtin_prefetch(&buckets[bucket(pc)]);
+    __builtin_prefetch(first_of(key_of(pc, mode, arrived)));
 }
 
 struct block *cache_find(uint64_t pc, unsigned mode, bool arrived)
 {
-    for (struct block *b = chain_of(pc); b; b = b->next)
-        if (b->pc == pc && b->mode == mode && b->arrived == arrived)
+    uint32_t key = key_of(pc, mode, arrived);
+    for (struct entry *e = first_of(key); e->block; e = after(e)) {
+        struct block *b = block_at(e->block);
+        if (e->key == key && b->pc == pc && b->mode == mode && b->arrived == arrived)
             return b;
+    }
     return NULL;
 }
 
 static const uint8_t *start_of(const struct block *b, bool cold)
 {
-    return cold ? b->cold_start : b->code_start;
+    return cold ? b->code_start + b->cold_start : b->code_start;
 }
 
 /* The block whose code holds the address, dead ones included. Lock-free: used by signal handlers. */
@@ -88,24 +138,37 @@ struct block *cache_find_code(const uint8_t *code)
         return NULL;
     bool cold = code >= a->base + ARENA_HOT;
     size_t low = 0, high = __atomic_load_n(&a->blocks, __ATOMIC_ACQUIRE);
-    if (!high || code < start_of(a->index[0], cold))
+    if (!high || code < start_of(block_at(a->index[0]), cold))
         return NULL;
     while (high - low > 1) {
         size_t mid = (low + high) / 2;
-        if (start_of(a->index[mid], cold) <= code)
+        if (start_of(block_at(a->index[mid]), cold) <= code)
             low = mid;
         else
             high = mid;
     }
-    return a->index[low];
+    return block_at(a->index[low]);
+}
+
+static uint8_t *store_of(const struct exit *e)
+{
+    const struct block *b = exit_block(e);
+    return b->code_start + (e->in_cold ? b->cold_start : 0) + e->store;
+}
+
+static uint8_t *stub_of(const struct exit *e)
+{
+    const struct block *b = exit_block(e);
+    return b->code_start + b->cold_start + e->stub;
 }
 
 /* The exit whose outcomes the instruction at code logs, or null. */
-struct exit *cache_exit_at(const struct block *b, const uint8_t *code)
+const struct exit *cache_exit_at(const struct block *b, const uint8_t *code)
 {
+    const struct exit *e = block_exits(b);
     for (unsigned i = 0; i < b->exits; i++)
-        if (b->exit[i].store == code)
-            return &b->exit[i];
+        if (e[i].store != NO_STORE && store_of(&e[i]) == code)
+            return &e[i];
     return NULL;
 }
 
@@ -113,16 +176,18 @@ void cache_add(struct arena *a, struct block *b)
 {
     if (!ibl_ready[b->mode])
         forget_ibl(b->mode);
-    if ((a->blocks + 1) * sizeof(struct block *) > CACHE_INDEX_BYTES)
+    if ((a->blocks + 1) * sizeof *a->index > CACHE_INDEX_BYTES)
         rt_die("block index is full", a->blocks);
-    a->index[a->blocks] = b;
+    a->index[a->blocks] = address_of(b);
     __atomic_store_n(&a->blocks, a->blocks + 1, __ATOMIC_RELEASE);
-    b->next = chain_of(b->pc);
-    buckets[bucket(b->pc)] = (uint32_t)(uintptr_t)b;
+    if (2 * used >= entries)
+        table_grow();
+    table_put(key_of(b->pc, b->mode, b->arrived), address_of(b));
 }
 
-static void patch(uint8_t *jump, const uint8_t *to)
+static void patch(const struct exit *e, const uint8_t *to)
 {
+    uint8_t *jump = store_of(e) + e->jump;
     int32_t rel = (int32_t)(to - (jump + 5));
     __atomic_store_n((int32_t *)(jump + 1), rel, __ATOMIC_RELEASE);
 }
@@ -135,12 +200,13 @@ static bool reaches(const uint8_t *from, const uint8_t *to)
 
 void cache_link(struct exit *e, struct block *b)
 {
-    if (!e->jump || e->to || b->dead || !reaches(e->jump, b->code))
+    const uint8_t *code = b->code_start + b->entry;
+    if (!e->jump || e->to || b->dead || exit_block(e)->dead || !reaches(store_of(e) + e->jump, code))
         return;
-    e->to = b;
+    e->to = address_of(b);
     e->next_in = b->incoming;
-    b->incoming = e;
-    patch(e->jump, b->code);
+    b->incoming = address_of(e);
+    patch(e, code);
 }
 
 /* Let indirect transfers find the block. */
@@ -154,31 +220,32 @@ void cache_ibl(struct block *b)
 
 static void unlink_out(struct block *b)
 {
+    struct exit *exits = block_exits(b);
     for (unsigned i = 0; i < b->exits; i++) {
-        struct block *to = b->exit[i].to;
-        if (!to)
+        if (!exits[i].to)
             continue;
-        struct exit **e = &to->incoming;
-        while (*e && *e != &b->exit[i])
-            e = &(*e)->next_in;
+        uint32_t *e = &block_at(exits[i].to)->incoming;
+        while (*e && *e != address_of(&exits[i]))
+            e = &exit_at(*e)->next_in;
         if (*e)
-            *e = b->exit[i].next_in;
-        b->exit[i].to = NULL;
+            *e = exits[i].next_in;
+        exits[i].to = 0;
     }
 }
 
 /* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. */
 static void kill_block(struct block *b)
 {
-    for (struct exit *e = b->incoming; e; e = e->next_in) {
-        patch(e->jump, e->stub);
-        e->to = NULL;
+    const struct exit *exits = block_exits(b);
+    for (struct exit *e = exit_at(b->incoming); e; e = exit_at(e->next_in)) {
+        patch(e, stub_of(e));
+        e->to = 0;
     }
-    b->incoming = NULL;
+    b->incoming = 0;
     unlink_out(b);
     for (unsigned i = 0; i < b->exits; i++)
-        if (b->exit[i].jump)
-            patch(b->exit[i].jump, b->exit[i].stub);
+        if (exits[i].jump)
+            patch(&exits[i], stub_of(&exits[i]));
     if (b->arrived && *ibl_entry(b) == (uint64_t)b->code_start)
         __atomic_store_n(ibl_entry(b), (uint64_t)rt_miss, __ATOMIC_RELEASE);
     if (b->arrived && ibl2_entry(b)->key == b->pc + 1)
@@ -186,65 +253,82 @@ static void kill_block(struct block *b)
     b->dead = true;
 }
 
-static void unhash(struct block *b)
+/* Whether an entry that begins its search at `first` may lie at `hole`, which comes before `here`. */
+static bool may_move(const struct entry *first, const struct entry *hole, const struct entry *here)
 {
-    uint32_t *head = &buckets[bucket(b->pc)];
-    struct block *p = chain_of(b->pc);
-    if (p == b) {
-        *head = (uint32_t)(uintptr_t)b->next;
-        return;
-    }
-    while (p && p->next != b)
-        p = p->next;
-    if (p)
-        p->next = b->next;
+    return hole <= here ? first <= hole || first > here : first <= hole && first > here;
+}
+
+/* Those behind it that are found by way of its place move up. */
+static void table_remove(struct entry *hole)
+{
+    for (struct entry *e = after(hole); e->block; e = after(e))
+        if (may_move(first_of(e->key), hole, e)) {
+            *hole = *e;
+            hole = e;
+        }
+    hole->block = 0;
+    used--;
+}
+
+static void unhash(const struct block *b)
+{
+    struct entry *e = first_of(key_of(b->pc, b->mode, b->arrived));
+    while (e->block && e->block != address_of(b))
+        e = after(e);
+    if (e->block)
+        table_remove(e);
+}
+
+static void forget(struct block *b)
+{
+    kill_block(b);
+    unhash(b);
+}
+
+static bool overlaps(const struct block *b, uint64_t start, uint64_t end)
+{
+    return block_low(b) < end && start < block_high(b);
 }
 
 /* Forget every block made from guest bytes in [start, end). */
 void cache_invalidate(uint64_t start, uint64_t end)
 {
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        struct block *next;
-        for (struct block *b = (struct block *)(uintptr_t)buckets[i]; b; b = next) {
-            next = b->next;
-            if (b->low < end && start < b->high) {
-                kill_block(b);
-                unhash(b);
-            }
-        }
-    }
+    for (uint32_t i = 0; i < entries; i++)
+        while (table[i].block && overlaps(block_at(table[i].block), start, end))
+            forget(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
-void cache_watch(struct block *b)
+/* The block's code may change; copy: what it is now, where that cannot be noticed, else null. */
+void cache_watch(struct block *b, const uint8_t *copy)
 {
-    b->next_watched = watched_blocks;
-    watched_blocks = b;
+    struct watch *w = rt_alloc(sizeof *w);
+    *w = (struct watch){b, watches, copy};
+    b->watch = address_of(w);
+    watches = w;
 }
 
 /* cache_invalidate for a watched page: only such blocks can lie there. */
 void cache_invalidate_watched(uint64_t start, uint64_t end)
 {
-    for (struct block **p = &watched_blocks; *p;) {
-        struct block *b = *p;
-        if (!b->dead && b->low < end && start < b->high) {
-            kill_block(b);
-            unhash(b);
-        }
+    for (struct watch **w = &watches; *w;) {
+        struct block *b = (*w)->block;
+        if (!b->dead && overlaps(b, start, end))
+            forget(b);
         if (b->dead)
-            *p = b->next_watched;
+            *w = (*w)->next;
         else
-            p = &b->next_watched;
+            w = &(*w)->next;
     }
 }
 
-/* Who came to `old` by a link comes to b from now on, which is of the same instructions. */
-void cache_replace(struct block *old, struct block *b)
+/* Who came to `old` by a link comes to b from now on, which begins at the same instruction; or, where b may not be linked to, to the runtime. */
+void cache_replace(struct block *old, struct block *b, bool link)
 {
-    struct exit *in = old->incoming;
-    kill_block(old);
-    unhash(old);
-    while (in) {
-        struct exit *next = in->next_in;
+    struct exit *in = exit_at(old->incoming);
+    forget(old);
+    while (link && in) {
+        struct exit *next = exit_at(in->next_in);
         cache_link(in, b);
         in = next;
     }
@@ -253,15 +337,17 @@ void cache_replace(struct block *old, struct block *b)
 /* Nobody finds a block any more. */
 static void forget_all(void)
 {
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        for (struct block *b = (struct block *)(uintptr_t)buckets[i]; b; b = b->next)
-            kill_block(b);
-        buckets[i] = 0;
-    }
+    for (uint32_t i = 0; i < entries; i++)
+        if (table[i].block)
+            kill_block(block_at(table[i].block));
+    discard(table, entries);
+    table = (struct entry *)CACHE_HASH;
+    entries = ENTRIES_FIRST;
+    used = 0;
     for (unsigned mode = 0; mode < MODES; mode++)
         if (ibl_ready[mode])
             forget_ibl(mode);
-    watched_blocks = NULL;
+    watches = NULL;
 }
 
 /* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is

@@ -3,16 +3,18 @@
 #ifndef COFI_HOST_FAST_RT_CACHE_H
 #define COFI_HOST_FAST_RT_CACHE_H
 
-#include "host/fast/rt/rt.h"
+#include "host/fast/rt/block.h"
 
 #define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* a mode: 64 K entries, by the target's low 16 bits */
 #define CACHE_IBL_BYTES 0x80000ul
-#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x400000)
-#define CACHE_IBL2 (COFI__FAST_RUNTIME_BASE + 0x500000)        /* a mode: what the first table has no place for */
-#define CACHE_INDEX (COFI__FAST_RUNTIME_BASE + 0x700000)       /* per arena: its blocks by address */
-#define CACHE_INDEX_BYTES 0x400000ul
-#define CACHE_KEPT (COFI__FAST_RUNTIME_BASE + 0x4700000)       /* what lives as long as the process */
-#define CACHE_KEPT_END (COFI__FAST_RUNTIME_BASE + 0x4800000)
+#define CACHE_IBL2 (CACHE_IBL + CACHE_IBL_BYTES)               /* a mode: what the first table has no place for */
+#define CACHE_IBL_STRIDE (2 * CACHE_IBL_BYTES)                 /* from a mode's tables to the next one's */
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x600000)        /* all blocks by guest address: tables that grow, one behind the other */
+#define CACHE_HASH_BYTES 0x1600000ul
+#define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
+#define CACHE_INDEX_BYTES 0x200000ul
+#define CACHE_KEPT (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)      /* what lives as long as the process */
+#define CACHE_KEPT_END (CACHE_KEPT + 0x100000)
 #define CACHE_DESCRIPTORS CACHE_KEPT_END                       /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
 
@@ -21,11 +23,13 @@
 
 struct arena {
     uint8_t *base, *hot, *cold;
-    struct block **index;
+    const uint8_t *leave, *leave_hot, *leave_hot_arrived; /* translate_doors */
+    uint32_t *index; /* addresses of descriptors */
     size_t blocks;
 };
 
 void cache_add(struct arena *a, struct block *b);
+void translate_doors(struct arena *a);
 
 /* arena.c; the lock is held, but for arena_at. */
 void arena_init(void);

@@ -10,16 +10,55 @@ struct runtime rt;
 /* Say to the collector what code was there when it was translated, where no file tells it. */
 static void note_code(struct thread *t, const struct block *b)
 {
-    for (uint64_t a = b->low; a < b->high; a += 2048) {
+    uint64_t high = block_high(b);
+    for (uint64_t a = block_low(b); a < high; a += 2048) {
         uint64_t v[4] = {a, 0, 0, 0};
-        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, b->high - a < 2048 ? b->high - a : 2048);
+        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, high - a < 2048 ? high - a : 2048);
     }
+}
+
+static bool is_compared(const struct block *b)
+{
+    return b->watch && block_watch(b)->copy;
 }
 
 /* Code that others write through another mapping: is the block still what was translated? */
 static bool still_true(const struct block *b)
 {
-    return !b->copy || !memcmp(b->copy, (const void *)b->low, b->high - b->low);
+    return !is_compared(b) || !memcmp(block_watch(b)->copy, (const void *)block_low(b), b->below + b->above);
+}
+
+/* A copy of the block's guest bytes. */
+static const uint8_t *copy_of(const struct block *b)
+{
+    uint8_t *copy = rt_alloc(b->below + b->above);
+    return memcpy(copy, (const void *)block_low(b), b->below + b->above);
+}
+
+/* Translate what is at pc now, in region r. */
+static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
+{
+    maps_protect(r, pc, pc + 15);
+    struct block *b = translate(r, pc, t->mode, arrived, cold);
+    while (maps_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
+        cache_invalidate(block_low(b), block_high(b));
+        b = translate(r, pc, t->mode, arrived, cold);
+    }
+    b->since = r->since;
+    b->trigger = filter_trigger(pc);
+    if (r->dirty || r->writable || r->shared) {
+        if (t->mode == MODE_TRACED)
+            note_code(t, b);
+        cache_watch(b, r->shared ? copy_of(b) : NULL);
+        b->since = rdtsc();
+    }
+    return b;
+}
+
+/* Whether the way to the block may be one past the runtime. */
+static bool may_link(const struct block *b)
+{
+    return !is_compared(b) && !b->trigger && trace_all_know(b->since);
 }
 
 /* The block at pc, made if need be; null when no code can be there. */
@@ -29,7 +68,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     if (b && still_true(b))
         return b;
     if (b)
-        cache_invalidate(b->low, b->high);
+        cache_invalidate(block_low(b), block_high(b));
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
@@ -39,26 +78,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     }
     bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared &&
                 !filter_trigger(pc);
-    maps_protect(r, pc, pc + 15);
-    b = translate(r, pc, t->mode, arrived, cold);
-    while (maps_protect(r, b->low, b->high)) { /* written meanwhile, perhaps */
-        cache_invalidate(b->low, b->high);
-        b = translate(r, pc, t->mode, arrived, cold);
-    }
-    if (r->shared) {
-        uint8_t *copy = rt_alloc(b->high - b->low);
-        memcpy(copy, (const void *)b->low, b->high - b->low);
-        b->copy = copy;
-    }
-    b->since = r->since;
-    b->trigger = filter_trigger(pc);
-    if (r->dirty || r->writable || r->shared) {
-        if (t->mode == MODE_TRACED)
-            note_code(t, b);
-        cache_watch(b);
-        b->since = rdtsc();
-    }
-    return b;
+    return make_block(t, r, pc, arrived, cold);
 }
 
 /* Choose where execution goes on; false: not in translated code. from belongs to the epoch `entered`, and is gone with it. */
@@ -70,8 +90,8 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
         from = NULL;
     if (b)
         trace_code(t, b);
-    bool link = b && !b->copy && !b->trigger && trace_all_know(b->since);
-    if (link && from && !from->to)
+    bool link = b && may_link(b);
+    if (link && from)
         cache_link(from, b);
     if (link && indirect)
         cache_ibl(b);
@@ -81,7 +101,7 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
     rt_unlock();
     if (trigger)
         trace_trigger(t);
-    t->target = b ? (uint64_t)b->code : 0;
+    t->target = b ? (uint64_t)(b->code_start + b->entry) : 0;
     t->s_rcx = t->regs[RCX]; /* for arrivals */
     t->s_rdx = t->regs[RDX];
     return b;
@@ -113,9 +133,8 @@ static void warm(struct thread *t, bool arrived)
     if (r && arena_full(t->pc)) {
         cache_flush();
     } else if (r) {
-        struct block *b = translate(r, t->pc, t->mode, arrived, false);
-        b->since = old->since;
-        cache_replace(old, b);
+        struct block *b = make_block(t, r, t->pc, arrived, false);
+        cache_replace(old, b, may_link(b));
     }
     rt_unlock();
 }
@@ -151,12 +170,16 @@ void rt_dispatch(struct thread *t)
     bool indirect = t->miss_id == 1;
     unsigned kind = EXIT_DIRECT;
     uint64_t entered = t->inside;
-    if (t->miss_id == 0) {
+    if (t->miss_id == 0 && t->exit_id & EXIT_ID_BLOCK) {
+        const struct block *hot = (const struct block *)(t->exit_id - EXIT_ID_BLOCK);
+        t->pc = hot->pc;
+        kind = hot->arrived ? EXIT_HOT_ARRIVED : EXIT_HOT;
+    } else if (t->miss_id == 0) {
         from = (struct exit *)t->exit_id;
-        t->pc = from->pc;
+        t->pc = exit_pc(from);
         kind = from->kind;
     }
-    cache_prefetch(t->pc);
+    cache_prefetch(t->pc, t->mode, indirect);
     __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
     if (rt.halting)
         halt_over(t); /* it was to die of a signal, and has not */

@@ -15,8 +15,8 @@
 #define S_RDX     0x1000
 #define COFI__FAST_RUNTIME_SYSCALL 16
 #define IBL       0x70200000
-#define IBL_SHIFT 19
-#define IBL2      0x70500000
+#define IBL_SHIFT 20
+#define IBL2      0x70280000
 #define IBL2_MASK 0x7fff
 
         .section .text.start, "ax"

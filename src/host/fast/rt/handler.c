@@ -3,22 +3,10 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "host/fast/rt/block.h"
 #include "host/fast/rt/signals.h"
 
 enum { TRAP_PAGE_FAULT = 14 };
-
-static const struct point *point_at(const struct block *b, const uint8_t *code)
-{
-    unsigned offset = (unsigned)(code - b->code_start), low = 0, high = b->points;
-    while (high - low > 1) {
-        unsigned mid = (low + high) / 2;
-        if (b->point[mid].offset <= offset)
-            low = mid;
-        else
-            high = mid;
-    }
-    return b->points ? &b->point[low] : NULL;
-}
 
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
@@ -44,8 +32,8 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     if (!b)
         return false;
     const struct exit *e = cache_exit_at(b, code);
-    const struct point *p = e ? NULL : point_at(b, code);
-    if (!e && (!p || code < b->code_start))
+    struct point p;
+    if (!e && (code < b->code_start || !point_find(b, code, &p)))
         return false;
     uint64_t r11 = t->regs[R11];
     regs_from_context(t, mc);
@@ -54,20 +42,20 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     log_settle(t);
     if (e) {
         static const uint8_t hows[] = {[EXIT_NEXT] = HOW_NEXT, [EXIT_JCC] = HOW_JCC, [EXIT_BRANCH] = HOW_DIRECT};
-        t->pc = e->pc;
+        t->pc = exit_pc(e);
         t->crossing = hows[e->kind];
         t->crossing_outcomes = 1;
         log_outcomes(t, e->outcomes);
         return true;
     }
-    t->pc = b->pc + (uint64_t)(int64_t)(int32_t)(p->pc - (uint32_t)b->pc);
-    undo_stand_ins(t, p->fix);
-    if (p->fix & FIX_DONE) {
+    t->pc = b->pc + (uint64_t)(int64_t)p.pc;
+    undo_stand_ins(t, p.fix);
+    if (p.fix & FIX_DONE) {
         t->pc = mc->rcx;
         t->crossing = HOW_INDIRECT;
-        t->crossing_outcomes = (uint8_t)p->bits;
+        t->crossing_outcomes = p.bits;
     } else {
-        log_outcomes(t, p->bits);
+        log_outcomes(t, p.bits);
     }
     return true;
 }

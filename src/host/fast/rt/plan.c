@@ -67,11 +67,13 @@ static bool planned(const struct plan *plan, uint64_t pc)
     return false;
 }
 
-/* Code that may change is watched, compared, told to the collector and forgotten from the superblock's lowest address
- * to its highest: one that is strewn over a JIT's whole arena would be all of that at every write anywhere. */
+/* Descriptors hold distances of less than 2 GB. Code that may change is watched, compared, told to the collector and
+ * forgotten from the superblock's lowest address to its highest: one that is strewn over a JIT's whole arena would be
+ * all of that at every write anywhere. */
 static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
 {
-    return !(r->writable || r->dirty) || (pc + PLAN_SPAN > plan->high && pc < plan->low + PLAN_SPAN);
+    uint64_t span = r->writable || r->dirty ? PLAN_SPAN : PLAN_REACH;
+    return pc + span > plan->high && pc < plan->low + span;
 }
 
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */

@@ -3,10 +3,10 @@
 #ifndef COFI_HOST_FAST_RT_PLAN_H
 #define COFI_HOST_FAST_RT_PLAN_H
 
-#include "host/fast/rt/rt.h"
+#include "host/fast/rt/block.h"
 #include "x86/fast.h"
 
-enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048 };
+enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048, PLAN_EXITS = 2 * PLAN_BRANCHES + 4, PLAN_REACH = 1 << 30 };
 
 enum action {
     DO_COPY,      /* as it is, but for R11 and RIP */

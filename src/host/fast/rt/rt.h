@@ -110,18 +110,6 @@ struct sighand {
     struct sighand *next; /* unused ones */
 };
 
-/* An exit of a block to a known address. */
-struct exit {
-    uint64_t pc;          /* where the guest goes on */
-    uint8_t *store;       /* the instruction that logs the exit's outcomes; null: none */
-    uint8_t *jump;        /* the E9 to patch; null: not linkable */
-    uint8_t *stub;        /* what it jumps to when not linked */
-    struct block *to;     /* linked to */
-    struct exit *next_in; /* list of to's incoming exits */
-    uint32_t kind;        /* enum exit_kind */
-    uint32_t outcomes;    /* as they go to the log */
-};
-
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4, SAFEPOINT_HALT = 8 };
 
 /* What a thread's translated code does; each mode has blocks of its own. */
@@ -135,59 +123,6 @@ enum mode {
 
 /* How a thread came to where it is. */
 enum how { HOW_NONE, HOW_NEXT, HOW_JCC, HOW_DIRECT, HOW_INDIRECT };
-
-enum exit_kind {
-    EXIT_DIRECT,
-    EXIT_SYSCALL,
-    EXIT_STEP,
-    EXIT_NEXT,            /* these three change the mode, perhaps: from the instruction before */
-    EXIT_JCC,             /* by a conditional branch, whose outcome is not logged yet */
-    EXIT_BRANCH,          /* by a direct jump or call */
-    EXIT_HOT,             /* a cold block has run often enough to be made a superblock */
-    EXIT_HOT_ARRIVED      /* … one for arrivals */
-};
-
-/* One guest instruction in a block's code. */
-struct point {
-    uint32_t pc;          /* low half; the high half is the block's */
-    uint32_t offset : 14; /* of its first byte of code, from the block's first */
-    uint32_t fix : 11;    /* enum fix: what to restore */
-    uint32_t bits : 7;    /* outcomes that are not yet in the log, below a marker bit */
-};
-
-enum fix {
-    FIX_NONE,
-    FIX_R11 = 1,      /* the stand-in holds R11, s_reg the stand-in's own value */
-    FIX_RIP = 2,      /* s_rip holds the own value of the stand-in for RIP */
-    FIX_RCX = 4,      /* s_rcx holds RCX */
-    FIX_DONE = 8,     /* an indirect transfer that lacks its record only: RCX holds the target */
-    FIX_RDX = 16,     /* s_rdx holds RDX */
-    FIX_R11_SHIFT = 5, /* three bits: index in stand_ins */
-    FIX_RIP_SHIFT = 8  /* two: in rip_stand_ins */
-};
-
-struct block {
-    uint64_t pc;
-    uint8_t *cold_start;
-    uint8_t *code_start;  /* first byte of code */
-    uint8_t *code;        /* … behind the arrival's; where others jump to, unless it is for arrivals */
-    uint32_t code_bytes;
-    uint16_t points, exits;
-    struct point *point;
-    struct exit *exit;
-    struct exit *incoming;
-    struct block *next;   /* hash chain */
-    struct block *next_watched;
-    uint64_t low, high;   /* guest bytes lie in here (a superblock's may be several ranges) */
-    bool dead;
-    bool arrived;         /* for indirect transfers: entered at code_start, or at code with RCX and RDX in s_rcx and s_rdx */
-    bool cold;            /* one basic block, which counts its runs */
-    uint32_t runs_left;   /* until it is made a superblock */
-    uint8_t mode;         /* enum mode */
-    bool trigger;         /* coming here asks for a snapshot: entered by the runtime only */
-    uint64_t since;       /* TSC: the recording has its code from then on */
-    const uint8_t *copy;  /* of [low, high) where writes to it cannot be noticed; compared at each entry */
-};
 
 /* A range of the guest's memory with execute permission. */
 struct region {
@@ -247,6 +182,8 @@ static inline uint64_t rdtsc(void)
 /* System calls of the runtime's own, but for those that it makes for the guest, return to addresses in here. */
 extern char rt_own_begin[], rt_own_end[];
 
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
 /* util.c */
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
@@ -277,6 +214,7 @@ void collector_wait(struct thread *t);
 const struct region *maps_find(struct thread *t, uint64_t pc);
 size_t maps_readable(uint64_t pc);
 void maps_changed(uint64_t start, uint64_t end, bool writable);
+void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
 void maps_release_all(void);
@@ -284,16 +222,16 @@ void maps_release_all(void);
 /* cache.c */
 void cache_init(void);
 void cache_flush(void);
-void cache_prefetch(uint64_t pc);
+void cache_prefetch(uint64_t pc, unsigned mode, bool arrived);
 struct block *cache_find(uint64_t pc, unsigned mode, bool arrived);
 struct block *cache_find_code(const uint8_t *code);
-struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
+const struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
-void cache_watch(struct block *b);
+void cache_watch(struct block *b, const uint8_t *copy);
 void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
-void cache_replace(struct block *old, struct block *b);
+void cache_replace(struct block *old, struct block *b, bool link);
 
 /* translate.c */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold);

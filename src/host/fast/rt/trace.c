@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the program does -> what the log says of it, which the filters decide. */
-#include "host/fast/rt/rt.h"
+#include "host/fast/rt/block.h"
 
 /* The mode at t->pc. The mappings, and with them the filters' addresses, are as of now. */
 static unsigned mode_here(struct thread *t, bool taken)

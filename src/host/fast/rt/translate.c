@@ -20,6 +20,7 @@ struct build {
     struct arena *arena;
     struct block *b;
     struct point *points;
+    unsigned marks;    /* of them */
     const struct plan *plan;
     unsigned at;       /* index in it */
     unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
@@ -36,30 +37,39 @@ static void mark(struct build *g, uint64_t pc, unsigned fix)
     if (g->held != NONE)
         fix |= FIX_R11 | g->held << FIX_R11_SHIFT;
     fix |= (g->out & OUT_RCX ? FIX_RCX : 0) | (g->out & OUT_RDX ? FIX_RDX : 0);
-    g->points[g->b->points++] =
-        (struct point){(uint32_t)pc, (uint32_t)(g->hot.p - g->b->code_start) & 0x3fff, fix & 0x7ff, g->pending & 0x7f};
+    g->points[g->marks++] = (struct point){(int32_t)(pc - g->b->pc), (uint16_t)(g->hot.p - g->b->code_start), (uint16_t)fix,
+                                           (uint8_t)g->pending};
 }
 
 /* Leave to the runtime with the exit's descriptor. */
-static void emit_leave(struct out *o, const struct exit *e)
+static void emit_leave(const struct build *g, struct out *o, const struct exit *e)
 {
-    store_imm(o, AT(exit_id), (uint32_t)(uintptr_t)e);
-    jump_gs(o, AT(exit_entry));
+    store_imm(o, AT(exit_id), address_of(e));
+    jump(o, g->arena->leave);
 }
 
 static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
 {
-    struct exit *e = &g->b->exit[g->b->exits++];
-    *e = (struct exit){.pc = pc, .kind = kind};
+    unsigned index = g->b->exits++;
+    struct exit *e = &block_exits(g->b)[index];
+    uint64_t d = pc - g->b->pc;
+    *e = (struct exit){.pc_low = (uint32_t)d, .pc_high = (int8_t)(d >> 32), .index = index & 31, .kind = kind & 15, .store = NO_STORE};
     return e;
+}
+
+/* Where code begins that o goes to. */
+static const uint8_t *start_of(const struct build *g, const struct out *o)
+{
+    return g->b->code_start + (o == &g->cold ? g->b->cold_start : 0);
 }
 
 /* Log outcomes, below a marker bit. Nothing is too little to log where the way out might be part of a loop that
  * logs nothing: then the store alone lets a safepoint stop it. */
-static void emit_outcomes(struct out *o, struct exit *e, unsigned outcomes)
+static void emit_outcomes(const struct build *g, struct out *o, struct exit *e, unsigned outcomes)
 {
-    e->outcomes = outcomes;
-    e->store = o->p;
+    e->outcomes = outcomes & 0x7f;
+    e->in_cold = o == &g->cold;
+    e->store = (uint16_t)(o->p - start_of(g, o));
     log_byte(o, outcomes > 1 ? outcomes : 0);
     if (outcomes > 1)
         BYTES(o, LOG_NEXT_1);
@@ -75,28 +85,28 @@ static unsigned and_outcome(const struct build *g, bool taken)
 static void emit_exit(struct build *g, struct out *o, uint64_t pc, unsigned outcomes)
 {
     struct exit *e = new_exit(g, EXIT_DIRECT, pc);
-    emit_outcomes(o, e, outcomes);
+    emit_outcomes(g, o, e, outcomes);
     while ((((uintptr_t)o->p + 1) & 63) > 60)
         b1(o, 0x90);
-    e->jump = o->p;
-    bool in_cold = o == &g->cold;
-    e->stub = in_cold ? o->p + 5 : g->cold.p;
-    jump(o, e->stub);
-    emit_leave(in_cold ? o : &g->cold, e);
+    e->jump = (o->p - start_of(g, o) - e->store) & 15;
+    const uint8_t *stub = e->in_cold ? o->p + 5 : g->cold.p;
+    e->stub = (uint16_t)(stub - start_of(g, &g->cold));
+    jump(o, stub);
+    emit_leave(g, &g->cold, e);
 }
 
 /* A way out that may change the mode: the runtime does the rest. */
-static void emit_turn(struct out *o, struct exit *e, unsigned outcomes)
+static void emit_turn(const struct build *g, struct out *o, struct exit *e, unsigned outcomes)
 {
-    emit_outcomes(o, e, outcomes);
-    emit_leave(o, e);
+    emit_outcomes(g, o, e, outcomes);
+    emit_leave(g, o, e);
 }
 
 /* A conditional branch's taken way. */
 static void emit_taken(struct build *g, struct out *o, uint64_t target)
 {
     if (filter_mode(g->b->mode, target, true) != g->b->mode)
-        emit_turn(o, new_exit(g, EXIT_JCC, target), g->pending);
+        emit_turn(g, o, new_exit(g, EXIT_JCC, target), g->pending);
     else
         emit_exit(g, o, target, and_outcome(g, true));
 }
@@ -105,7 +115,7 @@ static void emit_taken(struct build *g, struct out *o, uint64_t target)
 static void emit_not_taken(struct build *g, struct out *o, uint64_t next)
 {
     if (filter_mode(g->b->mode, next, false) != g->b->mode)
-        emit_turn(o, new_exit(g, EXIT_NEXT, next), and_outcome(g, false));
+        emit_turn(g, o, new_exit(g, EXIT_NEXT, next), and_outcome(g, false));
     else
         emit_exit(g, o, next, and_outcome(g, false));
 }
@@ -415,7 +425,7 @@ static void emit_lookup(struct build *g, struct out *o)
 {
     BYTES(o, "\x0f\xb7\xd1");  /* movzx edx, cx */
     BYTES(o, "\xff\x24\xd5");  /* jmp *ibl(,rdx,8) */
-    b4(o, (uint32_t)(CACHE_IBL + g->b->mode * CACHE_IBL_BYTES));
+    b4(o, (uint32_t)(CACHE_IBL + g->b->mode * CACHE_IBL_STRIDE));
 }
 
 /* An indirect transfer, RCX = target: log it. */
@@ -546,8 +556,8 @@ static void emit_special(struct build *g, const struct item *it, unsigned kind)
     settle(g);
     struct exit *e = new_exit(g, kind, it->pc);
     if (g->pending > 1)
-        emit_outcomes(&g->hot, e, g->pending);
-    emit_leave(&g->hot, e);
+        emit_outcomes(g, &g->hot, e, g->pending);
+    emit_leave(g, &g->hot, e);
 }
 
 static void emit_item(struct build *g, const struct item *it)
@@ -573,7 +583,7 @@ static void emit_item(struct build *g, const struct item *it)
         if (it->kind == EXIT_DIRECT)
             emit_exit(g, &g->hot, it->pc, g->pending);
         else
-            emit_turn(&g->hot, new_exit(g, it->kind, it->pc), g->pending);
+            emit_turn(g, &g->hot, new_exit(g, it->kind, it->pc), g->pending);
         break;
     }
 }
@@ -597,14 +607,13 @@ static void emit_arrival(struct build *g, uint64_t pc)
     }
 }
 
-/* Where the count of a cold block's runs jumps when that is enough, which must be near. */
-static const uint8_t *emit_hot_door(struct build *g, uint64_t pc)
+/* Where the count of a cold block's runs jumps when that is enough, which must be near. RCX is out there. */
+static const uint8_t *emit_hot_door(struct build *g)
 {
     const uint8_t *door = g->hot.p;
-    jump(&g->hot, g->cold.p);
-    g->out |= OUT_RCX;
-    emit_back(g, &g->cold, OUT_RCX | OUT_RDX);
-    emit_leave(&g->cold, new_exit(g, g->b->arrived ? EXIT_HOT_ARRIVED : EXIT_HOT, pc));
+    b1(&g->hot, 0xb9); /* mov ecx, … */
+    b4(&g->hot, address_of(g->b) + EXIT_ID_BLOCK);
+    jump(&g->hot, g->b->arrived ? g->arena->leave_hot_arrived : g->arena->leave_hot);
     return door;
 }
 
@@ -612,7 +621,7 @@ static const uint8_t *emit_hot_door(struct build *g, uint64_t pc)
 static void emit_count(struct build *g, const uint8_t *door)
 {
     struct out *o = &g->hot;
-    uint32_t count = (uint32_t)(uintptr_t)&g->b->runs_left;
+    uint32_t count = address_of(&g->b->runs_left);
     take_out(g, RCX);
     BYTES(o, "\x8b\x0c\x25"); /* mov ecx, [runs_left] */
     b4(o, count);
@@ -622,6 +631,39 @@ static void emit_count(struct build *g, const uint8_t *door)
     b1(o, (uint8_t)(door - (o->p + 1)));
 }
 
+/* What blocks of an arena jump to, to leave to the runtime: an exit whose id is stored; a block's count that has ended, whose id is
+ * in RCX. */
+void translate_doors(struct arena *a)
+{
+    struct out o = {a->hot};
+    a->leave = o.p;
+    jump_gs(&o, AT(exit_entry));
+    a->leave_hot_arrived = o.p;
+    load(&o, RDX, AT(s_rdx));
+    a->leave_hot = o.p;
+    store(&o, RCX, AT(exit_id));
+    load(&o, RCX, AT(s_rcx));
+    jump_gs(&o, AT(exit_entry));
+    a->hot = o.p;
+}
+
+/* All of the plan. */
+static void emit_plan(struct build *g)
+{
+    struct block *b = g->b;
+    const uint8_t *door = b->cold ? emit_hot_door(g) : NULL;
+    b->code_start = g->hot.p;
+    g->out = b->arrived ? OUT_RCX | OUT_RDX : 0;
+    if (b->arrived)
+        emit_arrival(g, b->pc);
+    b->cold_start = (uint32_t)(g->cold.p - b->code_start);
+    b->entry = (uint8_t)(g->hot.p - b->code_start);
+    if (b->cold)
+        emit_count(g, door);
+    for (g->at = 0; g->at < g->plan->count; g->at++)
+        emit_item(g, &g->plan->item[g->at]);
+}
+
 /* Translate the block at pc, which lies in r, for a mode and a way to come there. The lock is held. */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold)
 {
@@ -629,29 +671,17 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc, mode, cold);
     struct arena *a = cache_arena(pc);
-    struct block *b = rt_alloc(sizeof *b);
-    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold, .runs_left = rt.control->cold_runs, .low = plan.low, .high = plan.high, .code_start = a->hot,
-                        .cold_start = a->cold};
-    b->exit = rt_alloc(sizeof(struct exit) * (2 * PLAN_BRANCHES + 4));
+    struct block *b = rt_alloc(sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
+    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold, .runs_left = rt.control->cold_runs,
+                        .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
-    g.out = arrived ? OUT_RCX | OUT_RDX : 0;
-    const uint8_t *door = cold ? emit_hot_door(&g, pc) : NULL;
-    g.out = arrived ? OUT_RCX | OUT_RDX : 0;
-    b->code_start = g.hot.p;
-    if (arrived)
-        emit_arrival(&g, pc);
-    b->code = g.hot.p;
-    if (cold)
-        emit_count(&g, door);
-    for (g.at = 0; g.at < plan.count; g.at++)
-        emit_item(&g, &plan.item[g.at]);
-    b->code_bytes = (uint32_t)(g.hot.p - b->code);
+    emit_plan(&g);
     a->hot = g.hot.p;
     a->cold = g.cold.p;
-    rt_trim(&b->exit[b->exits]);
-    b->point = rt_alloc(sizeof(struct point) * b->points);
-    memcpy(b->point, points, sizeof(struct point) * b->points);
+    uint8_t *packed = (uint8_t *)(block_exits(b) + b->exits);
+    b->points = (uint16_t)points_pack(packed, points, g.marks);
+    rt_trim(packed + b->points);
     cache_add(a, b);
     return b;
 }
