@@ -119,6 +119,72 @@ int guest_jit_same_block(void)
     return 0;
 }
 
+/* Pairs of pages of this program's own code: a jump at one's end to the other, whose first bytes are to be replaced. */
+__asm__(".text; .balign 4096\n"
+        "patched_pairs: .rept 32\n"
+        "1: .skip 4096 - 16, 0xcc; jmp 2f; .balign 4096, 0xcc\n"
+        "2: mov $1, %eax; ret; nop; nop; nop; nop\n"
+        "   .skip 1b + 8192 - ., 0xcc\n"
+        ".endr; .previous");
+extern uint8_t patched_pairs[];
+
+enum { PAIRS = 32, PAIR = 8192, HALF = 4096, ENTRY = HALF - 16, RUNS = 240 };
+
+static long run_pair(const uint8_t *pair, int times)
+{
+    const uint8_t *entry = pair + ENTRY;
+    int (*f)(int);
+    long sum = 0;
+    memcpy(&f, &entry, sizeof f);
+    for (int i = 0; i < times; i++)
+        sum += f(i & 3) & 0xff;
+    return sum;
+}
+
+static void patch_pair(uint8_t *pair)
+{
+    /* test %edi, %edi; je over; mov $2, %al; ret; over: mov $3, %al; ret */
+    const uint8_t code[] = {0x85, 0xff, 0x74, 0x03, 0xb0, 0x02, 0xc3, 0xb0, 0x03, 0xc3};
+    mprotect(pair + HALF, HALF, PROT_READ | PROT_WRITE);
+    memcpy(pair + HALF, code, sizeof code);
+    mprotect(pair + HALF, HALF, PROT_READ | PROT_EXEC);
+}
+
+/* The pairs as this program's file has them, once more; without a reserve, so that the kernel makes one mapping again of pages
+ * that were written and pages that were not. */
+static uint8_t *map_pairs(void)
+{
+    unsigned long start, end, offset;
+    uint8_t *p = MAP_FAILED;
+    char line[512];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    int fd = open("/proc/self/exe", O_RDONLY);
+    while (p == MAP_FAILED && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && (uintptr_t)patched_pairs - start < end - start)
+            p = mmap(NULL, PAIRS * PAIR, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_NORESERVE, fd,
+                     (off_t)(offset + ((uintptr_t)patched_pairs - start)));
+    fclose(maps);
+    close(fd);
+    return p;
+}
+
+/* Code of a file is rewritten while it is about to be found to run often: what it leads to from then on is the new code. */
+int guest_patched(void)
+{
+    uint8_t *both[2] = {patched_pairs, map_pairs()};
+    for (int n = 0; n < 2; n++) {
+        long sum = 0;
+        for (int k = 0; k < PAIRS; k++)
+            sum += run_pair(both[n] + k * PAIR, RUNS + k);
+        for (int k = 0; k < PAIRS; k++)
+            patch_pair(both[n] + k * PAIR);
+        for (int k = 0; k < PAIRS; k++)
+            sum += run_pair(both[n] + k * PAIR, 100);
+        printf("%ld\n", sum);
+    }
+    return 0;
+}
+
 static volatile int go, stop;
 static uint8_t *shared_code;
 

@@ -30,6 +30,14 @@ static bool is_ours(uint64_t start)
            arena_at(start);
 }
 
+static const struct region *lookup(uint64_t pc)
+{
+    for (unsigned i = 0; i < rt.region_count; i++)
+        if (pc >= rt.regions[i].start && pc < rt.regions[i].end)
+            return &rt.regions[i];
+    return NULL;
+}
+
 /* The same region when the mappings were read before, or null. */
 static const struct region *known(const struct region *r)
 {
@@ -39,8 +47,32 @@ static const struct region *known(const struct region *r)
     return NULL;
 }
 
+/* Ranges made executable since the mappings were read, which were not: what was written there before then is in no file. */
+static struct range { uint64_t start, end; } made_executable[16];
+static unsigned made;
+
+/* The guest has made [start, end) executable. Where it was so already, writes have made its region dirty. */
+void maps_made_executable(uint64_t start, uint64_t end)
+{
+    uint64_t known_to = start;
+    for (const struct region *r = lookup(known_to); r && known_to < end; r = lookup(known_to))
+        known_to = r->end;
+    if (known_to >= end)
+        return;
+    if (made < ARRAY_LEN(made_executable)) {
+        made_executable[made++] = (struct range){start, end};
+        return;
+    }
+    struct range *last = &made_executable[made - 1]; /* too many: one over all the rest */
+    last->start = start < last->start ? start : last->start;
+    last->end = end > last->end ? end : last->end;
+}
+
 static bool was_dirty(const struct region *r)
 {
+    for (unsigned i = 0; i < made; i++)
+        if (made_executable[i].start < r->end && r->start < made_executable[i].end)
+            return true;
     for (unsigned i = 0; i < old_count; i++)
         if (old_regions[i].dirty && old_regions[i].start < r->end && r->start < old_regions[i].end)
             return true;
@@ -127,16 +159,9 @@ static void parse(struct thread *t)
     }
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
     filter_maps_end();
+    made = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
-}
-
-static const struct region *lookup(uint64_t pc)
-{
-    for (unsigned i = 0; i < rt.region_count; i++)
-        if (pc >= rt.regions[i].start && pc < rt.regions[i].end)
-            return &rt.regions[i];
-    return NULL;
 }
 
 /* The executable region at pc, or null: the guest faults there. */

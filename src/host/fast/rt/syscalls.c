@@ -37,6 +37,14 @@ static void changed(uint64_t start, uint64_t bytes, bool writable)
     rt_unlock();
 }
 
+static void made_executable(uint64_t start, uint64_t bytes)
+{
+    rt_lock();
+    maps_made_executable(start, start + ((bytes + 4095) & ~4095ul));
+    rt.maps_stale = true;
+    rt_unlock();
+}
+
 /* Calls that change mappings: forget what was translated from them. */
 static long do_mapping(struct thread *t)
 {
@@ -62,7 +70,7 @@ static long do_mapping(struct thread *t)
     case SYS_pkey_mprotect:
         changed(a, n, prot & PROT_WRITE);
         if (prot & PROT_EXEC)
-            rt.maps_stale = true;
+            made_executable(a, n);
         break;
     default:
         changed(a, n, true);
