@@ -97,6 +97,14 @@ static void overflow_resumes_at_its_fup(void **state)
         "[psb] [enabled >401000] 401000 [overflow] [enabled >401004] 401004 401006 [disabled 401006]");
 }
 
+/* 401000 nop; 401001 jnz: an address of two bytes fits no branch there, and is no place to go on at. Behind the overflow one is. */
+static void an_overflow_ends_a_gap(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90 7500 7500 0f05", "H 2d0310 02f3 7d031040000000 04 01"),
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] [overflow >401003] 401003 401005 [disabled 401005]");
+}
+
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
@@ -416,6 +424,7 @@ int main(void)
         cmocka_unit_test(the_filter_is_left_in_three_ways),
         cmocka_unit_test(overflow_resumes_at_its_fup),
         cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
+        cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),

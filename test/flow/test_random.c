@@ -354,6 +354,12 @@ static void coverage_is_the_sum_of_the_blocks(void **state)
         assert_memory_equal(map, naive.map, sizeof map);
         assert_int_equal(counted, naive.count);
         assert_int_equal(coverage.insns, naive.insns);
+        assert_int_equal(cofi_flow_seek(flow, 0), 0); /* and then the blocks again */
+        static struct naive again;
+        memset(&again, 0, sizeof again);
+        while (cofi_flow_next(flow, &batch) > 0)
+            count_edges(&again, &batch);
+        assert_memory_equal(&again, &naive, sizeof naive);
         cofi_flow_close(flow);
         cofi_image_close(image);
         prog_free(&run);
