@@ -14,10 +14,10 @@
 
 enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 
-static struct run **runs_of(struct span *s) { return (struct run **)s->list; }
-static struct block **calls_of(struct span *s) { return (struct block **)s->list + s->runs; }
-static struct block **guards_of(struct span *s) { return (struct block **)s->list + s->runs + s->calls; }
-static uint8_t *bytes_of(struct span *s) { return (uint8_t *)(s->list + s->runs + s->calls + s->guards); }
+static uint8_t *bytes_of(struct span *s) { return (uint8_t *)s->list; }
+static struct block **guards_of(struct span *s) { return (struct block **)s->list + (s->bytes + 7) / 8; }
+static struct block **calls_of(struct span *s) { return guards_of(s) + s->guards; }
+static struct run **runs_of(struct span *s) { return (struct run **)(calls_of(s) + s->calls); }
 
 /* Nothing but blocks, outcomes and targets is in the air. */
 static bool calm(const struct cofi_flow *flow)
@@ -112,12 +112,12 @@ static void show(struct cofi_flow *flow, struct span *s)
 {
     flow->stats.insns += s->insns;
     flow->stats.blocks += s->blocks;
-    struct run **run = runs_of(s);
     if (flow->counting) {
         s->count++;
-        edge_to(flow, run[0]->first_hash, run[s->runs - 1]->last_hash);
+        edge_to(flow, s->first_hash, s->last_hash);
         return;
     }
+    struct run **run = runs_of(s);
     const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
     for (unsigned i = 0; i < s->runs; i++)
         out = run_copy(out, run[i]);
@@ -144,8 +144,9 @@ static void use(struct cofi_flow *flow, struct span *s, const struct stretch *w)
         flow->used_offset = flow->s.end_offset - (uint64_t)(flow->s.end - w->tip);
     }
     flow->cur = s->exit;
-    flow->last_run = runs_of(s)[s->runs - 1];
-    flow->last_end = run_end(flow->last_run);
+    flow->last_run = s->exit_run;
+    if (flow->config.gen == COFI_RTIT)
+        flow->last_end = run_end(s->exit_run);
 }
 
 /* ---- making one ---- */
@@ -229,11 +230,14 @@ static void remember(struct span *last, struct span *next)
 static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
 {
     const struct span *made = &d->span;
-    size_t items = (size_t)made->runs + made->calls + made->guards;
-    struct span *s = cofi__arena_take(&flow->spans_arena, sizeof *s + items * sizeof s->list[0] + made->bytes + 8);
+    size_t items = (made->bytes + 7u) / 8 + made->guards + made->calls + made->runs;
+    struct span *s = cofi__arena_take(&flow->spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
     if (!s)
         return NULL;
     *s = *made;
+    s->exit_run = d->run[made->runs - 1];
+    s->first_hash = d->run[0]->first_hash;
+    s->last_hash = s->exit_run->last_hash;
     memcpy(runs_of(s), d->run, made->runs * sizeof d->run[0]);
     memcpy(calls_of(s), d->call, made->calls * sizeof d->call[0]);
     memcpy(guards_of(s), d->guard, made->guards * sizeof d->guard[0]);

@@ -28,8 +28,8 @@ enum {
     SPAN_STEPS = 16,      /* after so many steps one may begin, whatever its key */
 };
 
-/* What a span rests on comes first, then what it does. Behind it lie its runs, the CALLs that it leaves on
- * the return stack, those that it takes off, and the bytes of its outcomes and targets. */
+/* What a span rests on comes first, then what it does. Behind it lie the bytes of its outcomes and targets, the CALLs
+ * that it takes off the return stack, those that it leaves there, and its runs: in the order in which they are needed. */
 struct span {
     struct block *entry;
     uint64_t bits;        /* pending outcomes */
@@ -38,16 +38,18 @@ struct span {
     uint32_t epoch;
     uint8_t n;            /* bits */
     uint8_t bytes;
-    uint8_t runs, calls, guards;
+    uint8_t guards, calls, runs;
     uint8_t tips;
     uint16_t blocks;
 
-    struct block *exit;
-    uint64_t exit_bits, exit_last_ip;
-    uint64_t count;       /* coverage: visits not yet added up */
-    uint32_t insns;
     uint16_t tnt_bits;
     uint8_t exit_n, exit_tail;
+    uint32_t insns;
+    struct block *exit;
+    struct run *exit_run; /* the last one */
+    uint64_t exit_bits, exit_last_ip;
+    uint64_t count;       /* coverage: visits not yet added up */
+    uint32_t first_hash, last_hash; /* of its first and last block */
     uint8_t tip_at;       /* bytes before the last TIP */
     uint8_t peak;         /* how far the return stack grew */
     struct span *older;
