@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+static bool has_art(const struct cofi__clock *clock)
+{
+    return clock->info.tsc_num && clock->info.tsc_den;
+}
+
 void cofi__clock_init(struct cofi__clock *clock, enum cofi_gen gen, const struct cofi_time_info *info,
                       uint64_t reference)
 {
@@ -12,6 +17,11 @@ void cofi__clock_init(struct cofi__clock *clock, enum cofi_gen gen, const struct
     clock->reference = reference;
     clock->rtit = gen == COFI_RTIT;
     clock->limit = UINT64_MAX;
+    if (has_art(clock)) {
+        uint64_t ticks = (uint64_t)info->tsc_num << info->mtc_freq;
+        clock->step = ticks / info->tsc_den;
+        clock->step_rem = ticks % info->tsc_den;
+    }
 }
 
 /* The value congruent to v modulo 2^width that is nearest to near. */
@@ -43,11 +53,6 @@ static uint64_t art_ticks(const struct cofi__clock *clock, uint64_t x)
 {
     uint64_t num = clock->info.tsc_num, den = clock->info.tsc_den;
     return x / den * num + x % den * num / den;
-}
-
-static bool has_art(const struct cofi__clock *clock)
-{
-    return clock->info.tsc_num && clock->info.tsc_den;
 }
 
 /* How far a guest's TSC is from the host's: what the first packet of that guest is away from the last time known. Less than
@@ -100,6 +105,7 @@ static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
     clock->tma_ctc = ctc;
     clock->last_mtc = (uint8_t)(ctc >> shift);
     clock->fix_mtc = shift > 8;
+    clock->on_grid = false;
     clock->ctc_delta = 0;
     clock->have_tma = true;
 }
@@ -109,8 +115,10 @@ static void calibrate(struct cofi__clock *clock, uint64_t ticks)
 {
     if (clock->mtc_seen && clock->span_cycles > 64 && ticks > clock->mtc_exact) {
         uint64_t span = ticks - clock->mtc_exact;
-        if (span < UINT64_C(1) << 40)
-            clock->ratio = (span << COFI_CLOCK_SHIFT) / clock->span_cycles;
+        if (span < UINT64_C(1) << 40) {
+            clock->new_ticks = span;
+            clock->new_cycles = clock->span_cycles;
+        }
     }
     clock->mtc_seen = true;
     clock->mtc_exact = ticks;
@@ -128,22 +136,44 @@ static void fix_last_mtc(struct cofi__clock *clock, uint8_t ctc)
     clock->fix_mtc = false;
 }
 
+/* When the MTC at ctc_delta is due. */
+static void find_grid(struct cofi__clock *clock)
+{
+    uint64_t num = clock->info.tsc_num, den = clock->info.tsc_den;
+    clock->limit = clock->tma_base + art_ticks(clock, clock->ctc_delta);
+    clock->limit_rem = clock->ctc_delta % den * num % den;
+    clock->on_grid = true;
+}
+
+/* And the one behind it, without a division. */
+static void next_on_grid(struct cofi__clock *clock)
+{
+    clock->limit += clock->step;
+    clock->limit_rem += clock->step_rem;
+    if (clock->limit_rem >= clock->info.tsc_den) {
+        clock->limit_rem -= clock->info.tsc_den;
+        clock->limit++;
+    }
+}
+
 static void pt_mtc(struct cofi__clock *clock, uint8_t ctc)
 {
     if (!clock->have_tma) {
         clock->last_mtc = ctc;
         return;
     }
-    unsigned shift = clock->info.mtc_freq;
     if (clock->fix_mtc)
         fix_last_mtc(clock, ctc);
     clock->span_cycles += clock->cycles;
-    clock->ctc_delta += (uint64_t)(uint8_t)(ctc - clock->last_mtc) << shift;
+    uint8_t steps = (uint8_t)(ctc - clock->last_mtc);
+    clock->ctc_delta += (uint64_t)steps << clock->info.mtc_freq;
     clock->last_mtc = ctc;
-    uint64_t ticks = clock->tma_base + art_ticks(clock, clock->ctc_delta);
+    if (!clock->on_grid || steps != 1)
+        find_grid(clock);
+    uint64_t ticks = clock->limit;
     calibrate(clock, ticks);
     set_exact(clock, ticks);
-    clock->limit = clock->tma_base + art_ticks(clock, clock->ctc_delta + (UINT64_C(1) << shift));
+    next_on_grid(clock);
 }
 
 /* RTIT: eight bits of the hardware TSC, from bit 7, 9, 11 or 13 on [RTIT 4.2.12]. They changed just now,
@@ -175,8 +205,10 @@ void cofi__clock_mtc(struct cofi__clock *clock, uint8_t ctc)
 static void on_ratio(struct cofi__clock *clock, uint8_t ratio)
 {
     clock->mtc_seen = false;
-    if (ratio && clock->info.nominal_ratio)
+    if (ratio && clock->info.nominal_ratio) {
         clock->ratio = ((uint64_t)clock->info.nominal_ratio << COFI_CLOCK_SHIFT) / ratio;
+        clock->new_cycles = 0;
+    }
 }
 
 /* 40 bits of the hardware TSC [RTIT 4.2.13]; they wrap in about 500 s at 2 GHz. It never goes back, but what was taken
@@ -255,7 +287,13 @@ void cofi__clock_break(struct cofi__clock *clock)
 
 uint64_t cofi__clock_ticks(struct cofi__clock *clock)
 {
-    if (!clock->cycles || !clock->ratio || !clock->known)
+    if (!clock->cycles || !clock->known)
+        return clock->now;
+    if (clock->new_cycles) {
+        clock->ratio = (clock->new_ticks << COFI_CLOCK_SHIFT) / clock->new_cycles;
+        clock->new_cycles = 0;
+    }
+    if (!clock->ratio)
         return clock->now;
     uint64_t cycles = clock->cycles < UINT64_C(1) << 36 ? clock->cycles : UINT64_C(1) << 36;
     uint64_t ticks = clock->exact + (cycles * clock->ratio >> COFI_CLOCK_SHIFT);

@@ -15,7 +15,10 @@ struct cofi__clock {
     uint64_t exact;        /* of the last TSC, MTC or STS */
     uint64_t cycles;       /* core cycles since then */
     uint64_t ratio;        /* ticks per cycle << COFI_CLOCK_SHIFT; 0: not known */
+    uint64_t new_ticks, new_cycles; /* the ratio is that of these, divided when asked; 0 cycles: see ratio */
     uint64_t limit;        /* cycles may not carry time past this (the next MTC) */
+    uint64_t limit_rem;    /* PT, with on_grid: it is this many tsc_den-ths more */
+    uint64_t step, step_rem; /* PT: ticks between two MTCs, and how many tsc_den-ths more */
     uint64_t reference;    /* upper bits that packets lack */
     uint64_t span_cycles;  /* since the last MTC, for calibration */
     uint64_t mtc_exact;    /* time of that MTC */
@@ -35,6 +38,7 @@ struct cofi__clock {
     bool known, interpolated;
     bool have_tma;         /* PT: base and last_mtc are valid */
     bool fix_mtc;          /* PT: MTCFreq > 8: upper bits of last_mtc come with the first MTC */
+    bool on_grid;          /* PT: limit is when the MTC after last_mtc is due */
     bool mtc_seen;         /* calibration may use the next interval */
     bool skip_mtc;         /* RTIT: [ERR E7]: do not trust the next MTC */
     bool cyc_off_by_one;   /* [ERR E6] */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * TMA and MTC of PT -> ticks [SDM TSC/MTC Alignment (TMA) Packet], [SDM (MTC) Packet]. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <cofi/packet.h>
+
+#include "time/clock.h"
+
+static struct cofi__clock the;
+
+static uint64_t tell(const struct cofi_packet *packet)
+{
+    cofi__clock_packet(&the, packet);
+    return cofi__clock_ticks(&the);
+}
+
+static void start(uint32_t num, uint32_t den, unsigned freq, uint64_t tsc)
+{
+    const struct cofi_time_info info = {.tsc_num = num, .tsc_den = den, .mtc_freq = (uint8_t)freq, .tsc = true, .mtc = true};
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    cofi__clock_init(&the, COFI_PT, &info, 0);
+    packet.tsc.tsc = tsc;
+    tell(&packet);
+    tell(&(struct cofi_packet){.kind = COFI_PT_TMA});
+}
+
+static uint64_t mtc(unsigned ctc)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_MTC};
+    packet.mtc.ctc = (uint8_t)ctc;
+    return tell(&packet);
+}
+
+static uint64_t cycles(uint64_t count)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_CYC};
+    packet.cyc.count = count;
+    return tell(&packet);
+}
+
+static uint32_t random_next(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904223) >> 8; }
+
+/* One after the other, and after some that were lost: each is what the division of the whole gives. */
+static void an_mtc_is_that_many_art_ticks_behind_the_tma(void **state)
+{
+    (void)state;
+    uint32_t seed = 7;
+    for (unsigned round = 0; round < 200; round++) {
+        uint64_t num = 1 + random_next(&seed) % 1000, den = 1 + random_next(&seed) % 100, art = 0;
+        unsigned freq = random_next(&seed) % 9;
+        start((uint32_t)num, (uint32_t)den, freq, 1 << 20);
+        for (unsigned i = 0, ctc = 0; i < 300; i++) {
+            unsigned steps = random_next(&seed) % 8 ? 1 : 1 + random_next(&seed) % 200;
+            ctc += steps;
+            art += (uint64_t)steps << freq;
+            assert_int_equal(mtc(ctc), (1 << 20) + art * num / den);
+        }
+    }
+}
+
+/* MTCs 100 ticks apart, 200 cycles between them: a cycle is half a tick, until another interval says another. */
+static void cycles_count_as_between_the_last_two_mtcs(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    mtc(1);
+    cycles(200);
+    assert_int_equal(mtc(2), 1200);
+    assert_int_equal(cycles(50), 1225);
+    cycles(350);
+    assert_int_equal(mtc(3), 1300);
+    assert_int_equal(cycles(100), 1325);
+    assert_int_equal(cycles(1000), 1399); /* not as far as the next MTC */
+}
+
+/* A CBR tells a ratio of its own; the next interval is not trusted to tell one. */
+static void a_ratio_packet_counts_from_then_on(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    the.info.nominal_ratio = 30;
+    mtc(1);
+    cycles(200);
+    mtc(2);
+    struct cofi_packet packet = {.kind = COFI_PT_CBR};
+    packet.cbr.ratio = 10;
+    tell(&packet);
+    assert_int_equal(cycles(10), 1230);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_mtc_is_that_many_art_ticks_behind_the_tma),
+        cmocka_unit_test(cycles_count_as_between_the_last_two_mtcs),
+        cmocka_unit_test(a_ratio_packet_counts_from_then_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
