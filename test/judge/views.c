@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ * Every stream of a recording in every view: as it is read in pieces of several sizes, by several threads, from each PSB on and
+ * up to each PSB. All must be parts of one list of instructions, which is printed ("TID ADDRESS", the form of the truth).
+ * Usage: judge-views RECORDING. What differs is told on standard error; status 1. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cofi/flow.h>
+#include <cofi/insn.h>
+#include <cofi/stream.h>
+#include <cofi/trace.h>
+
+#include "../../examples/flow_common.h"
+
+enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400 };
+
+static int differ;
+static const char *recording_path;
+static int32_t tid;
+
+static void must(bool holds, const char *what, uint64_t a, uint64_t b)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "%s, thread %d: %s: %" PRIu64 ", not %" PRIu64 "\n", recording_path, tid, what, a, b);
+    differ = 1;
+}
+
+/* ---- the list, and what the other views should say of it ---- */
+
+struct list {
+    uint64_t *ips;
+    size_t n, max;
+    uint64_t branches, last_block, blocks;
+    struct cofi_flow_branch branch; /* the last one, whose target the next instruction must be; from 0: none */
+    uint8_t map[MAP];
+};
+
+static void add_ip(struct list *list, uint64_t ip)
+{
+    if (list->n == list->max && !(list->ips = realloc(list->ips, (list->max = list->max * 2 + 4096) * sizeof *list->ips)))
+        exit(3);
+    list->ips[list->n++] = ip;
+}
+
+static bool breaks(const struct cofi_flow_event *event)
+{
+    return event->kind == COFI_FLOW_ENABLED || event->kind == COFI_FLOW_DISABLED || event->kind == COFI_FLOW_ASYNC ||
+           event->kind == COFI_FLOW_ASYNC_DISABLED || event->kind == COFI_FLOW_OVERFLOW || event->kind == COFI_FLOW_GAP;
+}
+
+static void add_block(struct list *list, const struct cofi_flow_block *block)
+{
+    if (list->last_block)
+        list->map[cofi_flow_edge(list->last_block, block->ip) & (MAP - 1)]++;
+    list->last_block = block->ip;
+    list->blocks++;
+}
+
+/* Blocks, and an edge for each two of them that nothing is between. */
+static void add_blocks(struct list *list, const struct cofi_flow_batch *batch)
+{
+    size_t e = 0;
+    for (size_t i = 0; i <= batch->blocks_n; i++) {
+        for (; e < batch->events_n && batch->events[e].at <= i; e++)
+            if (breaks(&batch->events[e]))
+                list->last_block = 0;
+        if (i < batch->blocks_n)
+            add_block(list, batch->blocks[i]);
+    }
+}
+
+/* The view of instructions must show what the blocks hold; each branch of that view leads from one of them to the next. */
+static void add_insns(struct list *list, const struct cofi_flow_batch *batch)
+{
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_insn insns[37];
+    size_t before = list->n, at = 0;
+    for (size_t n; (n = cofi_flow_insns(batch, &cursor, batch->blocks_n, insns, 37)) > 0;)
+        for (size_t i = 0; i < n; i++)
+            add_ip(list, insns[i].ip);
+    for (size_t b = 0; b < batch->blocks_n; at += batch->blocks[b++]->n)
+        must(list->n - before >= at + batch->blocks[b]->n && list->ips[before + at] == batch->blocks[b]->ip,
+             "a block that is not in the view of instructions", b, at);
+    must(list->n - before == at, "instructions", list->n - before, at);
+    cursor = (struct cofi_flow_cursor){0};
+    at = before;
+    struct cofi_flow_branch branches[41];
+    for (size_t n; (n = cofi_flow_branches(batch, &cursor, batch->blocks_n, branches, 41)) > 0;)
+        for (size_t i = 0; i < n; i++, list->branches++) {
+            while (at < list->n && list->ips[at] != branches[i].from)
+                at++;
+            must(at++ < list->n, "a branch from no instruction", branches[i].from, 0);
+            if (branches[i].to != COFI_NO_IP)
+                must(at < list->n && list->ips[at] == branches[i].to, "a branch to no instruction", branches[i].from, branches[i].to);
+        }
+}
+
+static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)flow;
+    add_blocks(opaque, batch);
+    add_insns(opaque, batch);
+    return 0;
+}
+
+static void clear(struct list *list)
+{
+    free(list->ips);
+    memset(list, 0, sizeof *list);
+}
+
+static void decode(struct cofi_flow *flow, struct list *list)
+{
+    static const struct cofi_flow_block *blocks[BLOCKS];
+    static struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = BLOCKS, .events = events, .events_max = 64};
+    while (cofi_flow_next(flow, &batch) > 0)
+        visit(list, flow, &batch);
+}
+
+static struct cofi_flow *open_flow(const struct cofi_flow_config *config)
+{
+    struct cofi_flow *flow;
+    if (cofi_flow_open(&flow, config) < 0)
+        exit(3);
+    return flow;
+}
+
+static void same(const struct list *list, const struct list *whole, const char *what)
+{
+    must(list->n == whole->n && !memcmp(list->ips, whole->ips, whole->n * sizeof *whole->ips), what, list->n, whole->n);
+    must(list->branches == whole->branches || !list->n, what, list->branches, whole->branches);
+    must(!memcmp(list->map, whole->map, MAP), what, 0, 1);
+}
+
+/* ---- pieces ---- */
+
+struct feed {
+    const uint8_t *bytes;
+    size_t n, at, piece;
+    uint8_t *copy; /* a piece is gone when the next one comes */
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct feed *feed = opaque;
+    *n = feed->n - feed->at < feed->piece ? feed->n - feed->at : feed->piece;
+    memset(feed->copy, 0xa5, feed->piece);
+    memcpy(feed->copy, feed->bytes + feed->at, *n);
+    feed->at += *n;
+    return feed->copy;
+}
+
+/* The packets of the stream, however it is cut. */
+static uint64_t packets(const struct cofi_flow_config *config, size_t piece)
+{
+    struct cofi_stream stream;
+    struct cofi_stream_item item;
+    uint64_t hash = 0;
+    cofi_stream_init(&stream, config->gen, 0, false);
+    stream.context.cyc = config->gen == COFI_RTIT && config->time.cyc;
+    for (size_t at = 0; at <= config->n; at += piece) {
+        if (at < config->n)
+            cofi_stream_feed(&stream, config->bytes + at, config->n - at < piece ? config->n - at : piece);
+        if (config->n - at <= piece)
+            cofi_stream_finish(&stream);
+        while (cofi_stream_next(&stream, &item)) {
+            must(item.status == 0, "no packet at", item.offset, 0);
+            hash = hash * 31 + item.packet.kind * 7 + item.packet.size + item.offset;
+        }
+    }
+    return hash;
+}
+
+/* ---- the ways ---- */
+
+struct counted {
+    uint64_t blocks, insns;
+};
+
+static void count_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    struct counted *counted = opaque;
+    counted->blocks += count;
+    counted->insns += count * block->n;
+}
+
+static void cover(const struct cofi_flow_config *config, const struct list *whole)
+{
+    static uint8_t map[MAP];
+    struct counted counted = {0};
+    struct cofi_flow_coverage coverage = {.map = map, .map_size = MAP, .block = count_block, .opaque = &counted};
+    struct cofi_flow *flow = open_flow(config);
+    memset(map, 0, MAP);
+    if (cofi_flow_cover(flow, &coverage) < 0)
+        exit(3);
+    cofi_flow_close(flow);
+    must(!memcmp(map, whole->map, MAP), "coverage: another map", 0, 1);
+    must(coverage.insns == whole->n && counted.insns == whole->n, "coverage: instructions", coverage.insns, whole->n);
+    must(counted.blocks == whole->blocks, "coverage: blocks", counted.blocks, whole->blocks);
+}
+
+static void in_pieces(struct cofi_flow_config config, const struct list *whole)
+{
+    static const size_t sizes[] = {1, 2, 3, 7, 61, 4096, 65536, 1 << 20};
+    static struct list list;
+    struct feed feed = {.bytes = config.bytes, .n = config.n, .copy = malloc(1 << 20)};
+    uint64_t all = packets(&config, config.n + 1);
+    for (size_t i = 0; feed.copy && i < sizeof sizes / sizeof *sizes; i++) {
+        must(packets(&config, sizes[i]) == all, "other packets in pieces of", sizes[i], 0);
+        struct cofi_flow_config cut = config;
+        cut.bytes = NULL;
+        cut.n = 0;
+        cut.pull = pull;
+        cut.opaque = &feed;
+        feed.piece = sizes[i];
+        feed.at = 0;
+        struct cofi_flow *flow = open_flow(&cut);
+        decode(flow, &list);
+        cofi_flow_close(flow);
+        same(&list, whole, "in pieces");
+        clear(&list);
+        feed.at = 0;
+        cover(&cut, whole);
+        feed.at = 0;
+        if (cofi_flow_parallel(&cut, 3, 1, visit, &list, NULL) < 0)
+            exit(3);
+        same(&list, whole, "in pieces, by three threads");
+        clear(&list);
+    }
+    free(feed.copy);
+}
+
+static void by_threads(const struct cofi_flow_config *config, const struct list *whole)
+{
+    static struct list list;
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        if (cofi_flow_parallel(config, threads, threads == 4 ? 0 : 1, visit, &list, NULL) < 0)
+            exit(3);
+        same(&list, whole, "by threads");
+        clear(&list);
+    }
+}
+
+/* From a PSB on it is the rest of the list, up to it the beginning; together not more than all. */
+static void cut_at_psbs(const struct cofi_flow_config *config, const struct list *whole)
+{
+    static struct list list;
+    struct cofi_flow *flow = open_flow(config);
+    size_t psbs = 0, step;
+    for (size_t at = 0; (at = cofi_sync_forward(config->gen, config->bytes, config->n, at)) != COFI_NO_PSB; at++)
+        psbs++;
+    step = psbs / PSBS_MOST + 1;
+    size_t at = 0;
+    for (size_t i = 0; i < psbs; i++, at++) {
+        at = cofi_sync_forward(config->gen, config->bytes, config->n, at);
+        if (i % step != 0)
+            continue;
+        if (cofi_flow_seek(flow, at) < 0)
+            exit(3);
+        decode(flow, &list);
+        size_t rest = list.n;
+        must(rest <= whole->n && !memcmp(list.ips, whole->ips + whole->n - rest, rest * sizeof *list.ips), "from the PSB at", at, rest);
+        clear(&list);
+        struct cofi_flow_config first = *config;
+        first.n = at;
+        struct cofi_flow *begin = open_flow(&first);
+        decode(begin, &list);
+        cofi_flow_close(begin);
+        must(list.n <= whole->n && !memcmp(list.ips, whole->ips, list.n * sizeof *list.ips), "up to the PSB at", at, list.n);
+        must(list.n + rest <= whole->n, "before and behind the PSB", list.n + rest, whole->n);
+        clear(&list);
+    }
+    cofi_flow_close(flow);
+    fprintf(stderr, "# %s, thread %d: %zu PSBs, %zu instructions\n", recording_path, tid, psbs, whole->n);
+}
+
+int main(int argc, char **argv)
+{
+    static struct list whole;
+    if (argc != 2)
+        return 2;
+    recording_path = argv[1];
+    struct cofi_recording *recording = open_recording(argv[1]);
+    for (size_t s = 0; s < cofi_recording_streams(recording); s++) {
+        struct cofi_flow_config config;
+        tid = cofi_recording_stream(recording, s)->tid;
+        configure(&config, recording, s);
+        struct cofi_flow *flow = open_flow(&config);
+        decode(flow, &whole);
+        cofi_flow_close(flow);
+        for (size_t i = 0; i < whole.n; i++)
+            printf("%d %016" PRIx64 "\n", tid, whole.ips[i]);
+        cover(&config, &whole);
+        by_threads(&config, &whole);
+        in_pieces(config, &whole);
+        cut_at_psbs(&config, &whole);
+        clear(&whole);
+        free((void *)config.bytes);
+    }
+    cofi_recording_close(recording);
+    return differ;
+}
