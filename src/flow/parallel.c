@@ -448,6 +448,8 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
 {
     struct worker *w = &pool->workers[0];
     uint64_t end = piece->end;
+    if (pool->behind && w->flow->paused && w->flow->psb_offset >= end) /* the one before had to go on so far */
+        return 0;
     if (!piece->index) {
         COFI_TRY(begin_at(w, piece, &pool->live));
     } else if (!pool->behind) { /* from the start of the one before; to where that one came */

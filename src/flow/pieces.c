@@ -95,7 +95,7 @@ static int read_piece(struct pieces *pieces, size_t *size)
         *size = find_psb(pieces->ahead, from, pieces->ahead_n);
         if (*size + 18 <= pieces->ahead_n || pieces->pull_ended)
             return 0;
-        if (pieces->ahead_n >= PIECE_MOST) {
+        if (pieces->ahead_n >= pieces->piece_bytes + PIECE_LONG) {
             *size = pieces->ahead_n;
             return 0;
         }

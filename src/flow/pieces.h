@@ -48,8 +48,7 @@ struct piece {
 };
 
 enum {
-    PIECE_LONG = 1 << 20,          /* bytes: in_order from here on */
-    PIECE_MOST = 64 << 20,         /* bytes without a PSB, then it is cut where it is */
+    PIECE_LONG = 1 << 20,          /* bytes: in_order from here on; by pull: without a PSB for so long it is cut where it is */
     PIECE_BEHIND = 2,              /* so many pieces behind its own a worker may look at, by pull */
     OUTPUTS_MOST = 32 << 20,       /* bytes of decoded pieces that wait for their turn */
 };

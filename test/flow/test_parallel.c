@@ -10,6 +10,7 @@
 
 #include <cofi/flow.h>
 
+#include "base/error.h"
 #include "log.h"
 #include "prog.h"
 
@@ -194,25 +195,83 @@ static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
     tear_down();
 }
 
-/* Nobody can split it: nested loops without a PSB for more than PIECE_LONG bytes. */
-static void a_stream_without_psbs_is_decoded_in_order(void **state)
+/* Nested loops with a PSB at each of these offsets. */
+static const uint8_t *loops(uint8_t *bytes, size_t n, const size_t *psbs, size_t psbs_n)
 {
-    static const uint8_t code[] = {0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf8, 0x0f, 0x05};
     static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
                                     0x99, 1, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};
-    enum { N = 5 << 20 };
-    uint8_t *bytes = malloc(N);
-    (void)state;
-    for (unsigned i = 0; i < N; i++)
+    for (size_t i = 0; i < n; i++)
         bytes[i] = i % 16 == 15 ? 0xde : 0xfe;
-    for (unsigned i = 0; i < 3; i++)
-        memcpy(bytes + i * (N / 3), start, sizeof start);
+    for (size_t i = 0; i < psbs_n; i++)
+        memcpy(bytes + psbs[i], start, sizeof start);
+    return bytes;
+}
+
+static void set_up_loops(void)
+{
+    static const uint8_t code[] = {0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf8, 0x0f, 0x05};
     run.gen = COFI_PT;
     assert_int_equal(cofi_image_open(&image), 0);
     assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, code, sizeof code, "loop"), 0);
-    compare(bytes, N);
+}
+
+/* Nobody can split it: no PSB for more than PIECE_LONG bytes. Bytes that come by pull are cut there, one cut inside of
+ * a PSB; behind, where PSBs are near each other, they are split again. */
+static void a_stream_without_psbs_is_decoded_in_order(void **state)
+{
+    enum { N = 5 << 20, CUT = 1 << 20 };
+    static const size_t psbs[] = {0, CUT + 2993, 3 * CUT, 4 * CUT, 4 * CUT + 40000, 4 * CUT + 80000, 4 * CUT + 120000};
+    uint8_t *bytes = malloc(N);
+    (void)state;
+    set_up_loops();
+    compare(loops(bytes, N, psbs, ARRAY_LEN(psbs)), N);
+    compare(loops(bytes, N, psbs, 1), N);
+    compare(loops(bytes, N, psbs + 1, 3), N);
     cofi_image_close(image);
     free(bytes);
+}
+
+/* What is held does not grow with the stream: a thread that never gets a piece of its own reads ahead so far and no
+ * farther. */
+struct ahead {
+    struct feed feed;
+    uint64_t most;
+    _Atomic uint64_t shown;
+};
+
+static const uint8_t *count_ahead(void *opaque, size_t *n)
+{
+    struct ahead *ahead = opaque;
+    const uint8_t *bytes = feed(&ahead->feed, n);
+    if (ahead->feed.at - ahead->shown > ahead->most)
+        ahead->most = ahead->feed.at - ahead->shown;
+    return bytes;
+}
+
+static int count_shown(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)batch;
+    ((struct ahead *)opaque)->shown = cofi_flow_offset(flow);
+    return 0;
+}
+
+static void a_stream_without_psbs_is_not_held(void **state)
+{
+    enum { N = 48 << 20 };
+    static const size_t psb = 0;
+    struct ahead ahead = {.feed = {.bytes = malloc(N), .n = N, .size = 5}};
+    struct cofi_flow_config config;
+    (void)state;
+    set_up_loops();
+    configure(&config, NULL, 0);
+    loops((uint8_t *)ahead.feed.bytes, N, &psb, 1);
+    config.pull = count_ahead;
+    config.opaque = &ahead;
+    assert_int_equal(cofi_flow_parallel(&config, 2, 0, count_shown, &ahead, NULL), 0);
+    assert_true(ahead.shown == N);
+    assert_true(ahead.most < UINT64_C(20) << 20); /* 4 * 2 + 4 pieces of 1 MiB, and what a batch is */
+    cofi_image_close(image);
+    free((void *)ahead.feed.bytes);
 }
 
 static int three_times(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
@@ -243,6 +302,7 @@ int main(void)
         cmocka_unit_test(so_it_is_on_damaged_streams),
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
+        cmocka_unit_test(a_stream_without_psbs_is_not_held),
         cmocka_unit_test(the_visitor_may_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
