@@ -358,6 +358,7 @@ int cmd_calls(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
+    options.session.once = true;
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;

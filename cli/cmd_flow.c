@@ -343,6 +343,7 @@ int cmd_flow(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
+    options.session.once = true;
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;

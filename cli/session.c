@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "file.h"
 #include "jobs.h"
+#include "pipe.h"
 
 /* Smaller streams are not worth threads of their own. */
 enum { SPLIT_LEAST = 1 << 17 };
@@ -19,6 +20,7 @@ struct session {
     struct cofi_recording *recording;
     struct cofi_recording_info info;
     struct file raw;
+    struct pipe pipe;  /* raw as it comes, if it is read but once; else closed */
     uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
     size_t *selected, selected_n;
@@ -61,7 +63,9 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
 static int open_raw(struct session *session, struct cofi_error *error)
 {
     const struct session_options *options = &session->options;
-    if (file_open(&session->raw, options->command, options->raw) != EXIT_DONE)
+    bool in_order = options->once && !options->from_offset && !options->registers.n;
+    if (!(in_order && pipe_open(&session->pipe, options->raw)) &&
+        file_open(&session->raw, options->command, options->raw) != EXIT_DONE)
         return COFI_ERR_IO;
     session->info = (struct cofi_recording_info){.size = sizeof session->info, .gen = options->gen};
     session->unrolled = registers_unroll(&options->registers, options->gen, session->raw.bytes, session->raw.n);
@@ -129,6 +133,7 @@ int session_open(struct session **session, const struct session_options *options
     int status = made ? 0 : COFI_ERR_NOMEM;
     if (made) {
         made->options = *options;
+        made->pipe.fd = -1;
         if (!options->file)
             made->options.file = "cofi.data";
         if (options->raw) {
@@ -164,6 +169,7 @@ void session_close(struct session *session)
     cofi_recording_close(session->recording);
     cofi_image_close(session->image);
     file_close(&session->raw);
+    pipe_close(&session->pipe);
     free(session->unrolled);
     free(session->selected);
     free(session);
@@ -182,7 +188,8 @@ const struct cofi_time_conv *session_time_conv(const struct session *session)
 void session_stream(struct session *session, size_t i, struct session_stream *stream)
 {
     *stream = (struct session_stream){.session = session, .index = session->selected[i], .cpu = -1,
-                                      .comm = session->options.raw, .bytes = session->raw.n};
+                                      .comm = session->options.raw,
+                                      .bytes = session->pipe.fd < 0 ? session->raw.n : UINT64_MAX};
     if (!session->recording)
         return;
     const struct cofi_recording_stream *s = cofi_recording_stream(session->recording, stream->index);
@@ -323,6 +330,15 @@ static const uint8_t *pull(void *opaque, size_t *n)
     return bytes;
 }
 
+static const uint8_t *pull_pipe(void *opaque, size_t *n)
+{
+    struct session *session = ((struct session_stream *)opaque)->session;
+    const uint8_t *bytes = pipe_next(&session->pipe, n);
+    if (session->pipe.error)
+        complain("%s: %s: %s", session->options.command, session->options.raw, strerror(session->pipe.error));
+    return bytes;
+}
+
 /* Where --from begins in a stream of pieces. */
 static uint64_t start_of(const struct session_stream *stream)
 {
@@ -343,6 +359,11 @@ static uint64_t start_of(const struct session_stream *stream)
 static void set_bytes(struct session_stream *stream, struct cofi_flow_config *config)
 {
     const struct session *session = stream->session;
+    if (session->pipe.fd >= 0) {
+        config->pull = pull_pipe;
+        config->opaque = stream;
+        return;
+    }
     size_t n = session->raw.n;
     const uint8_t *bytes = session->recording ? cofi_recording_bytes(session->recording, stream->index, 0, &n) :
                                                 raw_bytes(session);

@@ -17,6 +17,7 @@ struct session_options {
     const char *command;           /* for messages */
     const char *file;              /* the recording; null: cofi.data */
     const char *raw;               /* a raw stream instead */
+    bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: a pipe is not held */
     enum cofi_gen gen;             /* of raw */
     struct cofi_recording_options where; /* a recording's code is */
     const char *images[SESSION_MAX_IMAGES];
@@ -79,7 +80,7 @@ struct session_stream {
     struct session *session;
     size_t index;
     int32_t pid, tid, cpu;
-    uint64_t bytes;
+    uint64_t bytes;   /* UINT64_MAX: a pipe, nobody knows */
     const char *comm; /* never null */
     bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
     uint64_t position; /* of the next piece to hand out */

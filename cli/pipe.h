@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * A pipe that is read once, from its beginning to its end, and not held. */
+#ifndef COFI_CLI_PIPE_H
+#define COFI_CLI_PIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pipe {
+    int fd;         /* -1: none is open */
+    int error;      /* errno of the read that failed, which ends it; else 0 */
+    uint8_t *bytes; /* the piece handed out last */
+};
+
+/* Open a path ("-": standard input) if it is a pipe or something like one. False: it is a file, or cannot be opened. */
+bool pipe_open(struct pipe *pipe, const char *path);
+void pipe_close(struct pipe *pipe);
+/* The next bytes, as soon as there are any, valid until the next call; *n 0: the end, or an error. */
+const uint8_t *pipe_next(struct pipe *pipe, size_t *n);
+
+#endif
