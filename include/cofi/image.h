@@ -13,41 +13,52 @@
 extern "C" {
 #endif
 
-/* One address space over time: a list of mappings, each from a time on. Later ones cover earlier ones.
- * Built once, then read by any number of views (from any threads). */
+/* One address space over time: a list of mappings, each from a time on. Later ones cover earlier ones, of two of the
+ * same time the one that was added last. Built by one thread, then read by any number of views, from any threads; the
+ * image must outlive them. Times are nanoseconds of the recording's clock; 0: from the start.
+ * All functions that add to an image return 0, or COFI_ERR_NOMEM or COFI_ERR_RANGE (addresses or offsets would wrap
+ * around). Who gets an error closes the image: part may have been added. Cost: constant where times come in order, except where it says more. */
 struct cofi_image;
 
+/* Errors: COFI_ERR_NOMEM. Inverse: cofi_image_close, which lets go of all bytes and may be given null. */
 int cofi_image_open(struct cofi_image **image);
 void cofi_image_close(struct cofi_image *image);
-/* Start as a copy of what `parent` holds up to and at time_ns (fork). */
+/* Start as a copy of what `parent` holds up to and at time_ns (fork). The parent may be closed before the image. Cost:
+ * the parent's changes up to then. */
 int cofi_image_fork(struct cofi_image *image, const struct cofi_image *parent, uint64_t time_ns);
 /* Forget everything from time_ns on (exec). */
 int cofi_image_clear(struct cofi_image *image, uint64_t time_ns);
-/* From time_ns on, [addr, addr+len) shows the file's bytes from pgoff (read and mapped lazily; a file
- * that cannot be opened, or whose build id differs, makes cofi_view_find return COFI_ERR_NO_CODE with
- * the reason in cofi_view_why). Time 0: from the start. */
+/* From time_ns on, [addr, addr+len) shows the file's bytes from pgoff. The file is read when code of it is first asked
+ * for; one that cannot be opened, that changes while it is read, or whose build id is not the one given makes
+ * cofi_view_find return COFI_ERR_NO_CODE with the reason in cofi_view_why. path is copied; build_id_size: bytes, 0 (no
+ * build id is asked for) to 20. */
 int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                         const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
 /* Same for bytes in memory, which are copied. label names them in output ("[vdso]"), may be null. */
 int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr,
                          const uint8_t *bytes, size_t len, const char *label);
-/* All loadable parts of an ELF file, at base (0: where it says). */
+/* All loadable parts of an ELF file, at base (0: where it says). error may be null. Errors besides: COFI_ERR_NO_CODE
+ * (it cannot be read), COFI_ERR_BAD_FORMAT (it is no ELF, or has no loadable part; map it as a file). Reads its head. */
 int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
                        struct cofi_error *error);
 /* A page dump as fuzzers make it: addr_path holds the pages' addresses (little-endian u64 each), dump_path
- * the 4 KiB pages in the same order. The dump is read lazily. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION,
- * COFI_ERR_BAD_FORMAT (fewer pages than addresses), COFI_ERR_NOMEM. */
+ * the 4 KiB pages in the same order. The dump is read when it is asked for, the addresses at once. error may be null.
+ * Errors besides: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (fewer pages than addresses). */
 int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
                          const char *dump_path, struct cofi_error *error);
+/* From time_ns on nothing is there (munmap). */
 int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len);
 
-/* A view: the image as of a time that only goes forward. One per walker; not thread safe. */
+/* A view: the image as of a time that only goes forward. One per walker; not thread safe, distinct ones are
+ * independent. */
 struct cofi_view;
 
+/* As of time 0. Errors: COFI_ERR_NOMEM. Inverse: cofi_view_close, which may be given null. */
 int cofi_view_open(struct cofi_view **view, const struct cofi_image *image);
 void cofi_view_close(struct cofi_view *view);
 /* Go on to time_ns. Calls changed for every range whose bytes changed (so that caches forget only
- * those). Returns how many changed. Cost when nothing is due: one comparison. */
+ * those; null: nobody asks). Returns how many changed, or COFI_ERR_NOMEM: then the view is of no more use. A time before
+ * the last one changes nothing. Cost when nothing is due: one comparison. */
 int cofi_view_advance(struct cofi_view *view, uint64_t time_ns,
                       void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
 /* When the next change is due, UINT64_MAX if none is. */
@@ -66,13 +77,15 @@ struct cofi_code {
     uint64_t base;        /* what to subtract from an address to get the ELF's own; see symbols */
 };
 
-/* Errors: COFI_ERR_NO_CODE (nothing mapped, or the file could not be read: cofi_view_why). */
+/* Fill *code. Errors: COFI_ERR_NO_CODE (nothing mapped, or the file could not be read: cofi_view_why). Cost: a
+ * comparison near the address asked for last, else a binary search; a file's first question reads up to 1 MiB of it. */
 int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code);
-/* Why the last find failed, in words ("/usr/bin/x: build id differs"). Never null. */
+/* Why the last find failed, in words ("/usr/bin/x: build id differs"). Never null; valid until the next find. */
 const char *cofi_view_why(const struct cofi_view *view);
 
 /* Symbol and source line of an address in a view. Strings live as long as the image. Any may be null,
- * line 0. Lazy: a file's tables are read at the first question about it. */
+ * line 0. Lazy: a file's tables are read at the first question about it, those of its lines at the first one that wants
+ * a line. */
 struct cofi_symbol {
     const char *name;     /* demangling is the caller's */
     uint64_t offset;      /* from the symbol's start; without a name: the address in its ELF file */

@@ -42,7 +42,8 @@ struct cofi_stream_item {
 };
 
 /* A stream in pieces. The members are the reader's own, except that context may be read, and set
- * right after init (RTIT's cyc). Splitting the input never changes the items. */
+ * right after init (RTIT's cyc). Splitting the input never changes the items. Holds no memory of others but the piece
+ * that was fed last, so there is nothing to close. Not thread safe; distinct ones are independent. */
 struct cofi_stream {
     struct cofi_packet_context context;
     bool synced, final, skipping;
@@ -61,12 +62,14 @@ struct cofi_stream {
 /* Begin a stream at an offset (0, or where the bytes lie in a file). synced: the first byte begins
  * a packet, so do not look for a PSB. */
 void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t offset, bool synced);
-/* Hand over the next bytes, which must stay until cofi_stream_next has returned 0. Not before. */
+/* Hand over the next n bytes (0 is allowed), which must stay until cofi_stream_next has returned 0; before it has, nothing
+ * more may be fed. */
 void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n);
 /* No bytes will follow those fed. */
 void cofi_stream_finish(struct cofi_stream *stream);
-/* The next item. Returns 1, or 0: feed more (after finish: the end). A stream without any PSB is
- * one NO_SYNC item. After bytes that are skipped, reading goes on at the next PSB. */
+/* The next item. Returns 1, or 0: feed more (after finish: the end, then and later). A
+ * stream without any PSB is one NO_SYNC item. After bytes that are skipped, reading goes on at the next PSB. Cost: the
+ * packet's decoding; what is skipped is searched at a few GB/s. */
 int cofi_stream_next(struct cofi_stream *stream, struct cofi_stream_item *item);
 
 #ifdef __cplusplus

@@ -18,6 +18,7 @@ struct cofi_time_conv {
     uint16_t shift;
 };
 
+/* What a recording tells of its clocks; all zero: nothing, and then events have ticks but no nanoseconds. */
 struct cofi_time_info {
     struct cofi_time_conv conv;
     uint32_t tsc_num, tsc_den; /* PT: TSC ticks = ART ticks * num / den; 0: unknown */
@@ -26,7 +27,9 @@ struct cofi_time_info {
     bool tsc, mtc, cyc;        /* which timing packets the configuration has */
 };
 
-/* ticks -> ns and back; conv->mult must not be 0. */
+/* TSC ticks -> nanoseconds of perf's clock, rounded down, modulo 2^64 [PTREF 10.3]; and back: the first tick whose
+ * nanosecond is at least ns, so that cofi_time_ns(cofi_time_ticks(ns)) is ns or the next one there is. ns must not be before
+ * conv->zero, and conv->mult must not be 0. Pure: from any thread, at the cost of a multiplication or a division. */
 uint64_t cofi_time_ns(const struct cofi_time_conv *conv, uint64_t tsc_ticks);
 uint64_t cofi_time_ticks(const struct cofi_time_conv *conv, uint64_t ns);
 
