@@ -52,4 +52,14 @@ static void configure(struct cofi_flow_config *config, struct cofi_recording *re
     }
 }
 
+/* What could not be decoded is missing in whatever was counted, so say so. */
+static void tell_gaps(const struct cofi_flow *flow)
+{
+    struct cofi_flow_stats stats;
+    cofi_flow_stats(flow, &stats);
+    if (stats.gaps || stats.overflows)
+        fprintf(stderr, "incomplete: %lu gaps, %lu overflows ('cofi check' tells why)\n", (unsigned long)stats.gaps,
+                (unsigned long)stats.overflows);
+}
+
 #endif

@@ -43,6 +43,7 @@ int main(int argc, char **argv)
             return 3;
         printf("%s: %lu instructions, %lu edges, %u new\n", argv[i], (unsigned long)coverage.insns,
                (unsigned long)coverage.edges, news(seen, map));
+        tell_gaps(flow);
         free((void *)config.bytes);
         if (first)
             cofi_recording_close(recording);

@@ -59,6 +59,7 @@ int main(int argc, char **argv)
                    100.0 * (double)rows[i].insns / (double)coverage.insns, rows[i].count, rows[i].ip,
                    symbol.name ? symbol.name : "?", symbol.offset);
         }
+        tell_gaps(flow);
         cofi_flow_close(flow);
         free((void *)config.bytes);
     }

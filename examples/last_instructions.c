@@ -64,6 +64,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 1; i <= wanted && i <= seen; i++)
         print(cofi_flow_view(flow), ring[(seen - i) % wanted]);
+    tell_gaps(flow);
     cofi_flow_close(flow);
     free((void *)config.bytes);
     cofi_recording_close(recording);

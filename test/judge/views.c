@@ -291,6 +291,7 @@ int main(int argc, char **argv)
         configure(&config, recording, s);
         struct cofi_flow *flow = open_flow(&config);
         decode(flow, &whole);
+        tell_gaps(flow);
         cofi_flow_close(flow);
         for (size_t i = 0; i < whole.n; i++)
             printf("%d %016" PRIx64 "\n", tid, whole.ips[i]);
