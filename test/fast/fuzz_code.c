@@ -284,6 +284,7 @@ static bool put_element(struct maker *m, const uint8_t *bytes)
 static void put_loop(struct maker *m)
 {
     uint64_t *slot = new_slot(m);
+    new_slot(m); /* a call that RSP points to the slot of pushes over the one before it */
     *slot = fuzz_random(m->seed) & 3;
     int32_t disp = (int32_t)((uint8_t *)slot - (m->p + 6));
     m->s->insn[m->s->n] = (unsigned)(m->p - m->s->code);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The one signal handler: finds out what was interrupted and turns it into the guest's exact state. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -209,6 +210,16 @@ static bool in_syscall(struct thread *t, const struct kucontext *uc)
     return true;
 }
 
+/* A call that only our own signal has interrupted begins anew: the kernel itself makes those anew that it can [signal(7)]. It
+ * had just begun, for who waits longer is not asked to halt. A file that was to be closed is closed. */
+static void call_again(const struct thread *t, struct kucontext *uc)
+{
+    if (uc->mc.rip != (uint64_t)rt_sys_end || uc->mc.rax != (uint64_t)-EINTR || t->sysno == SYS_close)
+        return;
+    uc->mc.rip = (uint64_t)rt_sys_insn;
+    uc->mc.rax = t->sysno;
+}
+
 /* SECCOMP_RET_TRAP: siginfo names the address behind the call, which is the guest's. */
 static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
 {
@@ -244,6 +255,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         return;
     }
     if (halt_asked(t, signo, info)) {
+        call_again(t, uc);
         stop_soon(t, uc, SAFEPOINT_HALT);
         return;
     }

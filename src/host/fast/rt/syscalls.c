@@ -94,13 +94,14 @@ static long do_arch_prctl(struct thread *t)
     return pass(t);
 }
 
-/* Whether the kernel will not find the file, as in the search of a PATH: then the other threads need not halt for an exec. */
-static bool is_missing(const struct thread *t)
+/* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not halt for an exec. Where
+ * the kernel (before 5.8) or a filter has no such call, it is not known. */
+static bool is_refused(const struct thread *t)
 {
     const uint64_t *r = t->regs;
     bool at = t->sysno == SYS_execveat;
-    return sys(NR_faccessat2, at ? r[RDI] : (uint64_t)AT_FDCWD, at ? r[RSI] : r[RDI], X_OK, AT_EACCESS | (at ? r[R8] : 0), 0, 0) ==
-           -ENOENT;
+    long e = sys(NR_faccessat2, at ? r[RDI] : (uint64_t)AT_FDCWD, at ? r[RSI] : r[RDI], X_OK, AT_EACCESS | (at ? r[R8] : 0), 0, 0);
+    return e < 0 && e != -ENOSYS && e != -EPERM && e != -EINVAL;
 }
 
 /* The collector attaches, so that it can follow; then the program's own mask and the call. */
@@ -114,7 +115,7 @@ static long do_exec(struct thread *t)
     }
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
-    if (!is_missing(t))
+    if (!is_refused(t))
         halt_others(t);
     long r = pass(t);
     halt_over(t);
