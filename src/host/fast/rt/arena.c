@@ -35,7 +35,8 @@ static void use_huge_pages(uint64_t from, uint64_t to)
 
 void arena_init(void)
 {
-    use_huge_pages(CACHE_IBL, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
+    use_huge_pages(CACHE_IBL, CACHE_HASH);
+    use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
     for (unsigned i = 0; i < GENERATIONS; i++) {
         struct generation *g = &generations[i];
@@ -144,7 +145,7 @@ bool arena_full(uint64_t pc)
     const struct arena *a = cache_arena(pc);
     return a->hot + MARGIN > a->base + usable(ARENA_HOT) ||
            a->cold + MARGIN > a->base + ARENA_HOT + usable(ARENA_BYTES - ARENA_HOT) || now->top + MARGIN > now->end ||
-           a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index;
+           a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }
 
 static bool is_inside(const struct thread *t, uint64_t epoch)

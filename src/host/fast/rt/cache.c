@@ -8,7 +8,8 @@
 /* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. */
 static struct entry { uint32_t key, block; } *table;
 static uint32_t entries, used;
-enum { ENTRIES_FIRST = 1 << 13, GROWTH = 4 };
+enum { ENTRIES_FIRST = 1 << 13, ENTRIES_MAX = 1 << 21 };
+_Static_assert((2 * ENTRIES_MAX - ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
 
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
@@ -75,14 +76,18 @@ static void discard(const struct entry *from, uint32_t n)
     sys(SYS_madvise, (uint64_t)from, n * sizeof *from, MADV_DONTNEED, 0, 0, 0);
 }
 
+/* Whether there may be no room for one more block. */
+bool cache_full(void)
+{
+    return 2 * used >= ENTRIES_MAX;
+}
+
 static void table_grow(void)
 {
     struct entry *old = table;
     uint32_t n = entries;
-    if ((uint64_t)(old + n + (size_t)n * GROWTH) > CACHE_HASH + CACHE_HASH_BYTES)
-        rt_die("table of blocks is full", n);
     table = old + n;
-    entries = n * GROWTH;
+    entries = 2 * n;
     used = 0;
     for (uint32_t i = 0; i < n; i++)
         if (old[i].block)
@@ -108,10 +113,11 @@ static void put_second(struct second *s, uint64_t key, uint64_t code)
     __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
 }
 
-/* The block at pc is about to be looked for. */
+/* The block at pc is about to be looked for, and made perhaps. */
 void cache_prefetch(uint64_t pc, unsigned mode, bool arrived)
 {
     __builtin_prefetch(first_of(key_of(pc, mode, arrived)));
+    __builtin_prefetch((const void *)pc); /* a prefetch never faults */
 }
 
 struct block *cache_find(uint64_t pc, unsigned mode, bool arrived)

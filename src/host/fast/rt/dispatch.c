@@ -61,6 +61,14 @@ static bool may_link(const struct block *b)
     return !is_compared(b) && !b->trigger && trace_all_know(b->since);
 }
 
+/* A new block leads to blocks that are looked for soon, most often. */
+static void prefetch_exits(const struct block *b)
+{
+    const struct exit *e = block_exits(b);
+    for (unsigned i = 0; i < b->exits; i++)
+        cache_prefetch(exit_pc(&e[i]), b->mode, false);
+}
+
 /* The block at pc, made if need be; null when no code can be there. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
@@ -78,7 +86,9 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     }
     bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared &&
                 !filter_trigger(pc);
-    return make_block(t, r, pc, arrived, cold);
+    b = make_block(t, r, pc, arrived, cold);
+    prefetch_exits(b);
+    return b;
 }
 
 /* Choose where execution goes on; false: not in translated code. from belongs to the epoch `entered`, and is gone with it. */
