@@ -34,6 +34,7 @@ struct list {
     uint64_t *ips;
     size_t n, max;
     uint64_t branches, last_block, blocks;
+    uint64_t events; /* a hash of them: what, when, where in the stream, behind how many instructions */
     struct cofi_flow_branch branch; /* the last one, whose target the next instruction must be; from 0: none */
     uint8_t map[MAP];
 };
@@ -72,6 +73,19 @@ static void add_blocks(struct list *list, const struct cofi_flow_batch *batch)
     }
 }
 
+static void add_events(struct list *list, const struct cofi_flow_batch *batch)
+{
+    size_t insns = list->n, block = 0;
+    for (size_t i = 0; i < batch->events_n; i++) {
+        const struct cofi_flow_event *e = &batch->events[i];
+        for (; block < e->at; block++)
+            insns += batch->blocks[block]->n;
+        const uint64_t words[] = {insns, e->kind, e->offset, e->ip, e->target, e->value, e->a, e->b, e->c, e->time.ticks};
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            list->events = (list->events ^ words[k]) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+}
+
 /* The view of instructions must show what the blocks hold; each branch of that view leads from one of them to the next. */
 static void add_insns(struct list *list, const struct cofi_flow_batch *batch)
 {
@@ -102,6 +116,7 @@ static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ba
 {
     (void)flow;
     add_blocks(opaque, batch);
+    add_events(opaque, batch);
     add_insns(opaque, batch);
     return 0;
 }
@@ -134,6 +149,7 @@ static void same(const struct list *list, const struct list *whole, const char *
     must(list->n == whole->n && !memcmp(list->ips, whole->ips, whole->n * sizeof *whole->ips), what, list->n, whole->n);
     must(list->branches == whole->branches || !list->n, what, list->branches, whole->branches);
     must(!memcmp(list->map, whole->map, MAP), what, 0, 1);
+    must(list->events == whole->events, what, list->events, whole->events);
 }
 
 /* ---- pieces ---- */
