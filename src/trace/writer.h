@@ -53,6 +53,7 @@ struct cofi_writer {
     pthread_mutex_t lock; /* holds what follows */
     pthread_cond_t idle;
     uint64_t data_start, end; /* file offsets; end: where the next record goes */
+    uint64_t reserved;        /* of the file, blocks up to here; UINT64_MAX: none are to be had */
     uint64_t bad;             /* lowest offset that could not be written */
     unsigned in_flight;       /* writes under way outside of the lock */
     bool features;            /* the file ends with valid feature sections */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Records -> the file, so that its header is true at every moment. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -24,6 +28,34 @@ int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, c
     vsnprintf(writer->error.text, sizeof writer->error.text, format, args);
     va_end(args);
     return code;
+}
+
+/* What is reserved at a time, and how much must be free then, for the last of a disk is better asked for at each write. */
+#define AHEAD (UINT64_C(16) << 20)
+#define FREE_FOR_AHEAD (UINT64_C(1) << 30)
+
+/* Before n bytes are written at an offset: let there be blocks for them and some more. ext4 reserves a page at a time otherwise,
+ * which is a quarter of what a write costs. Small recordings stay as they are. */
+static void reserve_blocks(struct cofi_writer *writer, uint64_t offset, uint64_t n)
+{
+    struct statfs fs;
+    uint64_t from = writer->reserved > offset ? writer->reserved : offset, end = offset + n + AHEAD;
+    if (offset + n <= writer->reserved || offset < AHEAD)
+        return;
+    bool wanted = !fstatfs(writer->fd, &fs) && fs.f_type == EXT4_SUPER_MAGIC &&
+                  fs.f_bavail * (uint64_t)fs.f_bsize > FREE_FOR_AHEAD;
+    if (wanted && fallocate(writer->fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(end - from)))
+        end = UINT64_MAX; /* not to be had [quota]: not missed either */
+    writer->reserved = end;
+}
+
+/* What was reserved and not used. */
+static void give_back(struct cofi_writer *writer)
+{
+    struct stat st;
+    if (writer->reserved && !fstat(writer->fd, &st) && ftruncate(writer->fd, st.st_size))
+        return; /* it stays the file's */
+    writer->reserved = 0;
 }
 
 /* Write all parts at an offset; the parts are changed. */
@@ -119,6 +151,7 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
         int number = cofi__deflate_write(writer->deflate, copy, n);
         return number ? write_failed(writer, -number, offset) : 0;
     }
+    reserve_blocks(writer, offset, total);
     writer->in_flight++;
     pthread_mutex_unlock(&writer->lock);
     int error = pwrite_all(writer->fd, copy, n, offset);
@@ -165,5 +198,7 @@ int cofi__writer_complete(struct cofi_writer *writer, bool last)
         if (ftruncate(writer->fd, (off_t)writer->end))
             writer->features = false;
     }
+    if (last)
+        give_back(writer);
     return status;
 }

@@ -19,7 +19,14 @@
 
 #include "base/error.h"
 
-enum { SLOTS = 2048, CHUNKS = 4, CHUNK_BYTES = 256 << 10, COLD_RUNS = 256 };
+enum {
+    SLOTS = 2048,
+    CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
+    CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
+    CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 4 << 20,
+    RING_CHUNKS = 4,           /* of a flight recorder, at least */
+    COLD_RUNS = 256
+};
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
 {
@@ -34,6 +41,23 @@ static uint64_t power_of_two(uint64_t n)
     return p;
 }
 
+/* The chunks of each thread's log. Each begins with a PSB. */
+static void size_chunks(struct cofi__fast_control *k, const struct cofi_fast_options *o)
+{
+    uint64_t bytes = o->psb_bytes ? o->psb_bytes : CHUNK_BYTES;
+    k->chunks = CHUNKS;
+    if (o->snapshot_bytes) {
+        k->chunks = RING_CHUNKS;
+        bytes = o->snapshot_bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : o->snapshot_bytes;
+        while (bytes / k->chunks > 8 << 20 && k->chunks < COFI__FAST_CHUNKS_MAX)
+            k->chunks *= 2;
+        bytes /= k->chunks;
+    } else if (bytes < CHUNK_BYTES_MIN || bytes > CHUNK_BYTES_MAX) {
+        bytes = bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : CHUNK_BYTES_MAX;
+    }
+    k->chunk_bytes = (bytes + 4095) & ~4095ull;
+}
+
 /* AMD's processors do LOOP in one operation, Intel's in seven or more. Neither has a flag for it. */
 static bool loops_are_fast(void)
 {
@@ -44,19 +68,13 @@ static bool loops_are_fast(void)
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
 {
     const struct cofi_fast_options *o = c->options;
-    *k = (struct cofi__fast_control){.slots = SLOTS, .chunks = CHUNKS, .chunk_bytes = CHUNK_BYTES,
+    *k = (struct cofi__fast_control){.slots = SLOTS,
                                      .drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
                                      .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
                                      .cold_runs = o->cold_runs ? o->cold_runs : COLD_RUNS,
                                      .collector = getpid()};
-    if (o->snapshot_bytes) {
-        uint64_t bytes = o->snapshot_bytes < 64 << 10 ? 64 << 10 : o->snapshot_bytes;
-        k->chunks = 4;
-        while (bytes / k->chunks > 8 << 20 && k->chunks < COFI__FAST_CHUNKS_MAX)
-            k->chunks *= 2;
-        k->chunk_bytes = (bytes / k->chunks + 4095) & ~4095ull;
-    }
+    size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
         const struct cofi_filter *f = &o->filters->filter[i];
         uint64_t file = f->path ? cofi__fast_path_hash(f->path, strlen(f->path)) : 0;
@@ -64,7 +82,6 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                                              .end = f->start + (f->size ? f->size : 1)};
     }
     k->slot_bytes = power_of_two(cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD);
-    k->psb_bytes = o->psb_bytes ? o->psb_bytes : 256 << 10;
 }
 
 static int open_recording(struct cofi__fast_collector *c, struct cofi_error *error)
@@ -178,7 +195,7 @@ void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat
 
 void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
-    const size_t piece = 128 << 10;
+    const size_t piece = c->options->max_bytes ? 128 << 10 : CHUNK_BYTES; /* few writes, unless a size is to be kept to */
     seat->encoder.memo = c->memo;
     for (size_t i = 0; i < bytes;) {
         if (!cofi__fast_has_room(c, piece)) {

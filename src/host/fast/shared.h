@@ -96,6 +96,7 @@ struct cofi__fast_slot {
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
+    uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
 };
 
 /* First page of the shared memory. */
@@ -115,7 +116,6 @@ struct cofi__fast_control {
     uint32_t loops;               /* the processor's LOOP is as fast as a conditional branch */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     int32_t collector;
-    uint64_t psb_bytes;           /* a PSB after so many bytes of log */
     uint64_t cache_bytes;         /* of a half of the code cache; 0: all there is */
     uint32_t flushes;             /* of full caches */
     uint32_t filters;

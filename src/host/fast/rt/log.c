@@ -56,12 +56,15 @@ static bool wait_for_room(struct thread *t)
     return !rt.control->keep_all && !collector_gone();
 }
 
-/* Its memory is cleared: what a killed thread has written ends at the first zero. */
+/* Its memory is zero: what a killed thread has written ends at the first zero. */
 static void use_chunk(struct thread *t, uint32_t chunk)
 {
     t->p = chunk_start(t, chunk);
     t->chunk_end = t->p + rt.control->chunk_bytes;
-    memset((void *)t->p, 0, rt.control->chunk_bytes);
+    if (chunk < t->head.begun)
+        memset((void *)t->p, 0, rt.control->chunk_bytes);
+    else
+        t->head.begun = chunk + 1;
     __atomic_store_n(&t->head.chunk, chunk, __ATOMIC_RELEASE);
 }
 
