@@ -7,42 +7,6 @@
 
 #include "base/error.h"
 
-struct chunk {
-    _Alignas(64) struct chunk *next;
-};
-enum { CHUNK_BYTES = 1 << 18 };
-
-void *cofi__arena_take(struct arena *arena, size_t n)
-{
-    n = (n + 7) & ~(size_t)7;
-    if ((size_t)(arena->end - arena->at) < n) {
-        size_t size = n + sizeof(struct chunk) + ARENA_BEHIND;
-        size = size > CHUNK_BYTES ? (size + 63) & ~(size_t)63 : CHUNK_BYTES;
-        struct chunk *chunk = aligned_alloc(64, size);
-        if (!chunk)
-            return NULL;
-        chunk->next = arena->chunks;
-        arena->chunks = chunk;
-        arena->at = (uint8_t *)(chunk + 1);
-        arena->end = (uint8_t *)chunk + size - ARENA_BEHIND;
-        memset(arena->end, 0, ARENA_BEHIND);
-        arena->bytes += size;
-    }
-    void *p = arena->at;
-    arena->at += n;
-    return p;
-}
-
-void cofi__arena_free(struct arena *arena)
-{
-    while (arena->chunks) {
-        struct chunk *chunk = arena->chunks;
-        arena->chunks = chunk->next;
-        free(chunk);
-    }
-    *arena = (struct arena){0};
-}
-
 uint64_t cofi__block_hash(uint64_t ip)
 {
     ip *= UINT64_C(0x9e3779b97f4a7c15);
@@ -118,7 +82,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
         flow->all = all;
         flow->all_max = max;
     }
-    struct block *b = cofi__arena_take(&flow->blocks_arena, sizeof *b);
+    struct block *b = cofi__arena_take(&flow->chunks, &flow->blocks_arena, sizeof *b);
     if (!b)
         return NULL;
     *b = *what;
@@ -198,7 +162,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
     b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
     b.pub.far = insn.far;
     b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
-    struct cofi_flow_insn *kept = cofi__arena_take(&flow->blocks_arena, b.pub.n * sizeof *kept);
+    struct cofi_flow_insn *kept = cofi__arena_take(&flow->chunks, &flow->blocks_arena, b.pub.n * sizeof *kept);
     if (!kept) {
         flow->status = flow->code_error = COFI_ERR_NOMEM;
         return NULL;
@@ -278,27 +242,47 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
         kill_in_page(flow, &flow->pages[(first - 1 + i) % PAGE_BUCKETS], addr, len);
 }
 
-void cofi__cache_free(struct cofi_flow *flow)
+static size_t tables_bytes(const struct cofi_flow *flow)
 {
-    cofi__span_forget(flow);
-    cofi__arena_free(&flow->blocks_arena);
-    cofi__arena_free(&flow->runs_arena);
+    return (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
+           (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
+}
+
+static void tables_free(struct cofi_flow *flow)
+{
     free(flow->table);
     free(flow->all);
     free(flow->runs);
-    flow->table = NULL;
-    flow->all = NULL;
+    free(flow->spans.slots);
+    flow->table = flow->all = NULL;
     flow->runs = NULL;
-    flow->table_size = flow->table_n = flow->all_n = flow->all_max = flow->runs_size = flow->runs_n = 0;
+    flow->spans.slots = NULL;
+    flow->table_size = flow->all_max = flow->runs_size = 0;
+}
+
+void cofi__cache_free(struct cofi_flow *flow)
+{
+    tables_free(flow);
+    cofi__pool_free(&flow->chunks);
+}
+
+/* Tables keep their sizes, for what was needed once is needed again; unless little would fit beside them. */
+static void cache_clear(struct cofi_flow *flow)
+{
+    cofi__span_forget(flow);
+    cofi__arena_clear(&flow->chunks, &flow->blocks_arena);
+    cofi__arena_clear(&flow->chunks, &flow->runs_arena);
+    if (tables_bytes(flow) > flow->config.cache_bytes / 4)
+        tables_free(flow);
+    if (flow->table)
+        memset(flow->table, 0, flow->table_size * sizeof(struct block *));
+    if (flow->runs)
+        memset(flow->runs, 0, flow->runs_size * sizeof *flow->runs);
+    flow->table_n = flow->all_n = flow->runs_n = 0;
     memset(flow->pages, 0, sizeof flow->pages);
 }
 
-size_t cofi__cache_bytes(const struct cofi_flow *flow)
-{
-    return flow->blocks_arena.bytes + flow->runs_arena.bytes + flow->spans_arena.bytes +
-           (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
-           (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
-}
+size_t cofi__cache_bytes(const struct cofi_flow *flow) { return flow->chunks.used + tables_bytes(flow); }
 
 bool cofi__cache_full(const struct cofi_flow *flow) { return cofi__cache_bytes(flow) >= flow->config.cache_bytes; }
 
@@ -310,7 +294,7 @@ void cofi__cache_flush(struct cofi_flow *flow)
     ret_drop_sites(flow);
     if (flow->cur)
         flow->ip = flow->cur->pub.ip;
-    cofi__cache_free(flow);
+    cache_clear(flow);
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->youngest = NULL;

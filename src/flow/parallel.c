@@ -100,36 +100,50 @@ static bool grow(void *array, size_t *max, size_t used, size_t n, size_t size)
     return larger;
 }
 
-static bool output_room(struct output *out, bool times)
+static bool output_room(struct output *out)
 {
-    size_t max = out->blocks_max;
-    return grow(&out->blocks, &max, out->blocks_n, BATCH_BLOCKS, sizeof *out->blocks) &&
-           (!times || grow(&out->times, &out->blocks_max, out->blocks_n, BATCH_BLOCKS, sizeof *out->times)) &&
-           (out->blocks_max = max, true) &&
-           grow(&out->events, &out->events_max, out->events_n, BATCH_EVENTS, sizeof *out->events) &&
+    return grow(&out->events, &out->events_max, out->events_n, BATCH_EVENTS, sizeof *out->events) &&
            grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
+}
+
+/* Room for a batch's blocks and, if wanted, their times. */
+static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch)
+{
+    pthread_mutex_lock(&pieces->lock);
+    if (pieces->config->want_time)
+        batch->times = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->times);
+    batch->blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
+    pthread_mutex_unlock(&pieces->lock);
+    batch->blocks_max = BATCH_BLOCKS;
+    return batch->blocks && (batch->times || !pieces->config->want_time);
 }
 
 static size_t output_bytes(const struct output *out)
 {
-    return out->blocks_n * sizeof *out->blocks * (out->times ? 2 : 1) + out->events_n * sizeof *out->events;
+    return out->room.bytes + out->events_n * sizeof *out->events;
 }
 
-static void output_clear(struct output *out) { out->blocks_n = out->events_n = out->marks_n = 0; }
+static void output_clear(struct pieces *pieces, struct output *out)
+{
+    pthread_mutex_lock(&pieces->lock);
+    cofi__output_clear(pieces, out);
+    pthread_mutex_unlock(&pieces->lock);
+}
 
 /* One batch more. */
-static int decode_batch(struct cofi_flow *flow, struct output *out)
+static int decode_batch(struct worker *w, struct output *out)
 {
-    if (!output_room(out, flow->config.want_time))
+    struct cofi_flow *flow = w->flow;
+    struct cofi_flow_batch batch = {0};
+    if (!output_room(out) || !batch_room(&w->pool->pieces, out, &batch))
         return COFI_ERR_NOMEM;
-    struct cofi_flow_batch batch = {.blocks = out->blocks + out->blocks_n, .blocks_max = BATCH_BLOCKS,
-        .times = flow->config.want_time ? out->times + out->blocks_n : NULL,
-        .events = out->events + out->events_n, .events_max = BATCH_EVENTS};
+    batch.events = out->events + out->events_n;
+    batch.events_max = BATCH_EVENTS;
     COFI_TRY(cofi_flow_next(flow, &batch));
-    out->blocks_n += batch.blocks_n;
+    out->room.at = (uint8_t *)(batch.blocks + batch.blocks_n); /* the rest is the next batch's */
     out->events_n += batch.events_n;
-    out->marks[out->marks_n++] = (struct mark){out->blocks_n, out->events_n, flow->images[flow->space],
-        flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
+    out->marks[out->marks_n++] = (struct mark){batch.blocks, batch.times, batch.blocks_n, out->events_n,
+        flow->images[flow->space], flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
     return 0;
 }
 
@@ -140,24 +154,26 @@ static bool piece_goes_on(const struct cofi_flow *flow)
 }
 
 /* Decode up to and with the PSB+ at or after `end`, and add what ran. */
-static int decode_to(struct cofi_flow *flow, struct output *out, uint64_t end)
+static int decode_to(struct worker *w, struct output *out, uint64_t end)
 {
+    struct cofi_flow *flow = w->flow;
     flow->stop_psb = end;
     flow->paused = false;
     while (piece_goes_on(flow))
-        COFI_TRY(decode_batch(flow, out));
+        COFI_TRY(decode_batch(w, out));
     return 0;
 }
 
 /* The same, and nobody sees it. */
-static int decode_unseen(struct cofi_flow *flow, struct output *scratch, uint64_t end)
+static int decode_unseen(struct worker *w, struct output *scratch, uint64_t end)
 {
+    struct cofi_flow *flow = w->flow;
     int status = 0;
     flow->stop_psb = end;
     flow->paused = false;
     while (!status && piece_goes_on(flow)) {
-        status = decode_batch(flow, scratch);
-        output_clear(scratch);
+        status = decode_batch(w, scratch);
+        output_clear(&w->pool->pieces, scratch);
     }
     return status;
 }
@@ -168,7 +184,7 @@ static int go_on_at(struct worker *w, const struct piece *piece, struct output *
     w->cut_short = false;
     COFI_TRY(cofi__flow_go_on_at(w->flow, piece->begin));
     w->flow->disabled_ip = UNKNOWN_IP;
-    return decode_unseen(w->flow, scratch, piece->begin);
+    return decode_unseen(w, scratch, piece->begin);
 }
 
 /* A view shows the code of later than now. */
@@ -234,7 +250,7 @@ static int decode_piece(struct worker *w, struct piece *piece)
     COFI_TRY(begin_at(w, piece, &piece->out));
     struct cofi_flow_stats before = flow->stats;
     piece->from = piece->index ? seam_of(flow) : (struct seam){0};
-    COFI_TRY(decode_to(flow, &piece->out, piece->end));
+    COFI_TRY(decode_to(w, &piece->out, piece->end));
     piece->to = seam_of(flow);
     piece->stats = counted(flow, &before);
     piece->from.odd |= w->cut_short;
@@ -251,7 +267,7 @@ static void release(struct pool *pool)
     if (piece->worker) {
         piece->worker->held--;
         pieces->out_bytes -= output_bytes(&piece->out);
-        output_clear(&piece->out);
+        cofi__output_clear(pieces, &piece->out);
         pool->spare[pool->spare_n++] = piece->out;
         piece->out = (struct output){0};
     }
@@ -390,16 +406,14 @@ static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
 
 static int show(struct pool *pool, const struct output *out)
 {
-    size_t block = 0, event = 0;
+    size_t event = 0;
     int status = 0;
     for (size_t i = 0; i < out->marks_n && !status; i++) {
         const struct mark *mark = &out->marks[i];
-        struct cofi_flow_batch batch = {.blocks = out->blocks + block, .blocks_n = mark->blocks_n - block,
-            .times = pool->front->config.want_time ? out->times + block : NULL,
+        struct cofi_flow_batch batch = {.blocks = mark->blocks, .blocks_n = mark->blocks_n, .times = mark->times,
             .events = out->events + event, .events_n = mark->events_n - event};
         batch.blocks_max = batch.blocks_n;
         batch.events_max = batch.events_n;
-        block = mark->blocks_n;
         event = mark->events_n;
         COFI_TRY(front_view(pool, mark));
         pool->front->s = (struct source){.end_offset = mark->offset};
@@ -420,8 +434,8 @@ static int show_to(struct pool *pool, uint64_t end)
     flow->paused = false;
     flow->keep_cache = w->held;
     while (!status && piece_goes_on(flow)) {
-        output_clear(&pool->live);
-        status = decode_batch(flow, &pool->live);
+        output_clear(&pool->pieces, &pool->live);
+        status = decode_batch(w, &pool->live);
         if (!status)
             status = show(pool, &pool->live);
     }
@@ -455,7 +469,7 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
     } else if (!pool->behind) { /* from the start of the one before; to where that one came */
         const struct piece *before = piece_at(&pool->pieces, piece->index - 1);
         COFI_TRY(begin_at(w, before, &pool->live));
-        COFI_TRY(decode_unseen(w->flow, &pool->live, before->end));
+        COFI_TRY(decode_unseen(w, &pool->live, before->end));
         w->flow->disabled_ip = pool->to.disabled_ip;
     }
     pool->redone += redo;
@@ -610,15 +624,15 @@ static int by_threads(struct pool *pool, const struct cofi_flow_config *config, 
 
 static int serially(struct pool *pool, const struct cofi_flow_config *config)
 {
-    struct output *live = &pool->live;
-    struct cofi_flow *flow;
-    int status = 0, more = 1;
-    COFI_TRY(cofi_flow_open(&flow, config));
-    if (!output_room(live, config->want_time))
-        status = COFI_ERR_NOMEM;
+    struct cofi_flow_batch room = {.blocks_max = BATCH_BLOCKS, .events_max = BATCH_EVENTS,
+        .blocks = malloc(BATCH_BLOCKS * sizeof *room.blocks),
+        .times = config->want_time ? malloc(BATCH_BLOCKS * sizeof *room.times) : NULL,
+        .events = malloc(BATCH_EVENTS * sizeof *room.events)};
+    struct cofi_flow *flow = NULL;
+    bool no_memory = !room.blocks || !room.events || (config->want_time && !room.times);
+    int status = no_memory ? COFI_ERR_NOMEM : cofi_flow_open(&flow, config), more = 1;
     while (!status && more > 0) {
-        struct cofi_flow_batch batch = {.blocks = live->blocks, .blocks_max = BATCH_BLOCKS, .times = live->times,
-            .events = live->events, .events_max = BATCH_EVENTS};
+        struct cofi_flow_batch batch = room;
         more = cofi_flow_next(flow, &batch);
         if (more > 0 && (batch.blocks_n || batch.events_n))
             status = pool->visit(pool->opaque, flow, &batch);
@@ -626,7 +640,9 @@ static int serially(struct pool *pool, const struct cofi_flow_config *config)
     }
     if (!status)
         status = pool->visit(pool->opaque, flow, &(struct cofi_flow_batch){0});
-    cofi__output_free(live);
+    free(room.blocks);
+    free(room.times);
+    free(room.events);
     cofi_flow_close(flow);
     return status;
 }

@@ -24,6 +24,7 @@ void cofi__pieces_close(struct pieces *pieces)
     }
     free(pieces->ring);
     free(pieces->ahead);
+    cofi__pool_free(&pieces->chunks);
     pthread_cond_destroy(&pieces->change);
     pthread_mutex_destroy(&pieces->lock);
 }
@@ -177,10 +178,14 @@ void cofi__pieces_drop(struct pieces *pieces)
     pthread_cond_broadcast(&pieces->change);
 }
 
+void cofi__output_clear(struct pieces *pieces, struct output *out)
+{
+    cofi__arena_clear(&pieces->chunks, &out->room);
+    out->events_n = out->marks_n = 0;
+}
+
 void cofi__output_free(struct output *out)
 {
-    free(out->blocks);
-    free(out->times);
     free(out->events);
     free(out->marks);
     *out = (struct output){0};

@@ -9,17 +9,19 @@
 
 /* What was decoded, batch after batch. */
 struct mark {
-    size_t blocks_n, events_n; /* up to the batch's end */
+    const struct cofi_flow_block **blocks;
+    struct cofi_flow_stamp *times;
+    size_t blocks_n;
+    size_t events_n;           /* up to the batch's end */
     const struct cofi_image *image;
     uint64_t view_ns;          /* the code as of then */
     uint64_t offset;
 };
 struct output {
-    const struct cofi_flow_block **blocks;
-    struct cofi_flow_stamp *times;
+    struct arena room;              /* of blocks and times */
     struct cofi_flow_event *events; /* `at` counts from the batch's start */
     struct mark *marks;
-    size_t blocks_n, blocks_max, events_n, events_max, marks_n, marks_max;
+    size_t events_n, events_max, marks_n, marks_max;
 };
 
 /* All that decoding behind a PSB+ depends on. */
@@ -62,6 +64,7 @@ struct pieces {
     uint64_t room, cut, next, shown; /* the next one to be cut, taken, shown */
     bool ended, stop;              /* the stream is cut up; all is over */
     size_t out_bytes;              /* of outputs that wait */
+    struct chunk_pool chunks;      /* of outputs: few are in use, and those are warm */
     /* Reading, by one thread at a time and with the lock open: pull may block. */
     bool reading, pull_ended;
     int status;
@@ -85,6 +88,8 @@ bool cofi__pieces_get(struct pieces *pieces, uint64_t i);
 /* The first one is done with; its bytes stay until the next one is, too. */
 void cofi__pieces_drop(struct pieces *pieces);
 
-void cofi__output_free(struct output *out);
+/* Its room goes back to the chunks; with the lock held. */
+void cofi__output_clear(struct pieces *pieces, struct output *out);
+void cofi__output_free(struct output *out); /* the rest */
 
 #endif

@@ -262,7 +262,7 @@ static struct run *keep(struct cofi_flow *flow, uint64_t key)
 {
     const struct run *made = flow->build;
     size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
-    struct run *run = cofi__arena_take(&flow->runs_arena, (size + 63) & ~(size_t)63);
+    struct run *run = cofi__arena_take(&flow->chunks, &flow->runs_arena, (size + 63) & ~(size_t)63);
     if (!run)
         return NULL;
     memcpy(run, made, size);

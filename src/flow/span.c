@@ -231,7 +231,7 @@ static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
 {
     const struct span *made = &d->span;
     size_t items = (made->bytes + 7u) / 8 + made->guards + made->calls + made->runs;
-    struct span *s = cofi__arena_take(&flow->spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
+    struct span *s = cofi__arena_take(&flow->chunks, &flow->spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
     if (!s)
         return NULL;
     *s = *made;
@@ -470,9 +470,9 @@ void cofi__span_forget(struct cofi_flow *flow)
 {
     if (flow->counting)
         cofi__span_count_all(flow);
-    cofi__arena_free(&flow->spans_arena);
-    free(flow->spans.slots);
-    flow->spans.slots = NULL;
+    cofi__arena_clear(&flow->chunks, &flow->spans_arena);
+    if (flow->spans.slots)
+        memset(flow->spans.slots, 0, SPAN_SLOTS * sizeof *flow->spans.slots);
     flow->spans.last = flow->spans.youngest = NULL;
     flow->spans.made = flow->spans.used = 0;
     flow->spans.draft.on = false;

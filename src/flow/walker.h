@@ -9,6 +9,7 @@
 #include <cofi/insn.h>
 
 #include "x86/errata.h"
+#include "flow/memory.h"
 #include "flow/span.h"
 #include "time/clock.h"
 
@@ -27,17 +28,6 @@ struct block {
 };
 
 enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 8 };
-
-struct chunk;
-/* Memory that is freed all at once. Behind each item ARENA_BEHIND bytes may be read, whatever is there. */
-enum { ARENA_BEHIND = 128 };
-struct arena {
-    struct chunk *chunks;
-    uint8_t *at, *end;
-    size_t bytes;
-};
-void *cofi__arena_take(struct arena *arena, size_t n); /* null: out of memory; 8-aligned */
-void cofi__arena_free(struct arena *arena);
 
 /* ---- runs: what a list of branch outcomes leads through ---- */
 
@@ -242,6 +232,7 @@ struct cofi_flow {
     uint64_t seen_ns;      /* the last exact time: code is seen as of then */
     bool code_changed;     /* a view has gone forward: it cannot go back */
     int code_error;        /* why the last look-up failed */
+    struct chunk_pool chunks;
     struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;
     size_t table_size, table_n;

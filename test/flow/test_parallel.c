@@ -171,6 +171,25 @@ static void so_it_is_on_damaged_streams(void **state)
     tear_down();
 }
 
+/* Each thread's share is less than its tables take, so that its cache is emptied whenever nothing of it waits. */
+static void a_cache_that_is_always_full_changes_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct cofi_flow_config config;
+        struct told one = {0}, many = {0};
+        set_up(OS | USER | BRANCH | TSC, true, i + 50);
+        configure(&config, run.trace, run.n);
+        config.want_time = i & 1; /* without: spans, too */
+        assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
+        config.cache_bytes = 1 << (12 + i);
+        assert_int_equal(cofi_flow_parallel(&config, 3, 1, visit, &many, NULL), 0);
+        same(&one, &many);
+        free(one.log.words);
+        tear_down();
+    }
+}
+
 /* The calling thread decodes later pieces while it waits, and then again one that was begun wrongly: with the code as it
  * was by then. */
 static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
@@ -300,6 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_result_is_the_serial_one),
         cmocka_unit_test(so_it_is_on_damaged_streams),
+        cmocka_unit_test(a_cache_that_is_always_full_changes_nothing),
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
         cmocka_unit_test(a_stream_without_psbs_is_not_held),

@@ -129,6 +129,34 @@ static void much_is_known_when_it_comes_again(void **state)
     }
 }
 
+/* Emptying the cache keeps the tables' memory, and nothing that they held; the stream is the same behind it. */
+static void an_emptied_cache_knows_nothing(void **state)
+{
+    (void)state;
+    set_up(&variants[0], 3);
+    struct cofi_flow *flow = open_flow(run.trace, run.n);
+    struct log plain = plainly(run.trace, run.n);
+    for (int pass = 0; pass < 4; pass++) {
+        assert_int_equal(cofi_flow_bytes(flow, run.trace, run.n), 0);
+        struct log log = decode(flow, 4096);
+        log_assert_same(&log, &plain, run.seed);
+        free(log.words);
+        assert_true(flow->table_size && flow->runs_size && flow->runs_n && flow->spans.slots);
+        cofi__cache_flush(flow);
+        assert_int_equal(flow->chunks.used, 0);
+        assert_true(flow->table_size && flow->runs_size);
+        for (size_t i = 0; i < flow->table_size; i++)
+            assert_null(flow->table[i]);
+        for (size_t i = 0; i < flow->runs_size; i++)
+            assert_int_equal(flow->runs[i].word, 0);
+        for (size_t i = 0; i < SPAN_SLOTS; i++)
+            assert_int_equal(flow->spans.slots[i], 0);
+    }
+    free(plain.words);
+    cofi_flow_close(flow);
+    tear_down();
+}
+
 static void again_and_again_it_is_the_same(void **state)
 {
     (void)state;
@@ -329,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(much_is_known_when_it_comes_again),
+        cmocka_unit_test(an_emptied_cache_knows_nothing),
         cmocka_unit_test(again_and_again_it_is_the_same),
         cmocka_unit_test(so_it_is_when_the_stream_is_damaged),
         cmocka_unit_test(it_is_counted_the_same),

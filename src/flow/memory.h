@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Memory of the caches: arenas that are emptied at once, of chunks that they share. */
+#ifndef COFI_FLOW_MEMORY_H
+#define COFI_FLOW_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct chunk;
+struct chunk_pool {
+    struct chunk *spare;  /* in no arena */
+    struct chunk *blocks; /* as they were allocated */
+    size_t bytes, used;   /* of all chunks, and of those in arenas */
+};
+void cofi__pool_free(struct chunk_pool *pool); /* and what is in its arenas */
+
+/* Behind each item ARENA_BEHIND bytes may be read, whatever is there. */
+enum { ARENA_BEHIND = 128, ARENA_MOST = 1 << 16 };
+struct arena {
+    struct chunk *chunks;
+    uint8_t *at, *end;
+    size_t bytes;
+};
+/* Null: out of memory; 8-aligned; n at most ARENA_MOST. */
+void *cofi__arena_take(struct chunk_pool *pool, struct arena *arena, size_t n);
+/* The chunks go back to the pool. */
+void cofi__arena_clear(struct chunk_pool *pool, struct arena *arena);
+
+#endif
