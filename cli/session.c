@@ -339,20 +339,39 @@ static const uint8_t *pull_pipe(void *opaque, size_t *n)
     return bytes;
 }
 
+/* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */
+static uint64_t psb_of(const struct session_stream *stream, uint64_t offset, bool forward)
+{
+    const struct session *session = stream->session;
+    if (session->recording)
+        return cofi_recording_psb(session->recording, stream->index, offset, forward);
+    if (offset >= session->raw.n)
+        return UINT64_MAX;
+    return forward ? cofi_sync_forward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)offset) :
+                     cofi_sync_backward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)offset + 1);
+}
+
 /* Where --from begins in a stream of pieces. */
 static uint64_t start_of(const struct session_stream *stream)
 {
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = &session->info.time.conv;
     uint64_t psb = 0;
-    if (session->options.from_offset && !session->recording)
-        psb = session->options.from_offset >= session->raw.n ? UINT64_MAX :
-              cofi_sync_forward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)session->options.from_offset);
-    else if (session->options.from_offset)
-        psb = cofi_recording_psb(session->recording, stream->index, session->options.from_offset, true);
+    if (session->options.from_offset)
+        psb = psb_of(stream, session->options.from_offset, true);
     else if (session->options.from_ns && conv->mult)
         psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
     return psb == UINT64_MAX ? stream->bytes : psb;
+}
+
+/* Where reading begins, so that the time is known at a PSB; RTIT's tells none. */
+static uint64_t before_start(const struct session_stream *stream, uint64_t psb)
+{
+    enum { BACK = 64 << 20 };
+    if (stream->session->info.gen != COFI_RTIT || !psb)
+        return psb;
+    uint64_t before = psb > BACK ? psb_of(stream, psb - BACK, false) : 0;
+    return before == UINT64_MAX ? 0 : before;
 }
 
 /* The stream's bytes: at once if they lie in one piece of no more than a window, else by pull. */
@@ -373,7 +392,8 @@ static void set_bytes(struct session_stream *stream, struct cofi_flow_config *co
     } else {
         config->pull = pull;
         config->opaque = stream;
-        config->offset = stream->position = start_of(stream);
+        config->start = start_of(stream);
+        config->offset = stream->position = before_start(stream, config->start);
     }
 }
 

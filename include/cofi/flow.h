@@ -134,6 +134,7 @@ struct cofi_flow_config {
     size_t n;
     const uint8_t *(*pull)(void *opaque, size_t *n);
     uint64_t offset;        /* of the first byte in its stream: added to every offset told */
+    uint64_t start;         /* RTIT: offset of the PSB to begin at; what lies before tells the time only. 0: the first byte */
     const uint8_t *tail;    /* RTIT: bytes of a last packet not written (TNT_BUFF as read back), or null */
     size_t tail_n;
     bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had ended: shown as a last OVERFLOW */

@@ -239,6 +239,10 @@ static int start(struct cofi_flow *flow)
     uint64_t from = source_offset(&flow->s);
     flow->used_offset = flow->packet_offset = from;
     bool hit = cofi__sync(flow);
+    if (hit && flow->config.start > source_offset(&flow->s)) {
+        COFI_TRY(cofi__flow_catch_up(flow, flow->config.start));
+        from = flow->first_offset = flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+    }
     uint64_t at = source_offset(&flow->s);
     flow->started = true;
     if (at == from)
@@ -323,22 +327,6 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n || flow->code_due || flow->space_due;
 }
 
-/* The time of the PSB+ that the flow stands at, 0 if it tells none. PT: TSC; RTIT: the first STS. */
-static uint64_t time_at(struct cofi_flow *flow)
-{
-    for (unsigned packets = 0; packets < 64 && !flow->clock.known; packets++) {
-        flow->has_packet = false;
-        flow->n = 0;
-        if (pump(flow) == PUMP_END || flow->packet_error < 0)
-            break;
-        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF)
-            break;
-        cofi__clock_packet(&flow->clock, &flow->packet);
-    }
-    flow->packet_error = 0;
-    return flow->clock.known ? flow->clock.exact : 0;
-}
-
 /* ---- coverage ---- */
 
 int cofi__flow_cover(struct cofi_flow *flow)
@@ -355,7 +343,7 @@ int cofi__flow_cover(struct cofi_flow *flow)
     return status < 0 ? flow->status = status : 0;
 }
 
-/* ---- asking and seeking ---- */
+/* ---- asking, and starting afresh ---- */
 
 uint64_t cofi_flow_offset(const struct cofi_flow *flow) { return source_offset(&flow->s); }
 struct cofi_view *cofi_flow_view(struct cofi_flow *flow) { return flow->view; }
@@ -370,8 +358,7 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
     stats->runs = flow->runs_n;
 }
 
-/* Start afresh at a byte: all that packets told is forgotten, decoded code is kept. */
-static void restart(struct cofi_flow *flow, uint64_t skip)
+void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
 {
     memset(&flow->pend, 0, sizeof flow->pend);
     flow->bits = 0;
@@ -425,7 +412,7 @@ int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n)
     COFI_TRY(cofi__flow_rewind_code(flow));
     flow->config.bytes = bytes;
     flow->config.n = n;
-    restart(flow, 0);
+    cofi__flow_restart(flow, 0);
     return 0;
 }
 
@@ -434,7 +421,7 @@ int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset)
     if (flow->config.pull)
         flow->config.offset = offset;
     int level = flow->spans.level, score = flow->spans.score; /* the same stream: what pays is known */
-    restart(flow, offset - flow->config.offset);
+    cofi__flow_restart(flow, offset - flow->config.offset);
     flow->spans.level = level;
     flow->spans.score = score;
     return 0;
@@ -445,42 +432,4 @@ int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset)
     COFI_TRY(cofi__flow_afresh_at(flow, offset));
     flow->started = flow->speculative = true;
     return 0;
-}
-
-int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
-{
-    if (flow->config.pull)
-        return COFI_ERR_UNSUPPORTED;
-    COFI_TRY(cofi__flow_rewind_code(flow));
-    uint64_t skip = offset > flow->config.offset ? offset - flow->config.offset : 0;
-    if (skip > flow->config.n)
-        skip = flow->config.n;
-    restart(flow, skip);
-    if (!cofi__sync(flow))
-        return COFI_ERR_NO_SYNC;
-    flow->first_offset = source_offset(&flow->s);
-    flow->started = true;
-    return 0;
-}
-
-int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
-{
-    uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        int status = cofi_flow_seek(flow, middle);
-        if (status == COFI_ERR_UNSUPPORTED)
-            return status;
-        uint64_t at = status < 0 ? high : source_offset(&flow->s);
-        bool early = status == 0 && time_at(flow) <= ticks;
-        if (early)
-            best = at;
-        if (early && at > low)
-            low = at + 1 > middle + 1 ? at + 1 : middle + 1;
-        else if (early)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return cofi_flow_seek(flow, best);
 }

@@ -12,8 +12,13 @@ int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_vmcs(struct cofi_flow *flow);
 int cofi__rtit_release(struct cofi_flow *flow);
+/* All that packets told is forgotten, decoded code is kept; skip: bytes to pass over. */
+void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip);
 /* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */
 int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset);
+/* RTIT: read the packets up to a PSB for their times only; the code is seen as of the last one. A PSB of RTIT tells no time
+ * [RTIT 4.2.1]: it goes on from what was told before. */
+int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb);
 /* Start at the PSB at an offset as if decoding had come there. */
 int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
 /* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */

@@ -14,7 +14,7 @@
 
 #include "../../examples/flow_common.h"
 
-enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400 };
+enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400, GAPS_MOST = 16, GAPS_REACH = 1024 };
 
 static int differ;
 static const char *recording_path;
@@ -35,7 +35,8 @@ struct list {
     size_t n, max;
     uint64_t branches, last_block, blocks;
     uint64_t events; /* a hash of them: what, when, where in the stream, behind how many instructions */
-    struct cofi_flow_branch branch; /* the last one, whose target the next instruction must be; from 0: none */
+    size_t gaps[GAPS_MOST], gaps_n; /* instructions before each */
+    uint64_t last_gap;      /* its offset */
     uint8_t map[MAP];
 };
 
@@ -73,6 +74,15 @@ static void add_blocks(struct list *list, const struct cofi_flow_batch *batch)
     }
 }
 
+static void add_gap(struct list *list, size_t insns, const struct cofi_flow_event *gap)
+{
+    must(gap->cause == COFI_ERR_NO_SYNC || gap->cause == COFI_ERR_BAD_RETC, "a gap by cause", (uint64_t)-gap->cause, 0);
+    must(list->gaps_n < GAPS_MOST, "more gaps", list->gaps_n, GAPS_MOST);
+    if (list->gaps_n < GAPS_MOST)
+        list->gaps[list->gaps_n++] = insns;
+    list->last_gap = gap->offset;
+}
+
 static void add_events(struct list *list, const struct cofi_flow_batch *batch)
 {
     size_t insns = list->n, block = 0;
@@ -80,13 +90,36 @@ static void add_events(struct list *list, const struct cofi_flow_batch *batch)
         const struct cofi_flow_event *e = &batch->events[i];
         for (; block < e->at; block++)
             insns += batch->blocks[block]->n;
+        if (e->kind == COFI_FLOW_GAP)
+            add_gap(list, insns, e);
         const uint64_t words[] = {insns, e->kind, e->offset, e->ip, e->target, e->value, e->a, e->b, e->c, e->time.ticks};
         for (size_t k = 0; k < sizeof words / sizeof *words; k++)
             list->events = (list->events ^ words[k]) * UINT64_C(0x9e3779b97f4a7c15);
     }
 }
 
-/* The view of instructions must show what the blocks hold; each branch of that view leads from one of them to the next. */
+/* Each branch leads from one instruction to the next, unless an event or the batch's end is between. */
+static void add_branches(struct list *list, const struct cofi_flow_batch *batch, size_t at)
+{
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_branch branches[41];
+    size_t end = at;
+    for (size_t e = 0, block = 0; e <= batch->events_n; e++) {
+        size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
+        for (; block < until; block++)
+            end += batch->blocks[block]->n;
+        for (size_t n; (n = cofi_flow_branches(batch, &cursor, until, branches, 41)) > 0;)
+            for (size_t i = 0; i < n; i++, list->branches++) {
+                while (at < end && list->ips[at] != branches[i].from)
+                    at++;
+                must(at++ < end, "a branch from no instruction", branches[i].from, 0);
+                if (branches[i].to != COFI_NO_IP && at < end)
+                    must(list->ips[at] == branches[i].to, "a branch to another instruction", branches[i].from, branches[i].to);
+            }
+    }
+}
+
+/* The view of instructions must show what the blocks hold. */
 static void add_insns(struct list *list, const struct cofi_flow_batch *batch)
 {
     struct cofi_flow_cursor cursor = {0};
@@ -99,17 +132,7 @@ static void add_insns(struct list *list, const struct cofi_flow_batch *batch)
         must(list->n - before >= at + batch->blocks[b]->n && list->ips[before + at] == batch->blocks[b]->ip,
              "a block that is not in the view of instructions", b, at);
     must(list->n - before == at, "instructions", list->n - before, at);
-    cursor = (struct cofi_flow_cursor){0};
-    at = before;
-    struct cofi_flow_branch branches[41];
-    for (size_t n; (n = cofi_flow_branches(batch, &cursor, batch->blocks_n, branches, 41)) > 0;)
-        for (size_t i = 0; i < n; i++, list->branches++) {
-            while (at < list->n && list->ips[at] != branches[i].from)
-                at++;
-            must(at++ < list->n, "a branch from no instruction", branches[i].from, 0);
-            if (branches[i].to != COFI_NO_IP)
-                must(at < list->n && list->ips[at] == branches[i].to, "a branch to no instruction", branches[i].from, branches[i].to);
-        }
+    add_branches(list, batch, before);
 }
 
 static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
@@ -261,6 +284,35 @@ static void by_threads(const struct cofi_flow_config *config, const struct list 
     }
 }
 
+static const uint64_t *find(const uint64_t *ips, size_t n, const uint64_t *part, size_t part_n)
+{
+    for (; n >= part_n; ips++, n--)
+        if (!memcmp(ips, part, part_n * sizeof *part))
+            return ips;
+    return NULL;
+}
+
+/* The end of the whole. A PSB of RTIT tells no address, and a CALL may be lost before the first one, with it the way back
+ * [RTIT 4.2.3.2]: parts may be missing at the beginning, in front of gaps. */
+static void is_end(const struct list *list, const struct list *whole, enum cofi_gen gen, size_t psb)
+{
+    const uint64_t *ips = whole->ips;
+    size_t left = whole->n, from = 0;
+    must(gen == COFI_RTIT || !list->gaps_n, "gaps behind the PSB at", psb, 0);
+    must(!list->gaps_n || list->last_gap < psb + GAPS_REACH, "a gap far behind the PSB at", psb, list->last_gap);
+    for (size_t i = 0; i < list->gaps_n && i < GAPS_MOST; from = list->gaps[i++]) {
+        size_t n = list->gaps[i] - from;
+        const uint64_t *at = find(ips, left, list->ips + from, n);
+        must(at, "what ran before a gap behind the PSB at", psb, n);
+        if (!at)
+            return;
+        left = (size_t)(whole->ips + whole->n - at) - n;
+        ips = at + n;
+    }
+    size_t rest = list->n - from;
+    must(rest <= left && !memcmp(list->ips + from, whole->ips + whole->n - rest, rest * sizeof *ips), "from the PSB at", psb, rest);
+}
+
 /* From a PSB on it is the rest of the list, up to it the beginning; together not more than all. */
 static void cut_at_psbs(const struct cofi_flow_config *config, const struct list *whole)
 {
@@ -279,7 +331,7 @@ static void cut_at_psbs(const struct cofi_flow_config *config, const struct list
             exit(3);
         decode(flow, &list);
         size_t rest = list.n;
-        must(rest <= whole->n && !memcmp(list.ips, whole->ips + whole->n - rest, rest * sizeof *list.ips), "from the PSB at", at, rest);
+        is_end(&list, whole, config->gen, at);
         clear(&list);
         struct cofi_flow_config first = *config;
         first.n = at;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Going to a PSB of a stream whose bytes are all there: what came before it is read only where the time needs it. */
+#include "flow/walker.h"
+
+#include <cofi/stream.h>
+
+#include "base/error.h"
+#include "flow/query.h"
+
+enum { BACK_FIRST = 1 << 16, BACK_MOST = 1 << 26 }; /* bytes: so far back a time is looked for */
+
+/* The packets up to a byte, for their times. What cannot be read is passed over up to the next PSB. */
+static void read_times(struct cofi_flow *flow, uint64_t to)
+{
+    struct source *s = &flow->s;
+    struct cofi_packet packet;
+    while (cofi__source_more(flow), s->p < s->end && source_offset(s) < to) {
+        int size = cofi_packet_decode(&flow->context, s->p, (size_t)(s->end - s->p), &packet);
+        if (size > 0)
+            cofi__clock_packet(&flow->clock, &packet);
+        s->p += size > 0 ? size : 1;
+        if (size <= 0 && !cofi__sync(flow))
+            return;
+    }
+}
+
+int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb)
+{
+    read_times(flow, psb);
+    if (!flow->clock.known)
+        return 0;
+    flow->seen_ns = flow->viewed_ns[0] = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
+    if (cofi_view_next_change(flow->view) > flow->seen_ns)
+        return 0;
+    flow->code_changed = true;
+    int changed = cofi_view_advance(flow->view, flow->seen_ns, cofi__block_changed, flow);
+    return changed < 0 ? changed : 0;
+}
+
+/* As decoding would have come there: from farther and farther back, until a time is known. */
+static int go_on_with_time(struct cofi_flow *flow, uint64_t psb)
+{
+    const struct cofi_flow_config *c = &flow->config;
+    size_t at = (size_t)(psb - c->offset), before = at;
+    for (size_t back = BACK_FIRST; before && back <= BACK_MOST && !flow->clock.known; back *= 4) {
+        before = at > back ? cofi_sync_backward(c->gen, c->bytes, c->n, at - back) : COFI_NO_PSB;
+        if (before == COFI_NO_PSB)
+            before = 0;
+        cofi__flow_restart(flow, before);
+        cofi__sync(flow);
+        COFI_TRY(cofi__flow_catch_up(flow, psb));
+    }
+    return 0;
+}
+
+int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
+{
+    if (flow->config.pull)
+        return COFI_ERR_UNSUPPORTED;
+    COFI_TRY(cofi__flow_rewind_code(flow));
+    uint64_t skip = offset > flow->config.offset ? offset - flow->config.offset : 0;
+    if (skip > flow->config.n)
+        skip = flow->config.n;
+    cofi__flow_restart(flow, skip);
+    if (!cofi__sync(flow))
+        return COFI_ERR_NO_SYNC;
+    uint64_t psb = source_offset(&flow->s);
+    if (flow->config.gen == COFI_RTIT)
+        COFI_TRY(go_on_with_time(flow, psb));
+    flow->first_offset = psb;
+    flow->started = true;
+    return 0;
+}
+
+/* The time of the PSB+ that the flow stands at, 0 if none is known: PT's TSC, or what RTIT told before, or tells soon. */
+static uint64_t time_at(struct cofi_flow *flow)
+{
+    for (unsigned packets = 0; packets < 64 && !flow->clock.known; packets++) {
+        flow->has_packet = false;
+        flow->n = 0;
+        if (pump(flow) == PUMP_END || flow->packet_error < 0)
+            break;
+        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF)
+            break;
+        cofi__clock_packet(&flow->clock, &flow->packet);
+    }
+    flow->packet_error = 0;
+    return flow->clock.known ? flow->clock.exact : 0;
+}
+
+int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
+{
+    uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        int status = cofi_flow_seek(flow, middle);
+        if (status < 0 && status != COFI_ERR_NO_SYNC)
+            return status;
+        uint64_t at = status < 0 ? high : source_offset(&flow->s);
+        bool early = status == 0 && time_at(flow) <= ticks;
+        if (early)
+            best = at;
+        if (early && at > low)
+            low = at + 1 > middle + 1 ? at + 1 : middle + 1;
+        else if (early)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return cofi_flow_seek(flow, best);
+}
