@@ -73,7 +73,7 @@ static const char usage[] =
     "  --snapshot=SIZE      fast: keep each thread's newest bytes of log only, e.g. 4M; written at the end, and on SIGUSR2\n"
     "  --filter=FILTER      trace there only, in perf's syntax: 'filter FUNCTION', 'filter FUNCTION @ LIBRARY',\n"
     "                       'filter 0x1139/0x20 @ FILE', 'filter * @ LIBRARY', 'start F', 'stop F', 'tracestop F'\n"
-    "                       (step: filter and tracestop, four at most)\n"
+    "                       (step, and fast with a unit's configuration: filter and tracestop, four at most)\n"
     "  --topa=SIZE,...[,wrap]\n"
     "                       PT: through a table of regions of these sizes (4K to 128M, powers of two),\n"
     "                       each read when it is full; wrap: a circle that keeps the newest bytes\n"
@@ -430,15 +430,34 @@ static const char *needs_unit(const struct job *job)
     return job->outputs_n > 1 ? "--also" : NULL;
 }
 
-/* Fields that need the time of each instruction. */
-static const char *needs_cycles(const struct job *job)
+/* Whether a field of "NAME=VALUE,…" asks for packets that tell the time of each instruction. Turned off it does not; RTIT's
+ * MTCs say no more than the STS behind them. */
+static bool asks_cycles(const struct output *output)
 {
     static const char *const names[] = {"cyc_", "mtc_", "cycle_acc", "drain_cycles"};
+    for (const char *p = output->fields; p && *p; p += strcspn(p, ","), p += *p == ',') {
+        size_t n = strcspn(p, ",="), k = 0;
+        while (k < sizeof names / sizeof names[0] && strncmp(p, names[k], strlen(names[k])))
+            k++;
+        bool off = p[n] == '=' && strtoull(p + n + 1, NULL, 0) == 0;
+        if (k < sizeof names / sizeof names[0] && !off && !(output->gen == COFI_RTIT && k == 1))
+            return true;
+    }
+    return false;
+}
+
+static const char *needs_cycles(const struct job *job)
+{
     for (size_t i = 0; i < job->outputs_n; i++)
-        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-            if (job->outputs[i].fields && strstr(job->outputs[i].fields, names[k]))
-                return "time by cycles (cyc_, mtc_, cycle_acc, drain_cycles)";
+        if (asks_cycles(&job->outputs[i]))
+            return "time by cycles (cyc_, mtc_, cycle_acc, drain_cycles)";
     return NULL;
+}
+
+/* What a unit's packets cannot be made of afterwards, for not all is in it; null: nothing of that. */
+static const char *keeps_less(const struct job *job)
+{
+    return job->fast.snapshot_bytes ? "--snapshot" : job->fast.on_full == COFI_FAST_DROP ? "--on-full=drop" : NULL;
 }
 
 /* What only stepping can do, in words; null: nothing was asked for that. A unit's packets are made of what the fast host
@@ -449,8 +468,6 @@ static const char *needs_step(const struct job *job)
         return "-p";
     if (needs_unit(job) && job->host != HOST_FAST)
         return needs_unit(job);
-    if (needs_unit(job) && (job->filter_texts_n || job->fast.snapshot_bytes || job->fast.on_full == COFI_FAST_DROP))
-        return "a unit's configuration with --filter, --snapshot or --on-full=drop";
     if (needs_unit(job) && needs_cycles(job))
         return needs_cycles(job);
     if (job->truth_path)
@@ -523,9 +540,34 @@ static bool could_be_told(struct job *job)
 {
     bool any = job->host == HOST_ANY && needs_unit(job);
     job->host = any ? HOST_FAST : job->host;
-    bool could = any && !needs_step(job);
+    bool could = any && !needs_step(job) && !keeps_less(job);
     job->host = any ? HOST_ANY : job->host;
     return could;
+}
+
+/* Whether the units take what was asked for: said before the command runs, not when it has ended. */
+static bool try_outputs(struct job *job)
+{
+    const struct cofi_observer *observers[OUTPUTS_MAX + 1];
+    struct job trial = *job;
+    struct cofi_time_info time;
+    uint64_t bytes = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < trial.outputs_n; i++)
+        trial.outputs[i].path = trial.outputs[i].raw = NULL;
+    cofi_fast_time_info(&time);
+    bool good = open_outputs(&trial, &time, true, observers, &n);
+    return close_outputs(&trial, &bytes) && good;
+}
+
+/* Filters are the first output's. */
+static int tell_ahead(const struct job *job, const struct cofi_recording *recording)
+{
+    const struct cofi_sideband *sb;
+    int status = 0;
+    for (size_t i = 0; job->filters.n && status >= 0 && (sb = cofi_recording_sideband(recording, i)); i++)
+        status = cofi_recorder_ahead(job->outputs[0].recorder, sb);
+    return status;
 }
 
 /* The packets of the units that were asked for, from what the fast host has recorded at `path`. False: it was said why not. */
@@ -546,7 +588,9 @@ static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
         job->outputs[i].fields = fields[i];
     }
     bool good = open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
-    int status = good ? again_tell(recording, observers, n, &error) : 0;
+    int status = good ? tell_ahead(job, recording) : 0;
+    if (good && status >= 0)
+        status = again_tell(recording, observers, n, &error);
     good &= close_outputs(job, bytes) && status >= 0;
     if (status < 0)
         complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
@@ -570,7 +614,7 @@ static int record_fast(struct job *job)
         job->fast.progress = show_progress;
     job->fast.left_behind = job->quiet ? NULL : tell_left;
     job->fast.snapshots = &snapshots;
-    job->fast.filters = job->filters.n ? &job->filters : NULL;
+    job->fast.filters = job->filters.n && !units ? &job->filters : NULL; /* a unit has ranges of its own */
     job->fast.no_follow = job->step.no_follow;
     job->fast.stop = &stop;
     job->fast.started = &forward_to;
@@ -613,6 +657,10 @@ int cmd_record(int argc, char **argv)
     if (status >= 0)
         return status;
     const char *step_only = needs_step(&job);
+    if (job.host == HOST_FAST && needs_unit(&job) && keeps_less(&job)) {
+        complain("record: %s keeps less than %s is made of, at the end", keeps_less(&job), needs_unit(&job));
+        return EXIT_OURS;
+    }
     if (step_only && job.host == HOST_FAST) {
         complain("record: %s needs --host=step", step_only);
         return EXIT_OURS;
@@ -629,6 +677,8 @@ int cmd_record(int argc, char **argv)
     if (!take_filters(&job))
         return EXIT_OURS;
     if (!step_only && job.host != HOST_STEP) {
+        if (needs_unit(&job) && !try_outputs(&job))
+            return EXIT_OURS;
         catch_signals();
         status = record_fast(&job);
         if (status >= 0)

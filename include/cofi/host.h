@@ -73,6 +73,10 @@ struct cofi_recorder_options {
  * field), COFI_ERR_SYNTAX, what cofi_writer_open returns, COFI_ERR_NOMEM. */
 int cofi_recorder_open(struct cofi_recorder **recorder, const struct cofi_recorder_options *options,
                        struct cofi_error *error);
+/* For who tells threads one after the other (of a recording): all sideband of the run before the first of them, in the order of
+ * time, so that each thread has the filters where its process maps their files, at any time. The observer takes sideband
+ * for the recording only then. COFI_ERR_NOMEM. */
+int cofi_recorder_ahead(struct cofi_recorder *recorder, const struct cofi_sideband *sideband);
 /* The observer to hand to a host; owned by the recorder. */
 const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorder);
 

@@ -32,6 +32,7 @@ struct stream {
     uint64_t reference; /* when the unit gave bytes last: those to come are younger */
     uint64_t bytes;    /* of its trace */
     int raw;           /* file, -1: none */
+    size_t place;      /* in where.processes: whose ranges the unit has, if they are known ahead */
     struct cofi__regions *regions; /* null: bytes come as they are made */
 };
 
@@ -42,6 +43,7 @@ struct cofi_recorder {
     struct cofi_unit_config unit;
     struct cofi__regions_plan plan; /* n 0: no ToPA */
     struct cofi__where where;
+    bool ahead;              /* where has the whole run */
     uint8_t ratio;           /* of the host's clock when a thread begins, 0: not told */
     char *model, *raw;
     struct cofi_time_conv time;
@@ -105,7 +107,7 @@ static int configure(const struct cofi_recorder *recorder, struct cofi_unit *uni
         COFI_TRY(set_fields(unit, rtit_defaults, ARRAY_LEN(rtit_defaults), bad));
     if (recorder->leaps)
         COFI_TRY(set_fields(unit, pt ? pt_leaps : rtit_leaps, 1, bad));
-    COFI_TRY(cofi__where_load(&recorder->where, 0, unit));
+    COFI_TRY(cofi__where_load(&recorder->where, 0, UINT64_MAX, unit));
     return set_fields(unit, recorder->fields, recorder->fields_n, bad);
 }
 
@@ -339,6 +341,12 @@ static struct stream *stream_of(struct cofi_recorder *recorder, const struct cof
     return task->index < recorder->streams_n ? recorder->streams[task->index] : NULL;
 }
 
+/* Up to when what a process maps counts: to the end of what is known, or what it has before its next exec. */
+static uint64_t where_ns(const struct cofi_recorder *recorder, const struct stream *stream)
+{
+    return recorder->ahead ? cofi_time_ns(&recorder->time, stream->tsc) : UINT64_MAX;
+}
+
 static struct stream *add_stream(struct cofi_recorder *recorder, const struct cofi_task *task)
 {
     if (task->index >= recorder->streams_n) {
@@ -364,6 +372,13 @@ static void tell_clock(const struct cofi_recorder *recorder, struct cofi_unit *u
         cofi_unit_event(unit, &ratio);
 }
 
+static int load_ranges(const struct cofi_recorder *recorder, struct stream *stream)
+{
+    uint64_t ns = where_ns(recorder, stream);
+    stream->place = cofi__where_find(&recorder->where, stream->task.pid, ns);
+    return cofi__where_load(&recorder->where, stream->task.pid, ns, stream->unit);
+}
+
 static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
                  const struct cofi_event *clock)
 {
@@ -385,7 +400,7 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
     recorder->stats.streams++;
     cofi_unit_context(stream->unit, context, 0);
     COFI_TRY(configure(recorder, stream->unit, &bad));
-    COFI_TRY(cofi__where_load(&recorder->where, task->pid, stream->unit));
+    COFI_TRY(load_ranges(recorder, stream));
     if (stream->regions)
         COFI_TRY(keep(recorder, cofi__regions_program(stream->regions, stream->unit), "ToPA"));
     if (!recorder->cr3)
@@ -416,6 +431,21 @@ static void flush(struct cofi_recorder *recorder)
         keep(recorder, cofi_writer_flush(recorder->writer), "the recording");
 }
 
+/* As the kernel does: off, program, on. */
+static int move_ranges(const struct cofi_recorder *recorder, struct stream *stream)
+{
+    COFI_TRY(enable(recorder, stream->unit, false));
+    COFI_TRY(load_ranges(recorder, stream));
+    return enable(recorder, stream->unit, true);
+}
+
+/* Back from the kernel: from an exec, perhaps. */
+static int follow_ranges(const struct cofi_recorder *recorder, struct stream *stream)
+{
+    size_t place = cofi__where_find(&recorder->where, stream->task.pid, where_ns(recorder, stream));
+    return place == stream->place ? 0 : move_ranges(recorder, stream);
+}
+
 static int event(void *opaque, const struct cofi_task *task, const struct cofi_event *event)
 {
     struct cofi_recorder *recorder = opaque;
@@ -424,6 +454,8 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
         return recorder->status;
     if (event->kind == COFI_EV_CLOCK || event->kind == COFI_EV_WAKE)
         stream->tsc = event->tsc;
+    if (event->kind == COFI_EV_WAKE && recorder->ahead)
+        keep(recorder, follow_ranges(recorder, stream), "filters");
     cofi_unit_event(stream->unit, event);
     if (++recorder->events > FLUSH_EVENTS ||
         recorder->stats.bytes - recorder->flushed > FLUSH_BYTES)
@@ -473,16 +505,14 @@ static void end_all(struct cofi_recorder *recorder)
             end(recorder, &recorder->streams[i]->task);
 }
 
-/* A process's filters lie elsewhere now: as the kernel does, off, program, on. */
+/* A process's filters lie elsewhere now. */
 static int move_filters(struct cofi_recorder *recorder, int32_t pid)
 {
     for (size_t i = 0; i < recorder->streams_n; i++) {
         struct stream *stream = recorder->streams[i];
         if (!stream || !stream->unit || stream->task.pid != pid)
             continue;
-        COFI_TRY(enable(recorder, stream->unit, false));
-        COFI_TRY(cofi__where_load(&recorder->where, pid, stream->unit));
-        COFI_TRY(enable(recorder, stream->unit, true));
+        COFI_TRY(move_ranges(recorder, stream));
     }
     return 0;
 }
@@ -490,7 +520,7 @@ static int move_filters(struct cofi_recorder *recorder, int32_t pid)
 static int sideband(void *opaque, const struct cofi_sideband *sideband)
 {
     struct cofi_recorder *recorder = opaque;
-    int moved = cofi__where_note(&recorder->where, sideband);
+    int moved = recorder->ahead ? 0 : cofi__where_note(&recorder->where, sideband);
     if (moved > 0)
         moved = move_filters(recorder, sideband->pid);
     keep(recorder, moved, "filters");
@@ -621,6 +651,13 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
     }
     *out = recorder;
     return 0;
+}
+
+int cofi_recorder_ahead(struct cofi_recorder *recorder, const struct cofi_sideband *sideband)
+{
+    recorder->ahead = true;
+    int moved = cofi__where_note(&recorder->where, sideband);
+    return moved < 0 ? moved : 0;
 }
 
 const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorder)

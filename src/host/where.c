@@ -21,25 +21,31 @@ int cofi__where_check(const struct cofi_filters *filters)
     return 0;
 }
 
-static struct cofi__where_process *find(const struct cofi__where *where, int32_t pid)
+/* The last one of that id that began before; they are in the order of time. */
+size_t cofi__where_find(const struct cofi__where *where, int32_t pid, uint64_t ns)
 {
-    for (size_t i = 0; i < where->n; i++)
-        if (where->processes[i].pid == pid)
-            return &where->processes[i];
-    return NULL;
+    for (size_t i = where->n; i--;)
+        if (where->processes[i].pid == pid && where->processes[i].from_ns <= ns)
+            return i;
+    return where->n;
 }
 
-static struct cofi__where_process *need(struct cofi__where *where, int32_t pid)
+static struct cofi__where_process *find(const struct cofi__where *where, int32_t pid)
 {
-    struct cofi__where_process *process = find(where, pid);
-    if (process)
-        return process;
-    struct cofi__where_process *grown = realloc(where->processes, (where->n + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    where->processes = grown;
-    grown[where->n] = (struct cofi__where_process){.pid = pid};
-    return &grown[where->n++];
+    size_t i = cofi__where_find(where, pid, UINT64_MAX);
+    return i < where->n ? &where->processes[i] : NULL;
+}
+
+static struct cofi__where_process *add(struct cofi__where *where, int32_t pid, uint64_t from_ns)
+{
+    if (!(where->n & (where->n - 1))) {
+        struct cofi__where_process *grown = realloc(where->processes, (where->n ? 2 * where->n : 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        where->processes = grown;
+    }
+    where->processes[where->n] = (struct cofi__where_process){.pid = pid, .from_ns = from_ns};
+    return &where->processes[where->n++];
 }
 
 /* The first executable mapping that holds the range's start counts. */
@@ -58,40 +64,40 @@ static bool map(const struct cofi_filters *filters, struct cofi__where_process *
     return changed;
 }
 
-static bool forget(struct cofi__where_process *process)
+/* An exec: nothing is mapped that was. */
+static int begin_anew(struct cofi__where *where, const struct cofi_sideband *sb)
 {
+    const struct cofi__where_process *old = find(where, sb->pid);
     bool changed = false;
-    for (size_t i = 0; i < COFI__WHERE_RANGES; i++) {
-        changed |= process->known[i];
-        process->known[i] = false;
-    }
-    return changed;
+    for (size_t i = 0; old && i < COFI__WHERE_RANGES; i++)
+        changed |= old->known[i];
+    return add(where, sb->pid, sb->time_ns) ? changed : COFI_ERR_NOMEM;
+}
+
+static int inherit(struct cofi__where *where, const struct cofi_sideband *sb)
+{
+    struct cofi__where_process *child = add(where, sb->pid, sb->time_ns), *parent = find(where, sb->ppid);
+    if (!child)
+        return COFI_ERR_NOMEM;
+    memcpy(child->known, parent->known, sizeof child->known);
+    memcpy(child->base, parent->base, sizeof child->base);
+    return 1;
 }
 
 int cofi__where_note(struct cofi__where *where, const struct cofi_sideband *sb)
 {
-    struct cofi__where_process *process, *parent;
+    struct cofi__where_process *process;
     if (!where->filters)
         return 0;
     switch ((enum cofi_sideband_kind)sb->kind) {
     case COFI_SB_MMAP:
         if (!(sb->prot & PROT_EXEC) || sb->kernel)
             return 0;
-        process = need(where, sb->pid);
+        process = find(where, sb->pid);
+        process = process ? process : add(where, sb->pid, 0);
         return process ? map(where->filters, process, sb) : COFI_ERR_NOMEM;
-    case COFI_SB_COMM:
-        process = sb->exec ? find(where, sb->pid) : NULL;
-        return process ? forget(process) : 0;
-    case COFI_SB_FORK:
-        if (sb->pid == sb->ppid || !find(where, sb->ppid))
-            return 0;
-        process = need(where, sb->pid);
-        parent = find(where, sb->ppid);
-        if (!process || !parent)
-            return COFI_ERR_NOMEM;
-        memcpy(process->known, parent->known, sizeof process->known);
-        memcpy(process->base, parent->base, sizeof process->base);
-        return 1;
+    case COFI_SB_COMM: return sb->exec ? begin_anew(where, sb) : 0;
+    case COFI_SB_FORK: return sb->pid != sb->ppid && find(where, sb->ppid) ? inherit(where, sb) : 0;
     case COFI_SB_EXIT:
     case COFI_SB_ITRACE_START:
     case COFI_SB_SWITCH:
@@ -113,9 +119,10 @@ static int set(struct cofi_unit *unit, size_t i, const char *part, uint64_t valu
 
 /* A filter whose file is not there lets nothing through: its limit is below its base. A range may
  * begin before the mapping's first byte (a whole file). */
-int cofi__where_load(const struct cofi__where *where, int32_t pid, struct cofi_unit *unit)
+int cofi__where_load(const struct cofi__where *where, int32_t pid, uint64_t ns, struct cofi_unit *unit)
 {
-    const struct cofi__where_process *process = find(where, pid);
+    size_t at = cofi__where_find(where, pid, ns);
+    const struct cofi__where_process *process = at < where->n ? &where->processes[at] : NULL;
     for (size_t i = 0; where->filters && i < where->filters->n; i++) {
         const struct cofi_filter *f = &where->filters->filter[i];
         bool stop = f->action == COFI_FILTER_TRACESTOP;

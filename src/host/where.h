@@ -11,9 +11,10 @@
 
 enum { COFI__WHERE_RANGES = 4 };
 
-/* What one process has mapped. */
+/* What one process has mapped, from a time on: its fork, its exec, the first that is known of it. */
 struct cofi__where_process {
     int32_t pid;
+    uint64_t from_ns;
     bool known[COFI__WHERE_RANGES];
     uint64_t base[COFI__WHERE_RANGES];
 };
@@ -28,7 +29,9 @@ struct cofi__where {
 int cofi__where_check(const struct cofi_filters *filters);
 /* A process mapped, forked or executed something. 1: its ranges are others now, 0: no; COFI_ERR_NOMEM. */
 int cofi__where_note(struct cofi__where *where, const struct cofi_sideband *sideband);
-/* The process's ranges into a unit whose TraceEn is 0; what is not mapped lies nowhere. */
-int cofi__where_load(const struct cofi__where *where, int32_t pid, struct cofi_unit *unit);
+/* Which of where->processes the process is at a time; where->n: none of them. */
+size_t cofi__where_find(const struct cofi__where *where, int32_t pid, uint64_t ns);
+/* The process's ranges at a time into a unit whose TraceEn is 0; what is not mapped lies nowhere. */
+int cofi__where_load(const struct cofi__where *where, int32_t pid, uint64_t ns, struct cofi_unit *unit);
 
 #endif
