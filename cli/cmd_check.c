@@ -242,6 +242,8 @@ static int write_stream(void *opaque, struct writer *out)
     struct check *check = opaque;
     check->comparison.out = out;
     int status = session_walk(&check->stream, &(struct session_visitor){check_block, check_event, check_end, check});
+    if (status >= 0)
+        status = session_drain(&check->stream);
     if (status >= 0 && !check->options->session.json)
         print_stream(out, &check->stream, &check->stats, &check->comparison);
     return status;
@@ -313,6 +315,7 @@ int cmd_check(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
+    options.session.once = true;
     if (options.truth && (status = truth_read(&truth, options.truth)) != EXIT_DONE)
         return status;
     if ((status = session_open(&session, &options.session)) != EXIT_DONE) {

@@ -32,18 +32,28 @@ static void usage(FILE *out)
           "'cofi asm' turns the text back into the same bytes.\n", out);
 }
 
+static bool has_psb(const struct file *file, enum cofi_gen gen)
+{
+    enum { WINDOW = 16 << 20, PSB_MOST = 16 };
+    bool found = false;
+    for (size_t at = 0; at < file->n && !found; at += WINDOW) {
+        size_t n = file->n - at < WINDOW + PSB_MOST ? file->n - at : WINDOW + PSB_MOST;
+        found = cofi_sync_forward(gen, file->bytes + at, n, 0) != COFI_NO_PSB;
+        file_unneeded(file, at, at + n);
+    }
+    return found;
+}
+
 static enum cofi_gen find_gen(const struct dump_options *o, const struct file *file)
 {
     if (o->gen)
         return (enum cofi_gen)o->gen;
-    bool pt = cofi_sync_forward(COFI_PT, file->bytes, file->n, 0) != COFI_NO_PSB;
-    bool rtit = !pt && cofi_sync_forward(COFI_RTIT, file->bytes, file->n, 0) != COFI_NO_PSB;
-    return rtit ? COFI_RTIT : COFI_PT;
+    return !has_psb(file, COFI_PT) && has_psb(file, COFI_RTIT) ? COFI_RTIT : COFI_PT;
 }
 
 static bool dump_raw(const struct dump_options *o, const struct file *file)
 {
-    struct dump_source source = {.bytes = file->bytes, .n = file->n, .tid = -1};
+    struct dump_source source = {.file = file, .n = file->n, .tid = -1};
     return dump_stream(o, &source, find_gen(o, file), -1, stdout);
 }
 

@@ -87,10 +87,26 @@ static void count_psb(struct stream_stat *stat, const struct cofi_stream_item *i
     count->last_size = item->size;
 }
 
-static void count_items(struct cofi_stream *reader, struct stream_stat *stat)
+/* The packets of a stream, piece after piece. */
+struct packet_count {
+    struct cofi_stream reader;
+    struct stream_stat *stat;
+};
+
+static void count_begin(struct packet_count *count, const struct session_stream *stream, struct stream_stat *stat)
 {
+    enum cofi_gen gen = session_gen(stream->session);
+    cofi_stream_init(&count->reader, gen, 0, false);
+    count->reader.context.cyc = session_cyc(stream);
+    count->reader.context.lenient = gen == COFI_PT; /* as the flow reads them */
+    count->stat = stat;
+}
+
+static void count_items(struct packet_count *count)
+{
+    struct stream_stat *stat = count->stat;
     struct cofi_stream_item item;
-    while (cofi_stream_next(reader, &item)) {
+    while (cofi_stream_next(&count->reader, &item)) {
         if (item.status < 0) {
             stat->skipped += item.size;
             continue;
@@ -101,21 +117,27 @@ static void count_items(struct cofi_stream *reader, struct stream_stat *stat)
     }
 }
 
-static void count_packets(struct session_stream *stream, struct stream_stat *stat)
+static void count_piece(void *opaque, const uint8_t *bytes, size_t n)
 {
-    struct cofi_stream reader;
-    cofi_stream_init(&reader, session_gen(stream->session), 0, false);
-    reader.context.cyc = session_cyc(stream);
-    reader.context.lenient = session_gen(stream->session) == COFI_PT; /* as the flow reads them */
+    struct packet_count *count = opaque;
+    cofi_stream_feed(&count->reader, bytes, n);
+    count_items(count);
+}
+
+static void count_end(struct packet_count *count)
+{
+    cofi_stream_finish(&count->reader);
+    count_items(count);
+}
+
+static void count_pieces(struct packet_count *count, struct session_stream *stream)
+{
     const uint8_t *bytes;
     size_t n;
     for (uint64_t at = 0; (bytes = session_bytes(stream, at, &n)) && n; at += n) {
         session_unneeded(stream, at);
-        cofi_stream_feed(&reader, bytes, n);
-        count_items(&reader, stat);
+        count_piece(count, bytes, n);
     }
-    cofi_stream_finish(&reader);
-    count_items(&reader, stat);
     stream->kept = 0;
 }
 
@@ -140,14 +162,32 @@ static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_f
     return 0;
 }
 
-static void count_end(void *opaque, struct cofi_flow *flow)
+static void flow_end(void *opaque, struct cofi_flow *flow)
 {
     cofi_flow_stats(flow, &((struct stream_stat *)opaque)->flow);
 }
 
 static int count_flow(struct session_stream *stream, struct stream_stat *stat)
 {
-    return session_walk(stream, &(struct session_visitor){count_block, count_event, count_end, stat});
+    return session_walk(stream, &(struct session_visitor){count_block, count_event, flow_end, stat});
+}
+
+/* A pipe's packets are counted while the flow reads them, and behind its end. */
+static int count_stream(struct session_stream *stream, struct stream_stat *stat, bool with_flow)
+{
+    struct packet_count packets;
+    bool piped = stream->bytes == UINT64_MAX;
+    count_begin(&packets, stream, stat);
+    stream->tap = count_piece;
+    stream->tap_opaque = &packets;
+    if (!piped)
+        count_pieces(&packets, stream);
+    int status = with_flow ? count_flow(stream, stat) : 0;
+    if (status >= 0)
+        status = session_drain(stream);
+    count_end(&packets);
+    stat->bytes = stream->bytes;
+    return status;
 }
 
 static void add(struct stream_stat *sum, const struct stream_stat *more)
@@ -264,9 +304,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     struct stream_stat *stat = &job->stats[i];
     struct session_stream stream;
     session_stream(job->session, i, &stream);
-    stat->bytes = stream.bytes;
-    count_packets(&stream, stat);
-    int status = job->options->no_flow ? 0 : count_flow(&stream, stat);
+    int status = count_stream(&stream, stat, !job->options->no_flow);
     if (status >= 0)
         print_stream(job->options, &stream, stat, out);
     return status;
@@ -306,6 +344,7 @@ int cmd_stat(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
+    options.session.once = true;
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;

@@ -10,6 +10,7 @@
 #include <cofi/stream.h>
 #include <cofi/trace.h>
 
+#include "file.h"
 #include "line.h"
 
 /* Name and payload; what is tracked stands behind. */
@@ -144,10 +145,19 @@ static void print_json(struct dump *d, const struct cofi_stream_item *item, bool
 /* The source's bytes at an offset; *n: how many follow without a break. */
 static const uint8_t *bytes_at(const struct dump_source *source, uint64_t offset, size_t *n)
 {
-    if (!source->bytes)
+    if (!source->file)
         return cofi_recording_bytes(source->recording, source->stream, offset, n);
     *n = offset < source->n ? (size_t)(source->n - offset) : 0;
-    return source->bytes + offset;
+    return source->file->bytes + offset;
+}
+
+/* So that memory does not grow with what was read. */
+static void unneeded(const struct dump_source *source, uint64_t offset, uint64_t n)
+{
+    if (source->file)
+        file_unneeded(source->file, (size_t)offset, (size_t)(offset + n));
+    else
+        cofi_recording_unneeded(source->recording, source->stream, offset, n);
 }
 
 /* The bytes that were skipped, so that the text still has every byte of the stream. */
@@ -171,7 +181,7 @@ static void print_skipped(struct dump *d, const struct cofi_stream_item *item)
 static uint64_t file_offset(const struct dump *d, uint64_t offset)
 {
     const struct dump_source *s = d->source;
-    return s->bytes ? offset : cofi_recording_file_offset(s->recording, s->stream, offset);
+    return s->file ? offset : cofi_recording_file_offset(s->recording, s->stream, offset);
 }
 
 /* A stream cut from a circular buffer begins anywhere: that is no damage, while a PSB follows. */
@@ -233,6 +243,8 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
 
 /* ---- a stream ---- */
 
+enum { WINDOW = 16 << 20 };
+
 /* RTIT streams do not say whether they have cycle counts. */
 static bool find_cyc(const struct dump_options *o, const struct dump_source *source, uint64_t from,
                      int cyc)
@@ -257,7 +269,7 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
     struct cofi_stream stream;
     struct cofi_stream_item item;
     uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to,
-             fed = from;
+             fed = from, shown = from;
     struct dump d = {
         .options = o, .source = source, .next_offset = from, .end = to, .line.out = out};
     cofi_stream_init(&stream, gen, from, o->no_sync);
@@ -272,6 +284,9 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
         if (stream.final)
             return !d.bad;
         n = n < to - fed ? n : (size_t)(to - fed);
+        n = n < WINDOW ? n : WINDOW;
+        unneeded(source, shown, fed - shown);
+        shown = fed;
         cofi_stream_feed(&stream, bytes, n);
         fed += n;
         if (!n || fed == to)

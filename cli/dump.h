@@ -11,6 +11,7 @@
 #include <cofi/packet.h>
 
 struct cofi_recording;
+struct file;
 
 struct dump_options {
     const char *path;
@@ -21,9 +22,9 @@ struct dump_options {
     FILE *talk;   /* where complaints go; null: nowhere */
 };
 
-/* Where a stream's bytes are: in memory, or in a recording. */
+/* Where a stream's bytes are: in a file, or in a recording. */
 struct dump_source {
-    const uint8_t *bytes;            /* null: in the recording */
+    const struct file *file;         /* null: in the recording */
     struct cofi_recording *recording;
     size_t stream;
     uint64_t n;

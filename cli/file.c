@@ -19,34 +19,85 @@ static int refuse(const char *command, const char *path, int error)
     return EXIT_ENVIRONMENT;
 }
 
-/* Whatever cannot be mapped is read to its end. */
-static int slurp(struct file *file, int fd)
+/* What cannot be mapped is read to its end: into memory, or, if it is more, into an unnamed file. */
+enum { IN_MEMORY_MOST = 16 << 20 };
+
+/* Up to `most` bytes, fewer only at the end. 0 or errno. */
+static int read_some(int fd, uint8_t *bytes, size_t most, size_t *n)
 {
-    uint8_t *bytes = 0;
-    size_t n = 0, room = 0;
-    for (;;) {
-        if (n == room) {
-            uint8_t *more = realloc(bytes, room = room ? 2 * room : 1 << 16);
-            if (!more) {
-                free(bytes);
-                return ENOMEM;
-            }
-            bytes = more;
-        }
-        ssize_t got = read(fd, bytes + n, room - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            int error = errno;
-            free(bytes);
-            return error;
-        }
+    *n = 0;
+    while (*n < most) {
+        ssize_t got = read(fd, bytes + *n, most - *n);
+        if (got < 0 && errno != EINTR)
+            return errno;
         if (!got)
             break;
-        n += (size_t)got;
+        *n += got > 0 ? (size_t)got : 0;
     }
-    *file = (struct file){bytes, n, false};
     return 0;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t n)
+{
+    while (n) {
+        ssize_t some = write(fd, bytes, n);
+        if (some < 0 && errno != EINTR)
+            return errno;
+        bytes += some > 0 ? some : 0;
+        n -= some > 0 ? (size_t)some : 0;
+    }
+    return 0;
+}
+
+static int map(struct file *file, int fd, size_t n)
+{
+    void *bytes = mmap(0, n, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (bytes == MAP_FAILED)
+        return errno;
+    *file = (struct file){bytes, n, true};
+    return 0;
+}
+
+/* As recordings that come by a pipe (src/trace/input.c). */
+static int scratch_file(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    int fd = open(tmp && *tmp ? tmp : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : memfd_create("cofi", MFD_CLOEXEC);
+}
+
+/* A file of the bytes and of all that follows them. */
+static int spool(struct file *file, int fd, uint8_t *bytes, size_t most)
+{
+    int copy = scratch_file(), error = copy < 0 ? errno : 0;
+    size_t n = most, total = 0;
+    while (!error && n) {
+        error = write_all(copy, bytes, n);
+        total += n;
+        if (!error)
+            error = read_some(fd, bytes, most, &n);
+    }
+    if (!error)
+        error = map(file, copy, total);
+    if (copy >= 0)
+        close(copy);
+    return error;
+}
+
+static int slurp(struct file *file, int fd)
+{
+    size_t n = 0;
+    uint8_t *bytes = malloc(IN_MEMORY_MOST);
+    int error = bytes ? read_some(fd, bytes, IN_MEMORY_MOST, &n) : ENOMEM;
+    if (!error && n < IN_MEMORY_MOST) {
+        uint8_t *fitting = realloc(bytes, n ? n : 1);
+        *file = (struct file){fitting ? fitting : bytes, n, false};
+        return 0;
+    }
+    if (!error)
+        error = spool(file, fd, bytes, n);
+    free(bytes);
+    return error;
 }
 
 int file_open(struct file *file, const char *command, const char *path)
@@ -62,12 +113,8 @@ int file_open(struct file *file, const char *command, const char *path)
     } else if (S_ISDIR(st.st_mode)) {
         error = EISDIR;
     } else {
-        void *p = MAP_FAILED;
-        if (S_ISREG(st.st_mode) && st.st_size > 0 && !is_stdin)
-            p = mmap(0, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p != MAP_FAILED)
-            *file = (struct file){p, (size_t)st.st_size, true};
-        else
+        bool regular = S_ISREG(st.st_mode) && st.st_size > 0 && lseek(fd, 0, SEEK_CUR) == 0;
+        if (!regular || map(file, fd, (size_t)st.st_size))
             error = slurp(file, fd);
     }
     if (!is_stdin)

@@ -13,7 +13,8 @@ struct file {
     bool mapped;
 };
 
-/* Bring a file into memory ("-": standard input). Returns 0, or the exit status after a complaint
+/* Bring a file into memory ("-": standard input). What is no regular file is read to its end, more than 16 MiB into an
+ * unnamed file (in $TMPDIR, else /var/tmp), so that memory does not grow with it. Returns 0, or the exit status after a complaint
  * that names the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
 int file_open(struct file *file, const char *command, const char *path);
 /* Bytes [start, end) are not needed for now: if the file is mapped, the memory that shows them is given back. */

@@ -32,17 +32,44 @@ void pipe_close(struct pipe *pipe)
     *pipe = (struct pipe){.fd = -1};
 }
 
-const uint8_t *pipe_next(struct pipe *pipe, size_t *n)
+/* Some bytes more, behind those that are held. */
+static void read_on(struct pipe *pipe)
 {
     ssize_t got;
-    *n = 0;
-    if (!pipe->bytes && !(pipe->bytes = malloc(PIECE)))
-        pipe->error = ENOMEM;
-    if (pipe->error)
-        return NULL;
-    while ((got = read(pipe->fd, pipe->bytes, PIECE)) < 0 && errno == EINTR) {
+    while ((got = read(pipe->fd, pipe->bytes + pipe->held, pipe->room - pipe->held)) < 0 && errno == EINTR) {
     }
     pipe->error = got < 0 ? errno : 0;
-    *n = got < 0 ? 0 : (size_t)got;
+    pipe->ended = got <= 0;
+    if (got > 0)
+        pipe->held += (size_t)got;
+}
+
+static bool has_room(struct pipe *pipe, size_t room)
+{
+    uint8_t *bytes = pipe->room < room ? realloc(pipe->bytes, room) : pipe->bytes;
+    if (!bytes) {
+        pipe->error = ENOMEM;
+        return false;
+    }
+    pipe->bytes = bytes;
+    pipe->room = pipe->room < room ? room : pipe->room;
+    return true;
+}
+
+const uint8_t *pipe_peek(struct pipe *pipe, size_t most, size_t *n)
+{
+    while (has_room(pipe, most) && !pipe->ended && pipe->held < most)
+        read_on(pipe);
+    *n = pipe->held;
+    return pipe->bytes;
+}
+
+const uint8_t *pipe_next(struct pipe *pipe, size_t *n)
+{
+    if (has_room(pipe, PIECE) && !pipe->ended && !pipe->held)
+        read_on(pipe);
+    *n = pipe->held;
+    pipe->taken += pipe->held;
+    pipe->held = 0;
     return pipe->bytes;
 }

@@ -40,7 +40,7 @@ void replay_drop(struct replay_list *list, size_t n); /* the first n */
 
 /* A stream's own packets, read as far as they are asked for. */
 struct replay_source {
-    struct session_stream *stream;
+    struct session_stream stream; /* a copy: read for itself */
     struct cofi_stream reader;
     uint64_t at;            /* of the next piece */
     bool finished;
@@ -49,7 +49,7 @@ struct replay_source {
     struct replay_list list;
 };
 
-void replay_source_start(struct replay_source *source, struct session_stream *stream, uint64_t errata);
+void replay_source_start(struct replay_source *source, const struct session_stream *stream, uint64_t errata);
 /* Read until an item stands behind the offset, or outcome number nth is there, or all is read. 0 or an error. */
 int replay_source_until(struct replay_source *source, uint64_t offset);
 int replay_source_outcome(struct replay_source *source, uint64_t nth);

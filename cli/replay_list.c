@@ -160,9 +160,9 @@ void replay_drop(struct replay_list *list, size_t n)
 
 /* ---- the stream's own ---- */
 
-void replay_source_start(struct replay_source *source, struct session_stream *stream, uint64_t errata)
+void replay_source_start(struct replay_source *source, const struct session_stream *stream, uint64_t errata)
 {
-    *source = (struct replay_source){.stream = stream, .errata = errata, .odd_cyc = UINT64_MAX};
+    *source = (struct replay_source){.stream = *stream, .errata = errata, .odd_cyc = UINT64_MAX};
     replay_list_start(&source->list);
     cofi_stream_init(&source->reader, COFI_PT, 0, false);
 }
@@ -187,9 +187,10 @@ static int read_one(struct replay_source *source)
     struct cofi_stream_item item;
     while (!cofi_stream_next(&source->reader, &item)) {
         size_t n = 0;
-        const uint8_t *bytes = source->finished ? NULL : session_bytes(source->stream, source->at, &n);
         if (source->finished)
             return 0;
+        const uint8_t *bytes = session_bytes(&source->stream, source->at, &n);
+        session_unneeded(&source->stream, source->at);
         source->at += n;
         source->finished = n == 0;
         if (n)

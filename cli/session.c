@@ -21,6 +21,7 @@ struct session {
     struct cofi_recording_info info;
     struct file raw;
     struct pipe pipe;  /* raw as it comes, if it is read but once; else closed */
+    bool pipe_failed;  /* and it was said */
     uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
     size_t *selected, selected_n;
@@ -63,7 +64,9 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
 static int open_raw(struct session *session, struct cofi_error *error)
 {
     const struct session_options *options = &session->options;
-    bool in_order = options->once && !options->from_offset && !options->registers.n;
+    uint64_t oldest;
+    bool circular = options->gen == COFI_RTIT && registers_get(&options->registers, RTIT_OFFSET, &oldest);
+    bool in_order = options->once && !options->from_offset && !circular;
     if (!(in_order && pipe_open(&session->pipe, options->raw)) &&
         file_open(&session->raw, options->command, options->raw) != EXIT_DONE)
         return COFI_ERR_IO;
@@ -306,9 +309,12 @@ void session_unneeded(struct session_stream *stream, uint64_t offset)
     stream->kept = offset;
 }
 
+/* Where RTIT's cycle counts are looked for: as much as cofi_stream_guess_cyc reads. */
+enum { CYC_BYTES = 4 << 20 };
+
 bool session_cyc(const struct session_stream *stream)
 {
-    const struct session *session = stream->session;
+    struct session *session = stream->session;
     size_t n;
     if (session->info.gen != COFI_RTIT)
         return false;
@@ -317,7 +323,7 @@ bool session_cyc(const struct session_stream *stream)
         return session->info.time.cyc;
     if (registers_get(&session->options.registers, RTIT_CTL, &ctl))
         return ctl >> 1 & 1;
-    const uint8_t *bytes = session_bytes(stream, 0, &n);
+    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, CYC_BYTES, &n) : session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
 
@@ -332,11 +338,27 @@ static const uint8_t *pull(void *opaque, size_t *n)
 
 static const uint8_t *pull_pipe(void *opaque, size_t *n)
 {
-    struct session *session = ((struct session_stream *)opaque)->session;
+    struct session_stream *stream = opaque;
+    struct session *session = stream->session;
     const uint8_t *bytes = pipe_next(&session->pipe, n);
-    if (session->pipe.error)
+    if (session->pipe.error && !session->pipe_failed)
         complain("%s: %s: %s", session->options.command, session->options.raw, strerror(session->pipe.error));
+    session->pipe_failed = session->pipe.error;
+    if (stream->tap)
+        stream->tap(stream->tap_opaque, bytes, *n);
     return bytes;
+}
+
+int session_drain(struct session_stream *stream)
+{
+    struct session *session = stream->session;
+    size_t n = 1;
+    if (session->pipe.fd < 0)
+        return 0;
+    while (n)
+        pull_pipe(stream, &n);
+    stream->bytes = session->pipe.taken;
+    return session->pipe_failed ? COFI_ERR_IO : 0;
 }
 
 /* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */

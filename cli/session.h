@@ -17,7 +17,7 @@ struct session_options {
     const char *command;           /* for messages */
     const char *file;              /* the recording; null: cofi.data */
     const char *raw;               /* a raw stream instead */
-    bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: a pipe is not held */
+    bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     enum cofi_gen gen;             /* of raw */
     struct cofi_recording_options where; /* a recording's code is */
     const char *images[SESSION_MAX_IMAGES];
@@ -80,11 +80,14 @@ struct session_stream {
     struct session *session;
     size_t index;
     int32_t pid, tid, cpu;
-    uint64_t bytes;   /* UINT64_MAX: a pipe, nobody knows */
+    uint64_t bytes;   /* UINT64_MAX: a pipe, nobody knows (see session_drain) */
     const char *comm; /* never null */
     bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
     uint64_t position; /* of the next piece to hand out */
     uint64_t kept;     /* what lies before has been given back */
+    /* Shown what a pipe gives as it is read, by whichever thread reads, one at a time; may be null. */
+    void (*tap)(void *opaque, const uint8_t *bytes, size_t n);
+    void *tap_opaque;
 };
 /* Streams that --tid selects. */
 size_t session_streams(const struct session *session);
@@ -93,7 +96,9 @@ const struct cofi_recording *session_recording(const struct session *session); /
 enum cofi_gen session_gen(const struct session *session);
 /* RTIT: whether cycle counts follow the packets, by the recorded configuration or found out. */
 bool session_cyc(const struct session_stream *stream);
-/* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. */
+/* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */
+int session_drain(struct session_stream *stream);
+/* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. Not of a pipe. */
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
 /* The stream's bytes before an offset are not looked at any more: so memory does not grow with the trace. */
 void session_unneeded(struct session_stream *stream, uint64_t offset);

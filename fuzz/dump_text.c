@@ -3,6 +3,7 @@
  * counts, sync, columns. */
 #include "../cli/asm.h"
 #include "../cli/dump.h"
+#include "../cli/file.h"
 
 #include "fuzz.h"
 
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
                                    .no_offset = *bytes & 32,
                                    .tid = -1,
                                    .to = UINT64_MAX};
-    struct dump_source source = {.bytes = bytes + 1, .n = n - 1, .tid = -1};
+    struct file file = {bytes + 1, n - 1, false};
+    struct dump_source source = {.file = &file, .n = n - 1, .tid = -1};
     struct assembler back = {.path = "fuzz", .context = {.gen = COFI_PT}};
     char *text = 0;
     size_t length = 0;

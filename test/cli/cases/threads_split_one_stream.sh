@@ -14,3 +14,11 @@ for command in "flow" "flow --json" "flow --from=@0x9000" "flow --from=@0x9000 -
     done
     tail -n 1 out.1
 done
+for command in "flow" "check" "stat" "stat --no-flow"; do # by a pipe, too
+    "$COFI" $command --threads=1 --raw=/dev/stdin --image=code@0x401000 <trace >out.1 2>err.1
+    for n in 1 2 8; do
+        cat trace | "$COFI" $command --threads=$n --raw=/dev/stdin --image=code@0x401000 >piped 2>err
+        cmp out.1 piped
+        cmp err.1 err
+    done
+done
