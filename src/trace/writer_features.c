@@ -113,11 +113,10 @@ static void put_feature(struct cofi__buffer *out, struct cofi_writer *writer, in
 {
     struct utsname name;
     char text[256];
-    bool named = !uname(&name);
     switch (feature) {
     case FEATURE_BUILD_ID: put_build_ids(out, writer); break;
-    case FEATURE_HOSTNAME: if (named) put_string(out, name.nodename); break;
-    case FEATURE_OSRELEASE: if (named) put_string(out, name.release); break;
+    case FEATURE_HOSTNAME: if (!uname(&name)) put_string(out, name.nodename); break;
+    case FEATURE_OSRELEASE: if (!uname(&name)) put_string(out, name.release); break;
     case FEATURE_VERSION: put_string(out, "cofi " COFI_VERSION); break;
     case FEATURE_ARCH: put_string(out, "x86_64"); break;
     case FEATURE_NRCPUS:

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * A caller of cofi_fast_record that has its own word for the end of children, and what the command sees of that. */
+#include <cofi/fast.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static volatile sig_atomic_t heard;
+
+static void on_child(int signo)
+{
+    heard += signo == SIGCHLD;
+}
+
+/* Status of grep; 128: it was not recorded. Without a match, 1. */
+static int record(const char *pattern)
+{
+    char *argv[] = {"grep", "-q", (char *)(uintptr_t)pattern, "/proc/self/status", NULL};
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv};
+    struct cofi_fast_result r;
+    if (cofi_fast_record(&o, &r, NULL) < 0 || !WIFEXITED(r.wait_status))
+        return 128;
+    return WEXITSTATUS(r.wait_status);
+}
+
+static void test_handler_stays(void **state)
+{
+    (void)state;
+    struct sigaction mine = {.sa_handler = on_child}, now;
+    sigaction(SIGCHLD, &mine, NULL);
+    assert_int_equal(record("no such line"), 1);
+    assert_true(heard > 0);
+    sigaction(SIGCHLD, NULL, &now);
+    assert_ptr_equal(now.sa_handler, on_child);
+}
+
+/* Bit 16 of SigIgn is SIGCHLD's. */
+static void test_command_inherits(void **state)
+{
+    (void)state;
+    const char *ignored = "^SigIgn:.*[13579bdf]....$";
+    signal(SIGCHLD, SIG_DFL);
+    assert_int_equal(record(ignored), 1);
+    signal(SIGCHLD, SIG_IGN);
+    assert_int_equal(record(ignored), 0);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+/* Who is being traced itself cannot record; its child, which waits to be seized, ends. */
+static void test_refused(void **state)
+{
+    (void)state;
+    int status, gate[2];
+    char byte;
+    assert_int_equal(pipe(gate), 0);
+    pid_t pid = fork();
+    if (!pid) {
+        ptrace(PTRACE_TRACEME, 0, 0, 0);
+        raise(SIGSTOP);
+        _exit(record("Name"));
+    }
+    close(gate[1]); /* held by those two now */
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACEFORK | PTRACE_O_EXITKILL), 0);
+    do
+        ptrace(PTRACE_CONT, pid, 0, 0);
+    while (waitpid(pid, &status, 0) == pid && !WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 128);
+    pid_t child = waitpid(-1, &status, __WALL); /* traced from its start, it has stopped */
+    assert_true(child > 0 && WIFSTOPPED(status));
+    do
+        ptrace(PTRACE_CONT, child, 0, 0);
+    while (waitpid(child, &status, __WALL) == child && WIFSTOPPED(status));
+    assert_int_equal(read(gate[0], &byte, 1), 0);
+    close(gate[0]);
+}
+
+int main(void)
+{
+    alarm(60);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handler_stays),
+        cmocka_unit_test(test_command_inherits),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
