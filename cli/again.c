@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See again.h. Thread by thread, in the order in which they began; sideband goes before the thread that began after it. */
+ * See again.h. All sideband, so that what is made up to any moment can be decoded; then thread by thread, in the order in which
+ * they began. */
 #include "again.h"
 
 #include <inttypes.h>
@@ -17,6 +18,8 @@ struct again {
     const struct cofi_recording_info *info;
     struct cofi_error *error;
     int status;
+    const volatile int *stop;
+    int stop_before;
     struct cofi_task task;
     struct cofi_context context;
     bool in_kernel, stamp;  /* stamp: code has changed, so a time is due */
@@ -164,13 +167,22 @@ static void show_event(struct again *a, const struct cofi_flow_event *event)
 
 /* ---- threads ---- */
 
+static bool is_stopped(struct again *a)
+{
+    if (a->status >= 0 && *a->stop != a->stop_before) {
+        snprintf(a->error->text, sizeof a->error->text, "stopped by a signal while a unit's packets were made");
+        keep(a, COFI_ERR_SYSTEM);
+    }
+    return a->status < 0;
+}
+
 static void walk(struct again *a, struct cofi_flow *flow)
 {
     const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_event events[EVENTS];
     struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = EVENTS};
     int more = 1;
-    while (a->status >= 0 && (more = cofi_flow_next(flow, &batch)) > 0) {
+    while (!is_stopped(a) && (more = cofi_flow_next(flow, &batch)) > 0) {
         size_t e = 0;
         for (size_t b = 0; b <= batch.blocks_n; b++) {
             for (; e < batch.events_n && events[e].at <= b; e++)
@@ -247,11 +259,10 @@ static void tell_thread(struct again *a, struct cofi_recording *recording, size_
     a->task.index++;
 }
 
-/* Sideband from *next on that is not later than ns. */
-static void tell_sideband(struct again *a, const struct cofi_recording *recording, size_t *next, uint64_t ns)
+static void tell_sideband(struct again *a, const struct cofi_recording *recording)
 {
     const struct cofi_sideband *sb;
-    for (; a->status >= 0 && (sb = cofi_recording_sideband(recording, *next)) && sb->time_ns <= ns; ++*next)
+    for (size_t next = 0; a->status >= 0 && (sb = cofi_recording_sideband(recording, next)); next++)
         for (size_t i = 0; i < a->observers_n && sb->kind != COFI_SB_AUX; i++)
             if (a->observers[i]->sideband)
                 keep(a, a->observers[i]->sideband(a->observers[i]->opaque, sb));
@@ -268,18 +279,18 @@ static size_t first_of(const struct cofi_recording *recording, const bool *done,
     return first;
 }
 
-int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n, struct cofi_error *error)
+int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n, const volatile int *stop,
+               struct cofi_error *error)
 {
-    struct again a = {.observers = observers, .observers_n = n, .info = cofi_recording_info(recording), .error = error};
-    size_t streams = cofi_recording_streams(recording), sideband = 0;
+    struct again a = {.observers = observers, .observers_n = n, .info = cofi_recording_info(recording), .error = error,
+                      .stop = stop, .stop_before = *stop};
+    size_t streams = cofi_recording_streams(recording);
     bool *done = calloc(streams + 1, sizeof *done);
     if (!done)
         return COFI_ERR_NOMEM;
-    for (size_t i; a.status >= 0 && (i = first_of(recording, done, streams)) < streams; done[i] = true) {
-        tell_sideband(&a, recording, &sideband, cofi_time_ns(&a.info->time.conv, cofi_recording_stream(recording, i)->reference_tsc));
+    tell_sideband(&a, recording);
+    for (size_t i; a.status >= 0 && (i = first_of(recording, done, streams)) < streams; done[i] = true)
         tell_thread(&a, recording, i);
-    }
-    tell_sideband(&a, recording, &sideband, UINT64_MAX);
     free(done);
     return a.status;
 }

@@ -522,8 +522,7 @@ static void tell_end(const struct job *job, const struct cofi_fast_result *resul
     if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
         complain("record: the recording ends at its --max-size; the program went on unrecorded");
     if (result->ended == COFI_FAST_NO_ROOM)
-        complain("record: no room left for %s; it is complete up to there, the program went on unrecorded",
-                 job->outputs[0].path);
+        complain("record: no room left for %s; it is complete up to there, the program went on unrecorded", job->fast.path);
     if (result->lost_bytes && result->ended == COFI_FAST_NOT_ENDED)
         complain("record: trace was lost for want of room; the recording says where (overflows)");
 }
@@ -590,12 +589,12 @@ static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
     bool good = open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
     int status = good ? tell_ahead(job, recording) : 0;
     if (good && status >= 0)
-        status = again_tell(recording, observers, n, &error);
-    good &= close_outputs(job, bytes) && status >= 0;
-    if (status < 0)
+        status = again_tell(recording, observers, n, &stop, &error);
+    good &= close_outputs(job, bytes); /* a recorder says itself what it failed of */
+    if (good && status < 0)
         complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
     cofi_recording_close(recording);
-    return good;
+    return good && status >= 0;
 }
 
 /* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */

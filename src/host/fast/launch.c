@@ -392,7 +392,10 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
     if (report >= 0)
         close(report);
     if (c.writer) {
-        int closed = cofi_writer_close(c.writer, status < 0 || c.status < 0 ? NULL : error);
+        struct cofi_error closing = {0};
+        int closed = cofi_writer_close(c.writer, &closing);
+        if (status >= 0 && closed < 0 && error) /* the writer knows best what a write failed of */
+            *error = closing;
         status = status < 0 ? status : closed;
     }
     if (status >= 0)
