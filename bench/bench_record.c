@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * bench-record [ROUNDS [NAME…]]: programs natively and under recorders, interleaved; ratios to native. cpu is
  * the program's and the recorder's together. A row that did not run says why. COFI_BENCH_OURS=1 leaves valgrind and
- * qemu out.
+ * qemu out. At the end: what was aimed at, and what was measured.
  * bench-record --translate COMMAND…: translate only, which is one of the recorders. */
 #include <fcntl.h>
 #include <limits.h>
@@ -41,10 +41,13 @@ static const struct variant variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
+enum { NATIVE, FLIGHT, COMPLETE, TRANSLATION };
+
 struct program {
     const char *name;
     const char *words[ARGS];
     bool is_long; /* its run is long against its translation: counts in the means */
+    double most;  /* the flight recorder's target, wall against native; 0: none */
 };
 
 #define PYTHON "x=0\nfor i in range(10000000): x+=i&7\nprint(x)"
@@ -53,22 +56,22 @@ struct program {
 #define NODE "let o={},s=0; for(let i=0;i<3e6;i++){o['k'+i%1000]=i; s+=i%7} console.log(s)"
 
 static const struct program programs[] = {
-    {"branchy C", {BRANCHY, "30", NULL}, true},
-    {"4 threads", {BRANCHY, "10", "4", NULL}, false},
-    {"gzip -9", {"gzip", "-9c", "bench.text", NULL}, true},
-    {"xz -1", {"xz", "-1c", "bench.text", NULL}, true},
-    {"sqlite3", {"sqlite3", ":memory:", SQL, NULL}, true},
-    {"perl", {"perl", "-e", PERL, NULL}, true},
-    {"python3", {"/usr/bin/python3", "-S", "-c", PYTHON, NULL}, true},
-    {"node", {"node", "-e", NODE, NULL}, false},
-    {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}, false},
-    {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}, false},
-    {"/bin/true", {"/bin/true", NULL}, false},
+    {"branchy C", {BRANCHY, "30", NULL}, true, 2.0},
+    {"4 threads", {BRANCHY, "10", "4", NULL}, false, 0},
+    {"gzip -9", {"gzip", "-9c", "bench.text", NULL}, true, 1.3},
+    {"xz -1", {"xz", "-1c", "bench.text", NULL}, true, 1.3},
+    {"sqlite3", {"sqlite3", ":memory:", SQL, NULL}, true, 2.0},
+    {"perl", {"perl", "-e", PERL, NULL}, true, 2.0},
+    {"python3", {"/usr/bin/python3", "-S", "-c", PYTHON, NULL}, true, 2.0},
+    {"node", {"node", "-e", NODE, NULL}, false, 0},
+    {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}, false, 0},
+    {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}, false, 0},
+    {"/bin/true", {"/bin/true", NULL}, false, 0},
 };
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
 
 struct cost {
-    double wall, cpu;
+    double wall, cpu, rss; /* seconds; bytes: the most that one process had in memory */
 };
 
 static double now(void)
@@ -126,6 +129,7 @@ static void run(const struct variant *v, const struct program *p, struct runs *r
     cost->wall = now() - start;
     cost->cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                 (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+    cost->rss = (double)use.ru_maxrss * 1024;
 }
 
 static int by_value(const void *a, const void *b)
@@ -142,16 +146,19 @@ static double median(double *v, size_t n)
 
 /* Logarithms of the ratios of long programs, for geometric means. */
 static struct { double cpu, wall; int n; } sums[VARIANTS];
+/* Medians, 0 where nothing was measured; files: bytes of a recording as it was written, and as the PT unit makes it. */
+static struct cost medians[PROGRAMS][VARIANTS];
+static struct { double written, unit; } files[PROGRAMS];
 
 static void report(const struct program *p, const struct runs runs[VARIANTS])
 {
     double native_cpu = 0, native_wall = 0;
     printf("%s\n", p->name);
     for (size_t v = 0; v < VARIANTS; v++) {
-        double cpu[ROUNDS_MAX], wall[ROUNDS_MAX];
+        double cpu[ROUNDS_MAX], wall[ROUNDS_MAX], rss[ROUNDS_MAX];
         size_t n = (size_t)runs[v].n;
         for (size_t i = 0; i < n; i++)
-            cpu[i] = runs[v].costs[i].cpu, wall[i] = runs[v].costs[i].wall;
+            cpu[i] = runs[v].costs[i].cpu, wall[i] = runs[v].costs[i].wall, rss[i] = runs[v].costs[i].rss;
         if (!n) {
             printf("  %-24s - (%s)\n", variants[v].name, *runs[v].why ? runs[v].why : "left out");
             if (v == 0)
@@ -159,6 +166,7 @@ static void report(const struct program *p, const struct runs runs[VARIANTS])
             continue;
         }
         double c = median(cpu, n), w = median(wall, n);
+        medians[p - programs][v] = (struct cost){w, c, median(rss, n)};
         if (v == 0)
             native_cpu = c, native_wall = w;
         double cpu_ratio = c / (native_cpu > 0 ? native_cpu : 1e-4), wall_ratio = w / native_wall;
@@ -191,12 +199,88 @@ static void report_size(const struct program *p)
     unlink("bench.data");
 }
 
+static double file_bytes(const struct program *p, const struct variant *v)
+{
+    struct runs runs = {0};
+    struct stat st;
+    run(v, p, &runs);
+    double bytes = runs.n && !stat("bench.data", &st) ? (double)st.st_size : 0;
+    unlink("bench.data");
+    return bytes;
+}
+
+/* A complete recording, as the log's encoder writes it and as the PT unit does; a --config is what makes it do so. */
+static void compare_with_unit(const struct program *p)
+{
+    static const struct variant unit = {"", {COFI, "record", "-q", "-o", "bench.data", "--config=dis_retc=1", "--", NULL}, false};
+    files[p - programs].written = file_bytes(p, &variants[COMPLETE]);
+    files[p - programs].unit = file_bytes(p, &unit);
+}
+
+static double geometric_mean(int variant)
+{
+    return sums[variant].n ? exp(sums[variant].wall / sums[variant].n) : 0;
+}
+
 static void report_means(void)
 {
-    for (size_t v = 1; v < VARIANTS; v++)
+    for (int v = 1; v < VARIANTS; v++)
         if (sums[v].n)
             printf("geometric mean of %d long runs: %-24s x%.2f wall  x%.2f cpu\n", sums[v].n, variants[v].name,
-                   exp(sums[v].wall / sums[v].n), exp(sums[v].cpu / sums[v].n));
+                   geometric_mean(v), exp(sums[v].cpu / sums[v].n));
+}
+
+/* ---- what was aimed at ---- */
+
+static void target(const char *what, double measured, double most)
+{
+    if (measured > 0)
+        printf("| %-58s | %8.2f | %6.2f | %s |\n", what, measured, most, measured <= most ? "met" : "missed");
+}
+
+static size_t program(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(programs[i].name, name))
+        i++;
+    return i;
+}
+
+static double wall_ratio(size_t p, int variant)
+{
+    return medians[p][NATIVE].wall > 0 ? medians[p][variant].wall / medians[p][NATIVE].wall : 0;
+}
+
+/* Beyond the program's own memory, where no log is kept. */
+static double memory_mb(size_t p)
+{
+    return (medians[p][TRANSLATION].rss - medians[p][NATIVE].rss) / (1 << 20);
+}
+
+static void report_targets(void)
+{
+    char what[80];
+    printf("\n| wall time against native, medians | measured | target | |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        snprintf(what, sizeof what, "flight recorder, %s", programs[i].name);
+        if (programs[i].most > 0)
+            target(what, wall_ratio(i, FLIGHT), programs[i].most);
+    }
+    size_t one = program("branchy C"), four = program("4 threads"), start = program("/bin/true"), cc = program("gcc -c large");
+    target("flight recorder, geometric mean of these", geometric_mean(FLIGHT), 1.8);
+    target("translation alone, geometric mean", geometric_mean(TRANSLATION), 1.4);
+    target("complete trace to a file, geometric mean", geometric_mean(COMPLETE), 2.5);
+    target("cold: gcc -c of a small file, flight recorder", wall_ratio(program("gcc -c small"), FLIGHT), 5);
+    target("start: /bin/true, flight recorder, ms more than native",
+           (medians[start][FLIGHT].wall - medians[start][NATIVE].wall) * 1e3, 8);
+    if (wall_ratio(one, FLIGHT) > 0)
+        target("4 threads, ratio against that of one", wall_ratio(four, FLIGHT) / wall_ratio(one, FLIGHT), 1.1);
+    for (size_t i = 0; i < PROGRAMS; i++) {
+        snprintf(what, sizeof what, "bytes of %s against what the PT unit makes", programs[i].name);
+        if (files[i].unit > 0)
+            target(what, files[i].written / files[i].unit, 1.1);
+    }
+    target("memory beyond the program's, gcc -c large, MB", memory_mb(cc), 64 + 2);
 }
 
 /* The command as translated code that records nothing. */
@@ -258,10 +342,13 @@ int main(int argc, char **argv)
                     run(&variants[v], &programs[i], &runs[v]);
         report(&programs[i], runs);
         report_size(&programs[i]);
+        if (!strcmp(programs[i].name, "gzip -9") || !strcmp(programs[i].name, "perl"))
+            compare_with_unit(&programs[i]);
     }
     report_means();
-    const char *const files[] = {"bench.text", "bench_small.c", "bench_large.c", "bench.o", "bench.data"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        unlink(files[i]);
+    report_targets();
+    const char *const made[] = {"bench.text", "bench_small.c", "bench_large.c", "bench.o", "bench.data"};
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
+        unlink(made[i]);
     return chdir("/") || rmdir(dir);
 }
