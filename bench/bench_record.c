@@ -212,7 +212,7 @@ static double file_bytes(const struct program *p, const struct variant *v)
 /* A complete recording, as the log's encoder writes it and as the PT unit does; a --config is what makes it do so. */
 static void compare_with_unit(const struct program *p)
 {
-    static const struct variant unit = {"", {COFI, "record", "-q", "-o", "bench.data", "--config=dis_retc=1", "--", NULL}, false};
+    static const struct variant unit = {"", {COFI, "record", "-q", "-o", "bench.data", "--host=fast", "--config=dis_retc=1", "--", NULL}, false};
     files[p - programs].written = file_bytes(p, &variants[COMPLETE]);
     files[p - programs].unit = file_bytes(p, &unit);
 }
