@@ -471,10 +471,12 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     config->time = info->time;
     config->want_time = want_time;
     config->image = session->image;
-    if (session->recording)
+    if (session->recording) {
         describe_recorded(stream, config);
-    else
+    } else {
+        config->time.cyc = session_cyc(stream);
         registers_apply(&session->options.registers, config);
+    }
     set_bytes(stream, config);
 }
 

@@ -118,7 +118,7 @@ struct cofi_flow_config {
     size_t size;           /* sizeof(struct cofi_flow_config) */
     enum cofi_gen gen;
     uint32_t family, model, stepping; /* of the traced processor: errata [PTREF 9.8]; 0: none assumed */
-    bool ctl_known;        /* ctl below is what the trace was made with, else nothing is assumed */
+    bool ctl_known;        /* ctl below is what the trace was made with, else nothing is assumed but time.cyc */
     uint64_t ctl;          /* PT: IA32_RTIT_CTL; RTIT: RTIT_CTL */
     /* Filter ranges, if known. PT: IA32_RTIT_ADDRn_A/_B, meaning in ctl's ADDRn_CFG. RTIT: RANGE0 and
      * RANGE1 as base and limit (exclusive); events: RTIT_EVENTS. */

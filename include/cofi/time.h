@@ -24,7 +24,7 @@ struct cofi_time_info {
     uint32_t tsc_num, tsc_den; /* PT: TSC ticks = ART ticks * num / den; 0: unknown */
     uint8_t mtc_freq;          /* PT MTCFreq; RTIT: MTC_Range */
     uint8_t nominal_ratio;     /* maximum non-turbo ratio: TSC in 100 MHz; 0: unknown */
-    bool tsc, mtc, cyc;        /* which timing packets the configuration has */
+    bool tsc, mtc, cyc;        /* which timing packets the configuration has; RTIT, cyc: counts follow packets */
 };
 
 /* TSC ticks -> nanoseconds of perf's clock, rounded down, modulo 2^64 [PTREF 10.3]; and back: the first tick whose

@@ -41,7 +41,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     cofi__clock_init(&flow->clock, c->gen, &c->time, c->reference_tsc);
     flow->clock.cyc_off_by_one = flow->clock.skip_mtc = flow->errata & ERR_RTIT;
     flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen, .lenient = c->gen == COFI_PT,
-        .cyc = c->gen == COFI_RTIT && c->ctl_known && c->ctl >> 1 & 1};
+        .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
