@@ -54,6 +54,18 @@ static void test_command_inherits(void **state)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* A thread is one thread, whatever it executes. */
+static void test_exec_is_no_thread(void **state)
+{
+    (void)state;
+    char *argv[] = {"sh", "-c", "sh -c 'exec true'; exec true", NULL};
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv};
+    struct cofi_fast_result r;
+    assert_int_equal(cofi_fast_record(&o, &r, NULL), 0);
+    assert_int_equal(r.tasks, 2);
+    assert_int_equal(r.processes, 2);
+}
+
 /* Who is being traced itself cannot record; its child, which waits to be seized, ends. */
 static void test_refused(void **state)
 {
@@ -88,7 +100,7 @@ int main(void)
     alarm(60);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handler_stays),
-        cmocka_unit_test(test_command_inherits),
+        cmocka_unit_test(test_command_inherits), cmocka_unit_test(test_exec_is_no_thread),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,8 +263,8 @@ static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
     seat->pid = t->head.pid;
     seat->tid = t->head.tid;
     seat->alien = c->options->no_follow && seat->pid != c->child;
-    c->result->tasks++;
-    c->result->processes += seat->pid == seat->tid;
+    c->result->tasks += !seat->again;
+    c->result->processes += !seat->again && seat->pid == seat->tid;
 }
 
 static void take_fork(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h)

@@ -14,6 +14,7 @@ struct cofi__fast_seat {
     struct cofi__fast_encoder encoder;
     int32_t pid, tid;
     bool known;        /* its begin is in the recording */
+    bool again;        /* a thread that was there before, with another program */
     bool alien;        /* not to be recorded (--no-follow) */
     time_t lost_at;    /* seconds: who was to begin here was seen to be gone; 0: not so */
     uint64_t taken_chunks, taken_bytes; /* flight recorder: what snapshots have: chunks ever, bytes of the next one */

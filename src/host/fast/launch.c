@@ -172,6 +172,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
     }
+    c->seats[index].again = c->result->started;
     cofi__fast_comm(c, pid, pid, tsc, true);
     struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
     cofi__fast_sideband(c, &sb, tsc);
@@ -214,9 +215,9 @@ static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
         return;
     }
     cofi__fast_end_process(c, pid);
-    c->result->started = true;
     bool wanted = pid == c->child || c->control->follow;
     int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
+    c->result->started = true;
     if (result < 0 && is_gone(pid))
         return; /* before its first instruction */
     if (result < 0)
