@@ -72,7 +72,7 @@ static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->a
 
 static struct block *table_add(struct cofi_flow *flow, const struct block *what)
 {
-    if (flow->table_n * 2 >= flow->table_size && !table_grow(flow))
+    if (flow->table_n * 4 >= flow->table_size * 3 && !table_grow(flow))
         return NULL;
     if (flow->all_n == flow->all_max) {
         size_t max = flow->all_max ? flow->all_max * 2 : 1024;
@@ -143,6 +143,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
     struct cofi_insn insn = {0};
     struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->mode}};
     uint64_t at = ip;
+    uint32_t id = next_id(flow);
     while (b.pub.n < BLOCK_INSNS) {
         int length = decode_one(flow, &insn, at, &code);
         if (length < 0) {
@@ -153,7 +154,7 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
             break;
         }
         insns[b.pub.n++] = (struct cofi_flow_insn){.ip = at, .length = insn.length, .cls = insn.cls,
-            .far = insn.far, .mode = (uint8_t)flow->mode, .block = next_id(flow)};
+            .far = insn.far, .mode = (uint8_t)flow->mode, .block = id};
         at = wrap(flow, at + insn.length);
         if (ends_block(insn.cls))
             break;

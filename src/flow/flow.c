@@ -299,12 +299,16 @@ static int prepare(struct cofi_flow *flow)
 {
     if (!flow->spill_n && !flow->keep_cache && cofi__cache_full(flow))
         cofi__cache_flush(flow);
+    flow->chunks_seen = flow->chunks.used;
     if (flow->space_due && !flow->spill_n)
         COFI_TRY(cofi__space_set(flow));
     if (flow->code_due && !flow->spill_n)
         COFI_TRY(code_change(flow));
     return flow->started ? 0 : start(flow);
 }
+
+/* Since it was looked at: asked at every step. */
+static bool cache_grew(const struct cofi_flow *flow) { return flow->chunks.used != flow->chunks_seen; }
 
 int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
 {
@@ -315,7 +319,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {
-        if (!flow->keep_cache && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
+        if (!flow->keep_cache && cache_grew(flow) && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
             break;
         status = step(flow);
         if (flow->status < 0)
@@ -333,7 +337,7 @@ int cofi__flow_cover(struct cofi_flow *flow)
 {
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && status != STEP_END) {
-        if (flow->code_due || flow->space_due || cofi__cache_full(flow))
+        if (flow->code_due || flow->space_due || cache_grew(flow))
             status = prepare(flow);
         if (status >= 0)
             status = step(flow);

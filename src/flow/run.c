@@ -203,10 +203,10 @@ static void make(struct cofi_flow *flow, struct making *m, struct block *entry, 
     run->last_hash = last ? last->hash : 0;
 }
 
-static uint64_t key_of(const struct block *entry, uint64_t bits, unsigned k, bool tip)
+static uint64_t key_of(const struct block *entry, uint64_t asked)
 {
     uint64_t x = ((uint64_t)(uintptr_t)entry >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    x ^= (bits | UINT64_C(1) << k) * UINT64_C(0xc2b2ae3d27d4eb4f) + tip;
+    x ^= asked * UINT64_C(0xc2b2ae3d27d4eb4f);
     x ^= x >> 32;
     return x * UINT64_C(0xff51afd7ed558ccd) | 1;
 }
@@ -228,9 +228,42 @@ static uint64_t key_with(uint64_t key, const struct block *site)
     return key * UINT64_C(0xff51afd7ed558ccd) | 1;
 }
 
-/* More slots. They do not hold the keys, so all are forgotten: runs are made again when met again. */
+/* Where a key is, or would be. */
+static uint64_t *slot_at(struct cofi_flow *flow, uint64_t key)
+{
+    size_t s = slot_first(flow, key);
+    while (flow->runs[s].word && (flow->runs[s].word ^ key) >> TAG_SHIFT)
+        s = (s + 1) & (flow->runs_size - 1);
+    return &flow->runs[s].word;
+}
+
+/* Put a run under a key, in the place of one that was there if it is younger. */
+static void insert(struct cofi_flow *flow, uint64_t key, const struct run *run, bool younger)
+{
+    uint64_t *word = slot_at(flow, key);
+    flow->runs_n += !*word;
+    if (!*word || younger)
+        *word = slot_tag(key) | (uint64_t)(uintptr_t)run;
+}
+
+static const struct run stub = {.kind = RUN_STUB};
+
+/* Behind a stub for each of its guards. */
+static void insert_run(struct cofi_flow *flow, const struct run *run, bool younger)
+{
+    uint64_t key = key_of(run->entry, run->asked);
+    for (unsigned i = 0; i < run->guards; i++) {
+        insert(flow, key, &stub, younger);
+        key = key_with(key, run->list[run->blocks + run->calls + i]);
+    }
+    insert(flow, key, run, younger);
+}
+
+/* Slots for one more run. A run that is not found is made again, so what does not lie in them is no error. */
 static bool runs_grow(struct cofi_flow *flow)
 {
+    if ((flow->runs_n + RUN_POPS) * 2 < flow->runs_size)
+        return true;
     size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
     struct run_slot *slots = calloc(size, sizeof *slots);
     if (!slots)
@@ -239,26 +272,14 @@ static bool runs_grow(struct cofi_flow *flow)
     flow->runs = slots;
     flow->runs_size = size;
     flow->runs_n = 0;
+    for (const struct run *run = flow->youngest; run; run = run->older)
+        if (!run->entry->dead)
+            insert_run(flow, run, false);
     return true;
 }
 
-/* Put a run under a key, in the place of one that was there. */
-static bool insert(struct cofi_flow *flow, uint64_t key, const struct run *run)
-{
-    if (flow->runs_n * 2 >= flow->runs_size && !runs_grow(flow))
-        return false;
-    size_t s = slot_first(flow, key);
-    while (flow->runs[s].word && (flow->runs[s].word ^ key) >> TAG_SHIFT)
-        s = (s + 1) & (flow->runs_size - 1);
-    flow->runs_n += !flow->runs[s].word;
-    flow->runs[s].word = slot_tag(key) | (uint64_t)(uintptr_t)run;
-    return true;
-}
-
-static const struct run stub = {.kind = RUN_STUB};
-
-/* Keep a copy of flow->build under the key and its guards; null: no memory (not kept). */
-static struct run *keep(struct cofi_flow *flow, uint64_t key)
+/* Keep a copy of flow->build; null: no memory (not kept). */
+static struct run *keep(struct cofi_flow *flow)
 {
     const struct run *made = flow->build;
     size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
@@ -268,12 +289,8 @@ static struct run *keep(struct cofi_flow *flow, uint64_t key)
     memcpy(run, made, size);
     run->older = flow->youngest;
     flow->youngest = run;
-    for (unsigned i = 0; i < made->guards; i++) {
-        if (!insert(flow, key, &stub))
-            return run;
-        key = key_with(key, made->list[made->blocks + made->calls + i]);
-    }
-    insert(flow, key, run);
+    if (runs_grow(flow))
+        insert_run(flow, run, true);
     return run;
 }
 
@@ -342,13 +359,14 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
     unsigned k = flow->n < RUN_BITS ? flow->n : RUN_BITS;
     bool tip = want_tip && k == flow->n;
     uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
-    uint64_t key = key_of(cur, bits, k, tip);
+    uint32_t asked = (uint32_t)bits | UINT32_C(1) << k | (tip ? ASKED_TIP : 0);
     m->status = 0;
-    struct run *run = look_up(flow, key, cur, tip);
+    struct run *run = look_up(flow, key_of(cur, asked), cur, tip);
     if (!run) {
         flow->stats.run_misses++;
         make(flow, m, cur, bits, k, tip);
-        run = m->status || flow->build->kind == RUN_RET ? NULL : keep(flow, key);
+        flow->build->asked = asked;
+        run = m->status || flow->build->kind == RUN_RET ? NULL : keep(flow);
     }
     if (flow->last_run)
         flow->last_run->next = run;

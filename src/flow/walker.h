@@ -21,13 +21,13 @@ struct block {
     struct block *fall;         /* the block behind this one, once known */
     struct block *page_next;    /* others that start in the same page bucket */
     uint32_t hash;              /* of the address, for edges; not 0 */
-    uint64_t count;             /* coverage: visits outside of runs */
-    uint32_t cut;               /* 0, or: only the first `cut` instructions of a longer block */
-    uint32_t space;
+    uint8_t cut;                /* 0, or: only the first `cut` instructions of a longer block */
+    uint8_t space;
     bool dead;                  /* its bytes changed */
+    uint64_t count;             /* coverage: visits outside of runs */
 };
 
-enum { BLOCK_INSNS = 128, PAGE_BUCKETS = 1024, INSN_COPY = 8 };
+enum { BLOCK_INSNS = 128 /* fits `cut` */, PAGE_BUCKETS = 1024, INSN_COPY = 8 };
 
 /* ---- runs: what a list of branch outcomes leads through ---- */
 
@@ -38,7 +38,7 @@ enum run_kind {
     RUN_STUB, /* none: where it leads depends on the return stack, look up with its top, too */
 };
 
-enum { RUN_BITS = 24, RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
+enum { RUN_BITS = 24, ASKED_TIP = 1 << (RUN_BITS + 1), RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
 
 struct run {
     /* The first cache line is all that most visits need. */
@@ -62,6 +62,7 @@ struct run {
     bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
     bool ends_in_branch : 1;
     bool from_kernel : 1; /* RUN_TIP: its branch is in the upper half of the addresses */
+    uint32_t asked;       /* the outcomes that it was looked up with, below a 1; ASKED_TIP: and a TIP behind them */
     struct run *older;    /* all runs, youngest first */
     struct block *list[]; /* blocks, then the calls' blocks, then the guards */
 };
@@ -233,6 +234,7 @@ struct cofi_flow {
     bool code_changed;     /* a view has gone forward: it cannot go back */
     int code_error;        /* why the last look-up failed */
     struct chunk_pool chunks;
+    size_t chunks_seen;    /* chunks.used when it was last looked whether the cache is full */
     struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;
     size_t table_size, table_n;

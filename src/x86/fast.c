@@ -2,6 +2,7 @@
  * 64-bit instruction bytes -> layout and attributes, by the generated table. */
 #include "x86/fast.h"
 
+#include "base/bytes.h"
 #include "x86/fast_table.h"
 
 /* Where the decoder stands. */
@@ -17,12 +18,23 @@ static bool more(const struct cursor *c, size_t need)
 
 static int64_t take(struct cursor *c, unsigned size)
 {
-    uint64_t v = 0;
-    for (unsigned i = 0; i < size; i++)
-        v |= (uint64_t)c->bytes[c->at + i] << 8 * i;
+    const uint8_t *p = c->bytes + c->at;
     c->at += size;
-    unsigned shift = size ? 64 - 8 * size : 0;
-    return (int64_t)(v << shift) >> shift;
+    switch (size) {
+    case 1: return (int8_t)*p;
+    case 2: return (int16_t)le16(p);
+    case 3: return (int32_t)((uint32_t)le16(p) << 8 | (uint32_t)p[2] << 24) >> 8;
+    case 4: return (int32_t)le32(p);
+    default: return (int64_t)le64(p);
+    }
+}
+
+/* Two of three instructions have none or a REX only. */
+static bool is_legacy_prefix(uint8_t b)
+{
+    static const uint32_t set[8] = {[1] = 1u << 6 | 1u << 14 | 1u << 22 | 1u << 30, /* 26, 2E, 36, 3E */
+        [3] = 15u << 4, [7] = 1u << 16 | 3u << 18};                                 /* 64 to 67, F0, F2, F3 */
+    return set[b >> 5] >> (b & 31) & 1;
 }
 
 /* Legacy prefixes in any order; a REX counts only right before the opcode (SDM volume 2, REX Prefixes). */
@@ -30,6 +42,13 @@ static bool take_prefixes(struct cofi__fast *x, struct cursor *c)
 {
     for (; more(c, 1); c->at++) {
         uint8_t b = c->bytes[c->at];
+        if (!is_legacy_prefix(b)) {
+            if ((b & 0xf0) != 0x40)
+                return true;
+            x->rex = b & 15;
+            x->rex_offset = (uint8_t)(c->at + 1);
+            continue;
+        }
         switch (b) {
         case 0x66: x->prefixes |= COFI__FAST_P66; break;
         case 0x67: x->prefixes |= COFI__FAST_P67; break;
@@ -38,13 +57,7 @@ static bool take_prefixes(struct cofi__fast *x, struct cursor *c)
         case 0xf0: x->prefixes |= COFI__FAST_LOCK; break;
         case 0x64: x->prefixes = (x->prefixes & ~COFI__FAST_GS) | COFI__FAST_FS; break;
         case 0x65: x->prefixes = (x->prefixes & ~COFI__FAST_FS) | COFI__FAST_GS; break;
-        case 0x2e: case 0x36: case 0x3e: case 0x26: break;
-        default:
-            if ((b & 0xf0) != 0x40)
-                return true;
-            x->rex = b & 15;
-            x->rex_offset = (uint8_t)(c->at + 1);
-            continue;
+        default: break; /* segments that mean nothing */
         }
         x->rex = 0;
         x->rex_offset = 0;

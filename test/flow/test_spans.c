@@ -92,15 +92,17 @@ static struct log plainly(const uint8_t *bytes, size_t n)
     return log;
 }
 
-static void set_up(const struct variant *v, uint64_t seed)
+static void set_up_long(const struct variant *v, uint64_t seed, unsigned insns)
 {
     bool os = v->ctl & OS;
-    run = (struct prog_run){.gen = v->gen, .ctl = v->ctl, .insns = 40000, .interrupt = seed % 3 ? 40 : 0, .os = os,
+    run = (struct prog_run){.gen = v->gen, .ctl = v->ctl, .insns = insns, .interrupt = seed % 3 ? 40 : 0, .os = os,
         .odd_return = seed % 2 ? 500 : 0, .clock = v->ctl & (TSC | CYC | MTC), .seed = seed};
     prog_make(&prog, seed, 1 + (unsigned)(seed * 7 % 30));
     prog_go(&prog, &run);
     image = prog_image(&prog);
 }
+
+static void set_up(const struct variant *v, uint64_t seed) { set_up_long(v, seed, 40000); }
 
 static void tear_down(void)
 {
@@ -127,6 +129,26 @@ static void much_is_known_when_it_comes_again(void **state)
         cofi_flow_close(flow);
         tear_down();
     }
+}
+
+/* Runs move to the larger table: none of them is made again. */
+static void runs_are_found_when_their_table_has_grown(void **state)
+{
+    enum { GROWN = 1 << 15 };
+    struct cofi_flow_stats first, second;
+    (void)state;
+    set_up_long(&variants[0], 3, 1000000);
+    struct cofi_flow *flow = open_flow(run.trace, run.n);
+    flow->spans.plain = true;
+    free(decode(flow, 4096).words);
+    cofi_flow_stats(flow, &first);
+    assert_true(flow->runs_size >= GROWN);
+    assert_int_equal(cofi_flow_seek(flow, 0), 0);
+    free(decode(flow, 4096).words);
+    cofi_flow_stats(flow, &second);
+    assert_true((second.run_misses - first.run_misses) * 50 < first.run_misses);
+    cofi_flow_close(flow);
+    tear_down();
 }
 
 /* Emptying the cache keeps the tables' memory, and nothing that they held; the stream is the same behind it. */
@@ -357,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(much_is_known_when_it_comes_again),
+        cmocka_unit_test(runs_are_found_when_their_table_has_grown),
         cmocka_unit_test(an_emptied_cache_knows_nothing),
         cmocka_unit_test(again_and_again_it_is_the_same),
         cmocka_unit_test(so_it_is_when_the_stream_is_damaged),
