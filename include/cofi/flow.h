@@ -218,7 +218,7 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struc
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
  * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more, and for RTIT, whose PSB tells
  * nothing, the calling thread decodes alone. Memory: 4 * threads + 4 pieces, by pull with at most 1 MiB more each than
- * piece_bytes, and 32 MiB of decoded ones.
+ * piece_bytes, and 16 MiB of decoded ones.
  * Errors: COFI_ERR_NOMEM. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);

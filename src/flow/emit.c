@@ -41,13 +41,18 @@ static struct spill_item *spill_one(struct cofi_flow *flow)
     return &flow->spill[flow->spill_n++];
 }
 
-static bool put_block(struct cofi_flow_batch *batch, const struct block *block, struct cofi_flow_stamp stamp)
+static bool put_block(struct cofi_flow *flow, const struct block *block, struct cofi_flow_stamp stamp)
 {
+    struct cofi_flow_batch *batch = flow->batch;
     if (batch->blocks_n >= batch->blocks_max)
         return false;
     if (batch->times)
         batch->times[batch->blocks_n] = stamp;
-    batch->blocks[batch->blocks_n++] = &block->pub;
+    if (flow->lists)
+        flow->lists[flow->lists_n++] = list_word(block, 0);
+    else
+        batch->blocks[batch->blocks_n] = &block->pub;
+    batch->blocks_n++;
     return true;
 }
 
@@ -78,7 +83,7 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block)
         return 0;
     }
     struct cofi_flow_stamp stamp = flow->batch->times ? cofi__stamp(flow) : (struct cofi_flow_stamp){0};
-    if (!flow->spill_n && put_block(flow->batch, block, stamp))
+    if (!flow->spill_n && put_block(flow, block, stamp))
         return 0;
     struct spill_item *item = spill_one(flow);
     if (!item)
@@ -134,7 +139,7 @@ void cofi__spill_drain(struct cofi_flow *flow)
 {
     while (flow->spill_at < flow->spill_n) {
         const struct spill_item *item = &flow->spill[flow->spill_at];
-        if (item->block ? !put_block(flow->batch, item->block, item->stamp)
+        if (item->block ? !put_block(flow, item->block, item->stamp)
                         : !put_event(flow->batch, &item->event))
             return;
         flow->spill_at++;

@@ -35,6 +35,7 @@ struct pool {
     void *opaque;
     struct cofi_flow *front; /* what the visitor may ask: code, place, sums. It decodes nothing */
     struct output live;      /* one batch that goes straight on */
+    const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
     struct seam to;          /* what the pieces shown so far came to */
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
@@ -106,16 +107,17 @@ static bool output_room(struct output *out)
            grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
 }
 
-/* Room for a batch's blocks and, if wanted, their times. */
-static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch)
+/* Room for a batch's blocks, or lists of them, and, if wanted, their times. */
+static void *batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch)
 {
+    void *blocks;
     pthread_mutex_lock(&pieces->lock);
     if (pieces->config->want_time)
         batch->times = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->times);
-    batch->blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
+    blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
     pthread_mutex_unlock(&pieces->lock);
     batch->blocks_max = BATCH_BLOCKS;
-    return batch->blocks && (batch->times || !pieces->config->want_time);
+    return batch->times || !pieces->config->want_time ? blocks : NULL;
 }
 
 static size_t output_bytes(const struct output *out)
@@ -135,14 +137,19 @@ static int decode_batch(struct worker *w, struct output *out)
 {
     struct cofi_flow *flow = w->flow;
     struct cofi_flow_batch batch = {0};
-    if (!output_room(out) || !batch_room(&w->pool->pieces, out, &batch))
+    void *room = output_room(out) ? batch_room(&w->pool->pieces, out, &batch) : NULL;
+    if (!room)
         return COFI_ERR_NOMEM;
+    bool ahead = out != &w->pool->live; /* to be unpacked when it is shown: a list is what another thread can copy as well */
+    batch.blocks = ahead ? NULL : room;
+    flow->lists = ahead ? room : NULL;
+    flow->lists_n = 0;
     batch.events = out->events + out->events_n;
     batch.events_max = BATCH_EVENTS;
     COFI_TRY(cofi_flow_next(flow, &batch));
-    out->room.at = (uint8_t *)(batch.blocks + batch.blocks_n); /* the rest is the next batch's */
+    out->room.at = (uint8_t *)room + (ahead ? flow->lists_n : batch.blocks_n) * sizeof(uint64_t); /* the rest is the next batch's */
     out->events_n += batch.events_n;
-    out->marks[out->marks_n++] = (struct mark){batch.blocks, batch.times, batch.blocks_n, out->events_n,
+    out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->lists, flow->lists_n, batch.times, batch.blocks_n, out->events_n,
         flow->images[flow->space], flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
     return 0;
 }
@@ -410,7 +417,9 @@ static int show(struct pool *pool, const struct output *out)
     int status = 0;
     for (size_t i = 0; i < out->marks_n && !status; i++) {
         const struct mark *mark = &out->marks[i];
-        struct cofi_flow_batch batch = {.blocks = mark->blocks, .blocks_n = mark->blocks_n, .times = mark->times,
+        if (mark->lists)
+            lists_unpack(pool->unpacked, mark->lists, mark->lists_n);
+        struct cofi_flow_batch batch = {.blocks = mark->lists ? pool->unpacked : mark->blocks, .blocks_n = mark->blocks_n, .times = mark->times,
             .events = out->events + event, .events_n = mark->events_n - event};
         batch.blocks_max = batch.blocks_n;
         batch.events_max = batch.events_n;
@@ -591,6 +600,7 @@ static void pool_close(struct pool *pool)
     cofi__output_free(&pool->live);
     cofi_flow_close(pool->front);
     free(pool->spare);
+    free(pool->unpacked);
     free(pool->workers);
     cofi__pieces_close(pieces);
 }
@@ -608,7 +618,8 @@ static int by_threads(struct pool *pool, const struct cofi_flow_config *config, 
     int status = cofi__pieces_open(&pool->pieces, config, piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
     pool->workers = calloc(pool->threads, sizeof *pool->workers);
     pool->spare = calloc(room, sizeof *pool->spare);
-    if (!pool->workers || !pool->spare)
+    pool->unpacked = malloc((BATCH_BLOCKS + RUN_COPY) * sizeof *pool->unpacked);
+    if (!pool->workers || !pool->spare || !pool->unpacked)
         status = COFI_ERR_NOMEM;
     if (status >= 0)
         status = cofi_flow_open(&pool->front, config);

@@ -10,6 +10,8 @@
 /* What was decoded, batch after batch. */
 struct mark {
     const struct cofi_flow_block **blocks;
+    const uint64_t *lists;     /* or where they are, packed: see list_word */
+    size_t lists_n;
     struct cofi_flow_stamp *times;
     size_t blocks_n;
     size_t events_n;           /* up to the batch's end */
@@ -18,7 +20,7 @@ struct mark {
     uint64_t offset;
 };
 struct output {
-    struct arena room;              /* of blocks and times */
+    struct arena room;              /* of blocks or lists, and times */
     struct cofi_flow_event *events; /* `at` counts from the batch's start */
     struct mark *marks;
     size_t events_n, events_max, marks_n, marks_max;
@@ -52,7 +54,7 @@ struct piece {
 enum {
     PIECE_LONG = 1 << 20,          /* bytes: in_order from here on; by pull: without a PSB for so long it is cut where it is */
     PIECE_BEHIND = 2,              /* so many pieces behind its own a worker may look at, by pull */
-    OUTPUTS_MOST = 32 << 20,       /* bytes of decoded pieces that wait for their turn */
+    OUTPUTS_MOST = 16 << 20,       /* bytes of decoded pieces that wait for their turn */
 };
 
 struct pieces {

@@ -386,7 +386,7 @@ static void emit(struct cofi_flow *flow, struct run *run)
 {
     const struct cofi_flow_batch *batch = flow->batch;
     bool one_by_one = flow->counting ? run == flow->build /* its counter is not kept */
-        : flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max;
+        : flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max || (flow->lists && run == flow->build);
     if (one_by_one) {
         for (unsigned i = 0; i < run->blocks; i++)
             cofi__emit_block(flow, run->list[i]);
@@ -401,7 +401,10 @@ static void emit(struct cofi_flow *flow, struct run *run)
     }
     if (batch->times)
         fill_times(flow, run->blocks);
-    run_copy(batch->blocks + batch->blocks_n, run);
+    if (flow->lists)
+        flow->lists[flow->lists_n++] = list_word(run->list, run->blocks);
+    else
+        run_copy(batch->blocks + batch->blocks_n, run);
     flow->batch->blocks_n += run->blocks;
 }
 

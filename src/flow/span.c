@@ -118,10 +118,15 @@ static void show(struct cofi_flow *flow, struct span *s)
         return;
     }
     struct run **run = runs_of(s);
-    const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
-    for (unsigned i = 0; i < s->runs; i++)
-        out = run_copy(out, run[i]);
-    flow->batch->blocks_n = (size_t)(out - flow->batch->blocks);
+    if (flow->lists) {
+        for (unsigned i = 0; i < s->runs; i++)
+            flow->lists[flow->lists_n++] = list_word(run[i]->list, run[i]->blocks);
+    } else {
+        const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
+        for (unsigned i = 0; i < s->runs; i++)
+            out = run_copy(out, run[i]);
+    }
+    flow->batch->blocks_n += s->blocks;
 }
 
 static void use(struct cofi_flow *flow, struct span *s, const struct stretch *w)

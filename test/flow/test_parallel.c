@@ -17,6 +17,8 @@
 static struct prog prog;
 static struct prog_run run;
 static struct cofi_image *image;
+static bool untimed;              /* without times spans are used, and shown as lists of their runs */
+static uint64_t span_bytes;       /* of threads */
 
 /* What a visitor was told, and what it saw when it asked. */
 struct told {
@@ -68,7 +70,7 @@ static void configure(struct cofi_flow_config *config, const uint8_t *bytes, siz
     config->bytes = bytes;
     config->n = n;
     config->image = image;
-    config->want_time = true;
+    config->want_time = !untimed;
     config->time.nominal_ratio = 24;
     config->time.tsc_num = 42;
     config->time.tsc_den = 2;
@@ -110,6 +112,7 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
     assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
     assert_int_equal(cofi_flow_parallel(&config, 3, 1, visit, &many, &redone), 0);
     same(&one, &many);
+    span_bytes += many.stats.span_bytes;
     config.bytes = NULL;
     config.pull = feed;
     config.opaque = &pieces;
@@ -146,7 +149,9 @@ static void the_result_is_the_serial_one(void **state)
     (void)state;
     for (unsigned i = 0; i < 12; i++) {
         set_up(ctls[i % 4], ctls[i % 4] & OS, i + 1);
+        untimed = i / 4 == 1;
         uint64_t redone = compare(run.trace, run.n);
+        untimed = false;
         if (i % 4 < 2)
             assert_int_equal(redone, 0); /* nothing was taken for granted wrongly */
         tear_down();
@@ -250,6 +255,24 @@ static void a_stream_without_psbs_is_decoded_in_order(void **state)
     free(bytes);
 }
 
+static void so_it_is_where_spans_are_used(void **state)
+{
+    enum { PSBS = 20, N = PSBS * 20000 };
+    size_t psbs[PSBS];
+    uint8_t *bytes = malloc(N);
+    (void)state;
+    for (size_t i = 0; i < PSBS; i++)
+        psbs[i] = i * (N / PSBS);
+    set_up_loops();
+    untimed = true;
+    span_bytes = 0;
+    compare(loops(bytes, N, psbs, PSBS), N);
+    assert_true(span_bytes > N / 2);
+    untimed = false;
+    cofi_image_close(image);
+    free(bytes);
+}
+
 /* What is held does not grow with the stream: a thread that never gets a piece of its own reads ahead so far and no
  * farther. */
 struct ahead {
@@ -322,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_cache_that_is_always_full_changes_nothing),
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
+        cmocka_unit_test(so_it_is_where_spans_are_used),
         cmocka_unit_test(a_stream_without_psbs_is_not_held),
         cmocka_unit_test(the_visitor_may_stop_it),
     };
