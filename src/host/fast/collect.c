@@ -260,24 +260,32 @@ static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
     if (seat->known || t->head.state < COFI__FAST_SLOT_LIVE)
         return;
     seat->known = true;
-    seat->pid = t->head.pid;
-    seat->tid = t->head.tid;
+    cofi__fast_place(c, index);
     seat->alien = c->options->no_follow && seat->pid != c->child;
     c->result->tasks += !seat->again;
     c->result->processes += !seat->again && seat->pid == seat->tid;
 }
 
-static void take_fork(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h)
+/* Of a child in another namespace its parent is known as long as that is what it was, else by what the kernel says. */
+static void take_fork(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
+                      const struct cofi__fast_note_head *h)
 {
     struct cofi_sideband sb = {.kind = COFI_SB_FORK, .pid = h->pid, .tid = h->tid, .ppid = (int32_t)h->a,
                                .ptid = (int32_t)h->b};
+    uint32_t index = t->head.maker % c->control->slots;
+    const struct cofi__fast_seat *maker = &c->seats[index];
+    if (t->head.nested && maker->placed && cofi__fast_slot(c, index)->head.tid == (int32_t)h->b)
+        sb.ppid = maker->pid, sb.ptid = maker->tid;
+    else if (t->head.nested)
+        sb.ppid = sb.ptid = h->pid == h->tid ? seat->parent : h->pid;
     cofi__fast_sideband(c, &sb, h->tsc);
     sb = (struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .pid = h->pid, .tid = h->tid};
     cofi__fast_sideband(c, &sb, h->tsc);
 }
 
-static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h,
-                      const uint8_t *bytes)
+/* h has the numbers of the seat. */
+static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
+                      const struct cofi__fast_note_head *h, const uint8_t *bytes)
 {
     char name[4097];
     struct cofi_sideband sb = {.pid = h->pid, .tid = h->tid, .addr = h->a};
@@ -299,7 +307,7 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         sb.len = h->bytes;
         cofi__fast_sideband(c, &sb, h->tsc);
         break;
-    case COFI__FAST_NOTE_FORK: take_fork(c, h); break;
+    case COFI__FAST_NOTE_FORK: take_fork(c, t, seat, h); break;
     case COFI__FAST_NOTE_TRIGGER:
         t->head.asks = 1;
         c->triggered = true;
@@ -324,8 +332,10 @@ static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
         out[i] = ring[(at + i) % COFI__FAST_NOTES_BYTES];
 }
 
-static bool take_notes(struct cofi__fast_collector *c, struct thread *t)
+static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 {
+    struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
     bool any = false;
     while (t->head.notes_tail != __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE)) {
         struct cofi__fast_note_head h;
@@ -335,7 +345,10 @@ static bool take_notes(struct cofi__fast_collector *c, struct thread *t)
             break; /* the program has written over it */
         copy_out(bytes, t, t->head.notes_tail + sizeof h, h.bytes);
         __atomic_store_n(&t->head.notes_tail, t->head.notes_tail + h.size, __ATOMIC_RELEASE);
-        take_note(c, t, &h, bytes);
+        cofi__fast_place(c, index);
+        h.pid = seat->pid;
+        h.tid = seat->tid;
+        take_note(c, t, seat, &h, bytes);
         any = true;
     }
     return any;
@@ -346,7 +359,7 @@ static bool take_notes(struct cofi__fast_collector *c, struct thread *t)
 static void free_slot(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
-    take_notes(c, t);
+    take_notes(c, index);
     begin_seat(c, index);
     take_rest(c, index);
     cofi__fast_encoder_fini(&c->seats[index].encoder);
@@ -364,7 +377,7 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
             continue;
         if (state >= COFI__FAST_SLOT_LIVE)
             begin_seat(c, i);
-        any |= take_notes(c, t);
+        any |= take_notes(c, i);
         if (state == COFI__FAST_SLOT_LIVE)
             any |= take_chunks(c, t, &c->seats[i]);
         if (state == COFI__FAST_SLOT_ENDED)
@@ -397,8 +410,10 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
     for (uint32_t i = 0; i < c->control->slots_used; i++) {
-        struct thread *t = cofi__fast_slot(c, i);
-        if (t->head.state >= COFI__FAST_SLOT_LIVE && t->head.pid == pid)
+        if (cofi__fast_slot(c, i)->head.state < COFI__FAST_SLOT_LIVE)
+            continue;
+        cofi__fast_place(c, i);
+        if (c->seats[i].pid == pid)
             free_slot(c, i);
     }
 }
@@ -420,14 +435,33 @@ static void reap_taken(struct thread *t, struct cofi__fast_seat *seat, bool gone
                                     __ATOMIC_RELAXED);
 }
 
+static bool is_none(int32_t pid, int32_t tid) { return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH; }
+
+static bool is_gone(struct cofi__fast_collector *c, uint32_t index)
+{
+    cofi__fast_place(c, index);
+    return is_none(c->seats[index].pid, c->seats[index].tid);
+}
+
+/* Of a slot whose thread has not begun. */
+static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t)
+{
+    if (!t->head.nested || !t->head.tid)
+        return !t->head.tid || is_none(t->head.pid, t->head.tid);
+    uint32_t index = t->head.maker % c->control->slots;
+    const struct thread *maker = cofi__fast_slot(c, index);
+    return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid || maker->head.tid != t->head.tid ||
+           is_gone(c, index);
+}
+
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
     for (uint32_t i = 0; i < c->control->slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        bool gone = !t->head.tid || (syscall(SYS_tgkill, t->head.pid, t->head.tid, 0) && errno == ESRCH);
-        if (t->head.state == COFI__FAST_SLOT_LIVE && t->head.tid && gone)
+        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        if (state == COFI__FAST_SLOT_LIVE && t->head.tid && is_gone(c, i))
             free_slot(c, i);
-        else if (t->head.state == COFI__FAST_SLOT_TAKEN)
-            reap_taken(t, &c->seats[i], gone);
+        else if (state == COFI__FAST_SLOT_TAKEN)
+            reap_taken(t, &c->seats[i], maker_is_gone(c, t));
     }
 }

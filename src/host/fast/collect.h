@@ -12,7 +12,9 @@
 /* What the collector knows of a slot that is in use. */
 struct cofi__fast_seat {
     struct cofi__fast_encoder encoder;
-    int32_t pid, tid;
+    int32_t pid, tid;  /* as the collector's namespace has them, once placed */
+    int32_t parent;    /* of a process in another namespace: its parent's process as of then */
+    bool placed;
     bool known;        /* its begin is in the recording */
     bool again;        /* a thread that was there before, with another program */
     bool alien;        /* not to be recorded (--no-follow) */
@@ -30,6 +32,7 @@ struct cofi__fast_collector {
     size_t shared_bytes;
     struct cofi__fast_control *control;
     struct cofi__fast_seat *seats;
+    uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
     int32_t child;               /* the command's process */
     bool child_ended;
@@ -50,6 +53,10 @@ bool cofi__fast_collect(struct cofi__fast_collector *c);
 /* The recording ends here: take what all threads, which go on, have written. Returns how many they are. */
 unsigned cofi__fast_leave(struct cofi__fast_collector *c);
 /* Take what is left of a process's slots, however it ended, and free them. */
+/* pids.c: find out who the thread of a slot is. Its slot's pid and tid are its own. */
+void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index);
+/* Whether the children that a process will have are in another PID namespace than we are. */
+bool cofi__fast_other_pids(int32_t pid);
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* Slots in use. */
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c);

@@ -166,13 +166,15 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
     t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
     t->head.chunk = 0;
     t->head.pid = t->head.tid = pid;
+    t->head.maker = index;
+    t->head.nested = cofi__fast_other_pids(pid);
     uint64_t tsc = __rdtsc();
     int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(c->control, index), error);
     if (status < 0) {
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
     }
-    c->seats[index].again = c->result->started;
+    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started};
     cofi__fast_comm(c, pid, pid, tsc, true);
     struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
     cofi__fast_sideband(c, &sb, tsc);

@@ -233,6 +233,7 @@ void rt_start(struct thread *t)
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     rt.maps_stale = true;
     cache_init();
+    rt.other_pids = t->head.nested;
     t->space = rt.space = rdtsc();
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;

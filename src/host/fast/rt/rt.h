@@ -143,6 +143,7 @@ struct runtime {
     uint64_t releases;    /* pages made writable again, ever */
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
+    bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */

@@ -203,6 +203,10 @@ static long call(struct thread *t)
     case SYS_execveat: return do_exec(t);
     case SYS_exit:
     case SYS_exit_group: do_exit(t);
+    case SYS_unshare:
+    case SYS_setns:
+        rt.other_pids = true; /* perhaps; it costs the collector a look */
+        return pass(t);
     case SYS_membarrier:
         section_barrier(t);
         return pass(t);

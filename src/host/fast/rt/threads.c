@@ -20,7 +20,9 @@ static bool is_abandoned(const struct cofi__fast_slot *s)
     uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
     if (state < COFI__FAST_SLOT_LIVE || !collector_gone())
         return false;
-    return state == COFI__FAST_SLOT_ENDED || sys(SYS_tgkill, (uint64_t)s->pid, (uint64_t)s->tid, 0, 0, 0, 0) == -3; /* ESRCH */
+    bool same_pids = !rt.other_pids && !s->nested;
+    return state == COFI__FAST_SLOT_ENDED ||
+           (same_pids && sys(SYS_tgkill, (uint64_t)s->pid, (uint64_t)s->tid, 0, 0, 0, 0) == -3); /* ESRCH */
 }
 
 static bool slot_claim(struct cofi__fast_slot *s)
@@ -97,6 +99,8 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.notes_head = c->head.notes_tail = 0;
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
     c->head.tid = t->tid;
+    c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
+    c->head.maker = (uint32_t)(((uint64_t)t - cofi__fast_slot_address(rt.control, 0)) / rt.control->slot_bytes);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
     c->self = (uint64_t)c;
     c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
@@ -131,6 +135,7 @@ void rt_child(struct thread *t)
     if (parent != t->pid && !t->head.vfork) {
         t->space = rt.space = rdtsc();
         rt.halting = 0;
+        rt.other_pids |= t->head.nested;
         section_forked();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     }

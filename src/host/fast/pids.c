@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Who is it? A thread tells its numbers as it knows them, which are others in a PID namespace of its own. What the kernel
+ * is asked for, and the recording, need ours: /proc/PID/status has both (NSpid). */
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/fast/collect.h"
+
+enum { PID_NONE = 0x40000000 }; /* above all that the kernel gives */
+
+struct status {
+    int32_t parent;
+    int32_t inner; /* the number in its own namespace */
+    bool zombie;
+};
+
+/* path: a directory of /proc that is a process or a thread. */
+static bool read_status(const char *path, struct status *s)
+{
+    char file[64], line[256];
+    *s = (struct status){0};
+    snprintf(file, sizeof file, "%s/status", path);
+    FILE *f = fopen(file, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (!strncmp(line, "State:\tZ", 8))
+            s->zombie = true;
+        else if (!strncmp(line, "PPid:", 5))
+            s->parent = atoi(line + 5);
+        else if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
+            s->inner = atoi(strrchr(line, '\t'));
+    }
+    if (f)
+        fclose(f);
+    return s->inner;
+}
+
+/* Whether a process shares our memory. */
+static bool is_ours(const struct cofi__fast_collector *c, int32_t pid)
+{
+    char file[64], line[512], inode[32];
+    struct stat st;
+    bool found = false;
+    if (fstat(c->fd, &st))
+        return false;
+    snprintf(file, sizeof file, "/proc/%d/maps", pid);
+    snprintf(inode, sizeof inode, " %llu ", (unsigned long long)st.st_ino);
+    FILE *f = fopen(file, "re");
+    while (f && !found && fgets(line, sizeof line, f))
+        found = strstr(line, "memfd:cofi") && strstr(line, inode);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
+        if (c->seats[i].placed && c->seats[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* The process that has a thread's number in its own namespace: a child of who made it, else one of ours that nobody else is.
+ * 0: not found. */
+static int32_t find_process(const struct cofi__fast_collector *c, const struct thread *t, int32_t *its_parent)
+{
+    int32_t parent = c->seats[t->head.maker % c->control->slots].pid;
+    char path[64];
+    int32_t found = 0;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *d; proc && (d = readdir(proc));) {
+        struct status s;
+        snprintf(path, sizeof path, "/proc/%.20s", d->d_name);
+        if (!isdigit((unsigned char)d->d_name[0]) || !read_status(path, &s) || s.inner != t->head.pid)
+            continue;
+        int32_t pid = atoi(d->d_name);
+        if (is_taken(c, pid) || !((s.zombie && s.parent == parent) || is_ours(c, pid)))
+            continue;
+        found = pid;
+        *its_parent = s.parent;
+        if (s.parent == parent)
+            break;
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+static int32_t find_thread(int32_t pid, int32_t inner)
+{
+    char path[64];
+    int32_t found = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *tasks = opendir(path);
+    for (struct dirent *d; tasks && !found && (d = readdir(tasks));) {
+        struct status s;
+        snprintf(path, sizeof path, "/proc/%d/task/%.20s", pid, d->d_name);
+        if (isdigit((unsigned char)d->d_name[0]) && read_status(path, &s) && s.inner == inner)
+            found = atoi(d->d_name);
+    }
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+/* A thread of a process that is known has its number, by whatever seat. */
+static int32_t known_process(const struct cofi__fast_collector *c, const struct thread *t)
+{
+    uint32_t index = t->head.maker % c->control->slots;
+    const struct cofi__fast_seat *maker = &c->seats[index];
+    return maker->placed && cofi__fast_slot(c, index)->head.pid == t->head.pid ? maker->pid : 0;
+}
+
+void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
+{
+    const struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
+    if (seat->placed)
+        return;
+    seat->pid = t->head.pid;
+    seat->tid = t->head.tid;
+    if (t->head.nested) {
+        bool thread = t->head.pid != t->head.tid;
+        int32_t pid = thread ? known_process(c, t) : 0;
+        seat->pid = pid ? pid : find_process(c, t, &seat->parent);
+        seat->tid = !thread ? seat->pid : seat->pid ? find_thread(seat->pid, t->head.tid) : 0;
+        if (!seat->tid) /* it has ended; no other may have its number */
+            seat->tid = PID_NONE + (int32_t)c->unknown++;
+        if (!seat->pid)
+            seat->pid = seat->tid;
+    }
+    seat->placed = true;
+}
+
+bool cofi__fast_other_pids(int32_t pid)
+{
+    char path[64], ours[64] = {0}, theirs[64] = {0};
+    snprintf(path, sizeof path, "/proc/%d/ns/pid_for_children", pid);
+    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 &&
+           (readlink(path, theirs, sizeof theirs - 1) <= 0 || strcmp(ours, theirs) != 0);
+}
