@@ -89,7 +89,8 @@ static const char usage[] =
     "  --limit=N            step: let the program go after N instructions\n"
     "  --no-follow          leave child processes alone\n"
     "  --verify             step: compare every instruction with memory before it runs\n"
-    "  -p, --pid=PID        step: attach to a running process; Ctrl-C detaches\n"
+    "  -p, --pid=PID        attach to a running process; Ctrl-C ends the recording (step, the default here: and lets it\n"
+    "                       run as before; --host=fast: it stays translated)\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n"
     "\n"
@@ -464,7 +465,7 @@ static const char *keeps_less(const struct job *job)
  * has recorded, if that host is asked for. */
 static const char *needs_step(const struct job *job)
 {
-    if (job->step.pid)
+    if (job->step.pid && job->host != HOST_FAST)
         return "-p";
     if (needs_unit(job) && job->host != HOST_FAST)
         return needs_unit(job);
@@ -481,16 +482,18 @@ static const char *needs_step(const struct job *job)
 static bool take_filters(struct job *job)
 {
     struct cofi_error error = {0};
+    char path[64], exe[PATH_MAX] = "";
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)job->step.pid);
+    const char *program = job->step.argv ? job->step.argv[0] : readlink(path, exe, sizeof exe - 1) > 0 ? exe : NULL;
     for (size_t i = 0; i < job->filter_texts_n; i++)
-        if (cofi_filters_parse(&job->filters, job->filter_texts[i], job->step.argv ? job->step.argv[0] : NULL,
-                               &error) < 0) {
+        if (cofi_filters_parse(&job->filters, job->filter_texts[i], program, &error) < 0) {
             complain("record: %s", error.text);
             return false;
         }
     for (size_t i = 0; i < job->triggers_n; i++) {
         char text[1024];
         snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
-        if (cofi_filters_parse(&job->filters, text, job->step.argv[0], &error) < 0) {
+        if (cofi_filters_parse(&job->filters, text, program, &error) < 0) {
             complain("record: %s", error.text);
             return false;
         }
@@ -537,7 +540,7 @@ static const char *fast_only(const struct job *job)
 /* Whether the fast host, asked for by name, would make what only the step host makes otherwise. */
 static bool could_be_told(struct job *job)
 {
-    bool any = job->host == HOST_ANY && needs_unit(job);
+    bool any = job->host == HOST_ANY && (needs_unit(job) || job->step.pid);
     job->host = any ? HOST_FAST : job->host;
     bool could = any && !needs_step(job) && !keeps_less(job);
     job->host = any ? HOST_ANY : job->host;
@@ -608,7 +611,8 @@ static int record_fast(struct job *job)
     bool units = needs_unit(job);
     snprintf(between, sizeof between, "%s.fast", job->outputs[0].path);
     job->fast.path = units ? between : job->outputs[0].path;
-    job->fast.command = job->command;
+    job->fast.command = job->command[0] ? job->command : NULL;
+    job->fast.pid = job->step.pid;
     if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
         job->fast.progress = show_progress;
     job->fast.left_behind = job->quiet ? NULL : tell_left;

@@ -40,7 +40,7 @@ struct cofi_fast_progress {
 
 struct cofi_fast_options {
     size_t size;             /* sizeof(struct cofi_fast_options) */
-    char *const *argv;       /* the command, searched in PATH */
+    char *const *argv;       /* the command, searched in PATH; null: attach to pid */
     const char *path;        /* the recording to write; null: none (measurements) */
     const char *command;     /* the command line as text, or null */
     uint64_t snapshot_bytes; /* keep the newest so many bytes of log a thread, write them at the end; 0: keep all */
@@ -63,12 +63,13 @@ struct cofi_fast_options {
     /* Called when the command has ended and so many of its descendants' threads have gone on for a second, or null. */
     void (*left_behind)(void *opaque, unsigned threads);
     volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
+    int32_t pid;             /* with argv null: the process to attach to, with all its threads */
 };
 
 struct cofi_fast_result {
-    bool started;            /* the command was executed */
+    bool started;            /* the command was executed, or the process attached to */
     int exec_errno;          /* why not: errno of execvp */
-    int wait_status;         /* of the command, as waitpid gives it */
+    int wait_status;         /* of the command, as waitpid gives it; attached: 0 */
     uint64_t log_bytes;      /* written by translated code */
     uint64_t bytes;          /* of trace */
     uint64_t branches;       /* conditional outcomes and indirect targets in it */
@@ -88,9 +89,10 @@ int cofi_fast_probe(struct cofi_error *error);
 /* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 5 ms. */
 void cofi_fast_time_info(struct cofi_time_info *time);
 
-/* Run the command, record it and what it starts, until all of it has ended or the user stops it. The calling thread does the
- * recording; it becomes the parent of the command and reaps it. Errors: COFI_ERR_NOT_FOUND (no such command,
- * see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host),
+/* Run the command (or attach to a process), record it and what it starts, until all of it has ended or the user stops it. The
+ * calling thread does the recording; it becomes the parent of the command and reaps it. A process that was attached to stays as it was
+ * where that fails, and stays translated where the recording ends before it. Errors: COFI_ERR_NOT_FOUND (no such command,
+ * see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host), COFI_ERR_PERMISSION,
  * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error);

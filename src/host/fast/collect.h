@@ -71,6 +71,12 @@ void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, in
 void cofi__fast_exec_failed(int32_t tid);
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
 
+struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
+
+/* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,
+ * COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */
+int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
+
 /* snapshot.c */
 
 /* Take what a thread's ring holds and no snapshot before has; live: the thread may be writing. */

@@ -2,6 +2,7 @@
  * The runtime into a program that stands at its first instruction: by ptrace, once per exec. */
 #include "host/fast/inject.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct remote {
     long saved;
     uint64_t syscall; /* address of a SYSCALL instruction */
     uint64_t mask;    /* the program's own: all signals are blocked meanwhile */
+    bool mapped;      /* the runtime's window is ours */
     bool stopped;     /* SIGSTOP, which cannot be blocked, has come */
 };
 
@@ -81,8 +83,6 @@ static void release_signals(const struct remote *r)
 
 static int begin(struct remote *r)
 {
-    /* Out of the exec, so that registers written stay: its system call ends. */
-    COFI_TRY(advance(r, PTRACE_SYSCALL));
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &r->regs))
         return COFI_ERR_SYSTEM;
     r->syscall = r->regs.rip;
@@ -129,6 +129,7 @@ static int map_runtime(struct remote *r, int fd, size_t bytes)
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}));
     if (result != (long)window)
         return COFI_ERR_UNSUPPORTED;
+    r->mapped = true;
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
     /* Filters that the program came with know that address. */
     r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
@@ -150,7 +151,8 @@ static int map_runtime(struct remote *r, int fd, size_t bytes)
 static void unmap_runtime(struct remote *r)
 {
     long ignored;
-    call(r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES});
+    if (r->mapped)
+        call(r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES});
 }
 
 static void fill_context(struct thread *t, const struct user_regs_struct *g, uint64_t address)
@@ -168,7 +170,8 @@ static void fill_context(struct thread *t, const struct user_regs_struct *g, uin
 /* The program's state, and the runtime's in its place; errors leave it as it was. */
 static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
 {
-    if (begin(r) < 0)
+    /* Out of the exec, so that registers written stay: its system call ends. */
+    if (advance(r, PTRACE_SYSCALL) < 0 || begin(r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     if (r->regs.cs != 0x33) {
         finish(r);
@@ -200,4 +203,107 @@ int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint
     int status = put_runtime(&r, fd, bytes, slot, slot_address, error);
     release_signals(&r);
     return status;
+}
+
+/* ---- a program that runs ---- */
+
+int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error)
+{
+    struct remote r = {.pid = tid};
+    if (hold_signals(&r) < 0 || begin(&r) < 0)
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
+    int status = map_runtime(&r, fd, bytes);
+    if (status < 0) {
+        unmap_runtime(&r);
+        cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "
+                   "already?), no file descriptor left, or it is another user's", tid);
+    }
+    if (finish(&r) < 0 && status >= 0)
+        status = cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
+    release_signals(&r);
+    return status;
+}
+
+/* Calls that fail with EINTR when they were stopped, where nothing came but our stop [signal(7)]. */
+static bool is_interrupted_by_stop(uint64_t nr)
+{
+    static const uint16_t calls[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_semop, SYS_semtimedop, SYS_io_getevents,
+                                     SYS_rt_sigtimedwait, 333 /* io_pgetevents */, 441 /* epoll_pwait2 */};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (calls[i] == nr)
+            return true;
+    return false;
+}
+
+/* The thread was stopped in a system call: it stands before it again, as the kernel would restart it. */
+static void restart_call(struct user_regs_struct *g, struct thread *t)
+{
+    enum { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
+    long error = -(long)g->rax, nr = (long)g->orig_rax;
+    bool ours = error == EINTR && is_interrupted_by_stop((uint64_t)nr);
+    if (nr < 0 || (!ours && error != RESTARTSYS && error != RESTARTNOINTR && error != RESTARTNOHAND && error != RESTART_BLOCK))
+        return;
+    t->restart = ours ? RESTARTNOHAND : (uint32_t)error;
+    g->rax = error == RESTART_BLOCK ? SYS_restart_syscall : (unsigned long long)nr;
+    g->rip -= 2;
+}
+
+void cofi__fast_leave_thread(pid_t tid)
+{
+    struct user_regs_struct regs;
+    bool ours = !ptrace(PTRACE_GETREGS, tid, 0, &regs) && (long)regs.rax == -EINTR && is_interrupted_by_stop(regs.orig_rax);
+    if (ours) {
+        regs.rax = regs.orig_rax;
+        regs.orig_rax = (unsigned long long)-1;
+        regs.rip -= 2;
+        ptrace(PTRACE_SETREGS, tid, 0, &regs);
+    }
+    ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
+/* The struct rseq of the thread. Inside of a critical section, the stop is what aborts it. */
+static void take_rseq(pid_t tid, struct thread *t)
+{
+    enum { RSEQ_CS = 8 };
+    struct __ptrace_rseq_configuration rseq = {0};
+    uint64_t at = 0, cs[4] = {0}; /* struct rseq_cs: version and flags, start, length, abort */
+    if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof rseq, &rseq) <= 0 || !rseq.rseq_abi_pointer)
+        return;
+    t->rseq = rseq.rseq_abi_pointer;
+    t->rseq_signature = rseq.signature;
+    struct iovec mine = {&at, sizeof at}, theirs = {(void *)(t->rseq + RSEQ_CS), sizeof at};
+    if (process_vm_readv(tid, &mine, 1, &theirs, 1, 0) != sizeof at || !at)
+        return;
+    mine = (struct iovec){cs, sizeof cs};
+    theirs = (struct iovec){(void *)at, sizeof cs};
+    if (process_vm_readv(tid, &mine, 1, &theirs, 1, 0) != sizeof cs || t->pc - cs[1] >= cs[2])
+        return;
+    t->pc = cs[3];
+    write_memory(tid, t->rseq + RSEQ_CS, &(uint64_t){0}, 8);
+}
+
+bool cofi__fast_is_64bit(pid_t tid)
+{
+    struct user_regs_struct regs;
+    return !ptrace(PTRACE_GETREGS, tid, 0, &regs) && regs.cs == 0x33;
+}
+
+int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, uint64_t slot_address)
+{
+    struct remote r = {.pid = tid};
+    if (hold_signals(&r) < 0 || ptrace(PTRACE_GETREGS, tid, 0, &r.regs))
+        return COFI_ERR_SYSTEM;
+    struct user_regs_struct guest = r.regs, start = r.regs;
+    fill_context(slot, &guest, slot_address);
+    restart_call(&guest, slot);
+    slot->regs[RAX] = guest.rax;
+    slot->pc = guest.rip;
+    slot->mask = r.mask;
+    slot->attached = (uint8_t)as;
+    take_rseq(tid, slot);
+    start.rip = COFI__FAST_RUNTIME_BASE;
+    start.rdi = slot_address;
+    start.orig_rax = (unsigned long long)-1;
+    start.eflags = 0x202; /* C code wants DF clear */
+    return ptrace(PTRACE_SETREGS, tid, 0, &start) ? COFI_ERR_SYSTEM : 0;
 }

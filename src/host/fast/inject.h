@@ -16,6 +16,16 @@
 int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
                       struct cofi_error *error);
 
+/* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread stands as before then.
+ * COFI_ERR_UNSUPPORTED: as above. */
+int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error);
+/* … and let such a thread start in `slot` when it goes on. COFI_ERR_SYSTEM: it is gone. */
+int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, uint64_t slot_address);
+/* … or let it go on as it was: a call that only our stop has ended with EINTR is made again. */
+void cofi__fast_leave_thread(pid_t tid);
+/* Whether a thread that is stopped by ptrace is in 64-bit code. */
+bool cofi__fast_is_64bit(pid_t tid);
+
 /* Wait for a stop of a thread that we trace: returns its signal, with the event above the low 8 bits. Negative: it has
  * ended, which waitpid still has to say. */
 int cofi__fast_wait_stop(pid_t pid);

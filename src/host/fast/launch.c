@@ -140,7 +140,7 @@ static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error 
     return 0;
 }
 
-static struct thread *take_slot(struct cofi__fast_collector *c, uint32_t *index)
+struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index)
 {
     for (uint32_t i = 0; i < c->control->slots; i++) {
         struct thread *t = cofi__fast_slot(c, i);
@@ -150,6 +150,8 @@ static struct thread *take_slot(struct cofi__fast_collector *c, uint32_t *index)
             *index = i;
             if (c->control->slots_used < i + 1)
                 c->control->slots_used = i + 1;
+            t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
+            t->head.chunk = 0;
             return t;
         }
     }
@@ -160,11 +162,9 @@ static struct thread *take_slot(struct cofi__fast_collector *c, uint32_t *index)
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error)
 {
     uint32_t index = 0;
-    struct thread *t = take_slot(c, &index);
+    struct thread *t = cofi__fast_take_slot(c, &index);
     if (!t)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
-    t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
-    t->head.chunk = 0;
     t->head.pid = t->head.tid = pid;
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
@@ -370,6 +370,16 @@ static int exec_error(struct cofi__fast_collector *c, int report, struct cofi_er
     return 0;
 }
 
+/* A process that is nobody's to wait for: its threads' ends are all that there is to see. */
+static int attach(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    c->child = c->options->pid;
+    COFI_TRY(cofi__fast_attach(c, error));
+    c->result->started = c->child_ended = c->left_told = true;
+    c->child_ended_ns = cofi__fast_now_ns();
+    return 0;
+}
+
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error)
 {
@@ -380,9 +390,9 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
     int report = -1;
     int status = cofi__fast_collector_open(&c, error);
     if (status >= 0)
-        status = spawn(&c, &report, error);
+        status = options->argv ? spawn(&c, &report, error) : attach(&c, error);
     if (status >= 0) {
-        if (options->started)
+        if (options->started && options->argv)
             *options->started = c.child;
         struct robust_list_head mine, *old = NULL;
         mark_owner(&c, &mine, &old);
@@ -390,7 +400,7 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
         run(&c, error);
         hear_no_more();
         syscall(SYS_set_robust_list, old, sizeof *old);
-        status = exec_error(&c, report, error);
+        status = options->argv ? exec_error(&c, report, error) : 0;
     }
     if (report >= 0)
         close(report);

@@ -122,6 +122,8 @@ struct cofi__fast_control {
     uint32_t flushes;             /* of full caches */
     uint32_t filters;
     struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
+    uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
+    struct cofi__fast_range { uint64_t start, end; } changed_range[16];
 };
 
 /* Layout of a slot: head and context, notes, stacks, then chunks each with a guard page behind it. */

@@ -227,14 +227,27 @@ void rt_dispatch(struct thread *t)
         native_step(t);
 }
 
-/* First C code in the program: the guest's registers are in the thread. */
-void rt_start(struct thread *t)
+/* What all threads of a program share. */
+static void begin_program(struct thread *t)
 {
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     rt.maps_stale = true;
+    for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
+        maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end);
     cache_init();
     rt.other_pids = t->head.nested;
-    t->space = rt.space = rdtsc();
+    rt.space = rdtsc();
+    seccomp_init();
+}
+
+/* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */
+void rt_start(struct thread *t)
+{
+    if (t->attached != ATTACHED_JOINS)
+        begin_program(t);
+    while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
+        sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    t->space = rt.space;
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;
     t->self = (uint64_t)t;
@@ -245,11 +258,15 @@ void rt_start(struct thread *t)
     t->head.tid = t->tid;
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0); /* ARCH_SET_GS */
     log_open(t);
+    if (t->attached)
+        section_attached(t);
     signals_init(t);
-    seccomp_init();
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
     t->miss_id = 2;
+    rt_lock();
     maps_find(t, t->pc);
+    rt_unlock();
+    __atomic_store_n(&rt.begun, 1, __ATOMIC_RELEASE);
     trace_begin(t, true);
     rt_dispatch(t);
     rt_resume(t);

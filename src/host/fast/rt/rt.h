@@ -94,6 +94,9 @@ struct thread {
     uint64_t rseq;        /* guest's struct rseq; 0: none */
     uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
     uint32_t section_steps;
+    uint8_t attached;     /* enum attached */
+    uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none */
+    uint32_t rseq_signature; /* attached: of the struct rseq that the thread has registered */
 };
 
 _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");
@@ -109,6 +112,9 @@ struct sighand {
     uint32_t users;
     struct sighand *next; /* unused ones */
 };
+
+/* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. */
+enum attached { ATTACHED_NOT, ATTACHED_FIRST, ATTACHED_JOINS };
 
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4, SAFEPOINT_HALT = 8 };
 
@@ -147,6 +153,7 @@ struct runtime {
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
+    uint32_t begun;       /* what all threads share is in place */
     uint32_t halting;     /* futex: the thread that ends the process, or tries to by an exec; 0: none */
 };
 extern struct runtime rt;
@@ -262,6 +269,7 @@ bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t va
 
 /* section.c */
 void section_register(struct thread *t);
+void section_attached(const struct thread *t);
 void section_forked(void);
 bool section_starts(uint64_t pc);
 void section_look(uint64_t pc, uint64_t at);

@@ -53,6 +53,13 @@ void section_register(struct thread *t)
     registered |= !off;
 }
 
+/* … or had, before the thread was attached to. */
+void section_attached(const struct thread *t)
+{
+    signature = t->rseq ? t->rseq_signature : signature;
+    registered |= t->rseq != 0;
+}
+
 static const struct section *section_at(uint64_t start)
 {
     for (unsigned i = 0; i < count; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Signals as the guest asked for them: actions, masks, alternate stacks, frames, sigreturn. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -70,20 +71,43 @@ void signals_own_stack(struct thread *t)
     sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
 }
 
-void signals_init(struct thread *t)
+/* The program's actions become ours. */
+static void take_actions(void)
 {
-    t->sighand = &first_sighand;
     first_sighand.users = 1;
-    t->altstack = (struct kstack){.flags = SS_DISABLE};
-    sys(SYS_rt_sigprocmask, SIG_SETMASK, 0, (uint64_t)&t->mask, 8, 0, 0);
-    signals_own_stack(t);
     for (int i = 1; i <= 64; i++)
         if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
-        if (i != SIGKILL && comes_anyway(i, &first_sighand.actions[i]))
+        if (i != SIGKILL && (first_sighand.actions[i].handler > 1 || comes_anyway(i, &first_sighand.actions[i])))
             rt_set_action(i, &first_sighand.actions[i]);
+}
+
+/* The thread was stopped in a system call, which it is about to make again, and a handler is to run first: some calls return
+ * then [signal(7)]. */
+static void break_off(struct thread *t)
+{
+    enum { RESTARTSYS = 512, RESTARTNOINTR = 513 };
+    const struct ksigaction *a = &t->sighand->actions[t->info.signo];
+    bool again = !t->restart || t->restart == RESTARTNOINTR || (t->restart == RESTARTSYS && a->flags & SA_RESTART);
+    if (again || !t->has_signal || a->handler <= 1)
+        return;
+    t->regs[RAX] = (uint64_t)-EINTR;
+    t->pc += 2;
+}
+
+/* A thread begins in the runtime: its alternate stack becomes ours, its signals come to us from now on. */
+void signals_init(struct thread *t)
+{
+    t->sighand = &first_sighand;
+    if (!t->attached)
+        sys(SYS_rt_sigprocmask, SIG_SETMASK, 0, (uint64_t)&t->mask, 8, 0, 0);
+    sys(SYS_sigaltstack, 0, (uint64_t)&t->altstack, 0, 0, 0, 0);
+    signals_own_stack(t);
+    if (t->attached != ATTACHED_JOINS)
+        take_actions();
     signals_set_mask(t->mask);
+    break_off(t);
 }
 
 long do_sigaction(struct thread *t)
