@@ -185,7 +185,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
 {
     bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
-    c->result->foreign += !seized; /* a debugger has it, or it is another user's */
+    c->result->foreign += !seized && errno != ESRCH; /* a debugger has it, or it is another user's */
     __atomic_store_n(&t->head.answer, seized ? 1 : 2, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
