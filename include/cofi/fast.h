@@ -49,7 +49,7 @@ struct cofi_fast_options {
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
     uint64_t cache_bytes;    /* limit of a half of the code cache (tests), 256 KiB or more; 0: 64 MiB near each module */
-    uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 256 */
+    uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 1000 */
     enum cofi_fast_full on_full;
     uint64_t max_bytes;      /* the recording ends when it has so many of trace; 0: as many as there is room for */
     /* How often a snapshot was asked for (a signal handler counts it up), or null. With snapshot_bytes only. */

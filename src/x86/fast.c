@@ -126,12 +126,12 @@ static unsigned table_of(unsigned space, unsigned map)
 }
 
 /* ModRM, SIB and displacement (SDM volume 2, ModR/M and SIB Bytes). */
-static bool take_modrm(struct cofi__fast *x, struct cursor *c)
+static bool take_modrm(struct cofi__fast *x, struct cursor *c, bool ignores_mod)
 {
     x->modrm_offset = (uint8_t)c->at;
     x->modrm = c->bytes[c->at++];
-    if (x->space == COFI__FAST_LEGACY && x->map == 1 && (x->opcode & 0xfc) == 0x20)
-        x->modrm |= 0xc0; /* MOV to and from control and debug registers ignore mod */
+    if (ignores_mod)
+        x->modrm |= 0xc0;
     unsigned mod = x->modrm >> 6, rm = x->modrm & 7;
     if (mod == 3)
         return true;
@@ -199,7 +199,8 @@ int cofi__fast_decode(struct cofi__fast *x, const uint8_t *bytes, size_t n)
     if (has_modrm && !more(&c, 1))
         return 0;
     x->attr = cofi__fast_attrs[cofi__fast_rows[row][variant(pfx, x->rex >> 3, has_modrm ? c.bytes[c.at] : 0)]];
-    if (has_modrm && !take_modrm(x, &c))
+    bool mov_control = table == 1 && (x->opcode & 0xfc) == 0x20; /* and debug registers */
+    if (has_modrm && !take_modrm(x, &c, mov_control))
         return 0;
     if (x->attr & COFI__FAST_INVALID)
         return -1;
@@ -209,37 +210,34 @@ int cofi__fast_decode(struct cofi__fast *x, const uint8_t *bytes, size_t n)
     return x->length;
 }
 
-static uint32_t memory_registers(const struct cofi__fast *x)
+/* A base and an index. */
+static uint32_t sib_registers(const struct cofi__fast *x)
 {
     uint32_t used = 0;
-    if (x->sib_offset) {
-        unsigned index = (x->sib >> 3 & 7) | (x->rex & 2) << 2;
-        if (index != 4 && !(x->attr & COFI__FAST_VSIB))
-            used |= 1u << index;
-        if ((x->sib & 7) != 5 || x->modrm >= 0x40)
-            used |= 1u << ((x->sib & 7) | (x->rex & 1) << 3);
-    } else if (!x->rip_relative) {
-        used |= 1u << ((x->modrm & 7) | (x->rex & 1) << 3);
-    }
+    unsigned index = (x->sib >> 3 & 7) | (x->rex & 2) << 2;
+    if (index != 4 && !(x->attr & COFI__FAST_VSIB))
+        used |= 1u << index;
+    if ((x->sib & 7) != 5 || x->modrm >= 0x40)
+        used |= 1u << ((x->sib & 7) | (x->rex & 1) << 3);
     return used;
+}
+
+/* Bit n if the encoding has the attribute. */
+static uint32_t named(const struct cofi__fast *x, uint32_t attribute, unsigned n)
+{
+    return (uint32_t)((x->attr & attribute) != 0) << n;
 }
 
 uint32_t cofi__fast_registers(const struct cofi__fast *x)
 {
-    uint32_t used = 0;
-    if (x->attr & COFI__FAST_OPC)
-        used |= 1u << ((x->opcode & 7) | (x->rex & 1) << 3);
-    if (x->attr & COFI__FAST_VVVV)
-        used |= 1u << (x->vvvv & 15);
+    uint32_t used = named(x, COFI__FAST_OPC, (x->opcode & 7) | (x->rex & 1) << 3) | named(x, COFI__FAST_VVVV, x->vvvv & 15);
     if (!x->modrm_offset)
         return used;
-    if (x->attr & COFI__FAST_REG)
-        used |= 1u << ((x->modrm >> 3 & 7) | (x->rex & 4) << 1);
-    if (x->modrm < 0xc0)
-        used |= memory_registers(x);
-    else if (x->attr & COFI__FAST_RM)
-        used |= 1u << ((x->modrm & 7) | (x->rex & 1) << 3);
-    return used;
+    used |= named(x, COFI__FAST_REG, (x->modrm >> 3 & 7) | (x->rex & 4) << 1);
+    if (x->sib_offset)
+        return used | sib_registers(x);
+    bool rm = x->modrm >= 0xc0 ? x->attr & COFI__FAST_RM : !x->rip_relative;
+    return used | (uint32_t)rm << ((x->modrm & 7) | (x->rex & 1) << 3);
 }
 
 /* Without REX, registers 5 and 6 of an 8-bit operand are CH and DH (SDM volume 2, Register
@@ -251,10 +249,9 @@ static bool may_name_high_bytes(const struct cofi__fast *x)
     return x->map == 1 || x->map == 2 || (x->map == 0 && (!(x->opcode & 1) || (x->opcode & 0xf8) == 0xb0));
 }
 
-uint32_t cofi__fast_touches(const struct cofi__fast *x)
+uint32_t cofi__fast_touches(const struct cofi__fast *x, uint32_t used)
 {
-    uint32_t used = cofi__fast_registers(x);
-    if (may_name_high_bytes(x))
+    if (used & 0x60 && may_name_high_bytes(x))
         used |= used >> 4;
     used |= (x->attr & COFI__FAST_RCX ? 2 : 0) | (x->attr & COFI__FAST_RDX ? 4 : 0);
     return used & 6;

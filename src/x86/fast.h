@@ -76,7 +76,8 @@ static inline unsigned cofi__fast_class(const struct cofi__fast *x)
  * (RAX of MUL, RSI of MOVS) are not. */
 uint32_t cofi__fast_registers(const struct cofi__fast *x);
 
-/* Whether the instruction may read or write RCX (bit 1) and RDX (bit 2), named or implied, or a part of it. */
-uint32_t cofi__fast_touches(const struct cofi__fast *x);
+/* Whether the instruction, which names registers `used`, may read or write RCX (bit 1) and RDX (bit 2), named or implied, or a part
+ * of it. */
+uint32_t cofi__fast_touches(const struct cofi__fast *x, uint32_t used);
 
 #endif

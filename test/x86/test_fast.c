@@ -93,7 +93,7 @@ static bool layout_agrees(const uint8_t *p, size_t n)
         return true; /* JKZD and JKNZD of Knights Corner, which no 64-bit Linux program has */
     int length = cofi__fast_decode(&x, p, n);
     bool writes_flags = zy.cpu_flags && zy.cpu_flags->tested;
-    return length == zy.length && !(zydis_touches(&zy, ops) & ~cofi__fast_touches(&x)) &&
+    return length == zy.length && !(zydis_touches(&zy, ops) & ~cofi__fast_touches(&x, cofi__fast_registers(&x))) &&
            (cofi__fast_registers(&x) & 0xff00) == (zydis_registers(&zy, ops) & 0xff00) &&
            (x.attr & COFI__FAST_MOFFS || (x.imm_bytes != 0) == (zy.raw.imm[0].size != 0)) &&
            (x.attr & COFI__FAST_MOFFS || x.disp == zy.raw.disp.value) &&

@@ -25,7 +25,7 @@ enum {
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 4 << 20,
     RING_CHUNKS = 4,           /* of a flight recorder, at least */
-    COLD_RUNS = 256
+    COLD_RUNS = 1000
 };
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)

@@ -47,6 +47,37 @@ int guest_own_code(void)
     return 0;
 }
 
+/* POPF, then code that was never run before: by a jump, by a call through a register, by a system call. RCX and R11 are the
+ * last one's. */
+#define PASS(value, after)                                                                             \
+    do {                                                                                               \
+        uint64_t before = (value) | 0x202, seen, rax = SYS_getpid;                                                  \
+        __asm__ volatile("push %2\n popfq\n jmp 1f\n ud2\n 1: lea 2f(%%rip), %%rdx\n jmp *%%rdx\n ud2\n 2: " after "\n 3: pushfq\n" \
+                         "pop %0\n push $0x202\n popfq"                                                \
+                         : "=r"(seen), "+a"(rax) : "r"(before) : "rcx", "rdx", "r11", "cc", "memory"); \
+        wrong |= (seen ^ before) & 0x204cd5;                                                           \
+    } while (0)
+#define PASS_BOTH(value) PASS(value, "jmp 3f"); PASS(value, "syscall")
+
+/* All flags survive what the runtime does, those that POPF alone can write, too: DF, NT and ID. (Not AC: docs/limits.md.) */
+int guest_flags(void)
+{
+    uint64_t wrong = 0;
+    PASS_BOTH(0);
+    PASS_BOTH(0x8d5);
+    PASS_BOTH(0x800);
+    PASS_BOTH(0x0d5);
+    PASS_BOTH(0x001);
+    PASS_BOTH(0x400);
+    PASS_BOTH(0xc81);
+    PASS_BOTH(0x4000);
+    PASS_BOTH(0x200000);
+    PASS_BOTH(0x204cd5);
+    PASS_BOTH(0x044);
+    printf("%llx\n", (unsigned long long)wrong);
+    return 0;
+}
+
 /* /proc/self: the program, its name, its arguments, its stack, its heap, its code and the kernel's. */
 int guest_proc_self(void)
 {

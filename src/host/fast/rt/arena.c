@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20 };
+enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20, SMALL = HUGE / 4 };
 
 /* One half of all memory. */
 static struct generation {
@@ -33,6 +33,13 @@ static void use_huge_pages(uint64_t from, uint64_t to)
     sys(SYS_madvise, from, to - from, MADV_HUGEPAGE, 0, 0, 0);
 }
 
+/* Where memory begins to be used, from its start on: so that SMALL of it, which is all that a small program needs, lies before the
+ * first huge page. A fault for a huge page takes as long as a hundred others. */
+static uint8_t *first_use(const uint8_t *start)
+{
+    return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
+}
+
 void arena_init(void)
 {
     use_huge_pages(CACHE_IBL, CACHE_HASH);
@@ -40,9 +47,10 @@ void arena_init(void)
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
     for (unsigned i = 0; i < GENERATIONS; i++) {
         struct generation *g = &generations[i];
-        g->bottom = g->top = (uint8_t *)CACHE_DESCRIPTORS + i * half;
-        g->end = g->bottom + usable(half);
-        use_huge_pages((uint64_t)g->bottom + HUGE, (uint64_t)g->bottom + half); /* small programs have small needs */
+        uint8_t *start = (uint8_t *)CACHE_DESCRIPTORS + i * half;
+        g->bottom = g->top = first_use(start);
+        g->end = g->bottom + usable((size_t)(start + half - g->bottom));
+        use_huge_pages((uint64_t)g->bottom + SMALL, (uint64_t)start + half);
     }
     rt.epoch = now->epoch = 1;
 }
@@ -102,8 +110,8 @@ static bool map_arena(struct arena *a, uint64_t pc)
 
 static void begin_arena(struct arena *a)
 {
-    a->hot = a->base;
-    a->cold = a->base + ARENA_HOT;
+    a->hot = first_use(a->base);
+    a->cold = first_use(a->base + ARENA_HOT);
     translate_doors(a);
     __atomic_store_n(&a->blocks, 0, __ATOMIC_RELEASE);
 }
@@ -118,8 +126,8 @@ struct arena *cache_arena(uint64_t pc)
     struct arena *a = &now->arenas[now->count];
     if (!map_arena(a, pc))
         rt_die("no memory for translated code near", pc);
-    use_huge_pages((uint64_t)a->base + HUGE, (uint64_t)a->base + ARENA_HOT);
-    use_huge_pages((uint64_t)a->base + ARENA_HOT + HUGE, (uint64_t)a->base + ARENA_BYTES);
+    use_huge_pages((uint64_t)first_use(a->base) + SMALL, (uint64_t)a->base + ARENA_HOT);
+    use_huge_pages((uint64_t)first_use(a->base + ARENA_HOT) + SMALL, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
     a->index = (uint32_t *)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
     begin_arena(a);
@@ -139,12 +147,19 @@ const struct arena *arena_at(uint64_t address)
     return NULL;
 }
 
+/* Whether there may be no room between `used` and end, of memory that begins at start. */
+static bool is_full(const uint8_t *start, const uint8_t *used, const uint8_t *end)
+{
+    const uint8_t *first = first_use(start);
+    return used + MARGIN > first + usable((size_t)(end - first));
+}
+
 /* Whether there may be no room for one more block of code at pc. */
 bool arena_full(uint64_t pc)
 {
     const struct arena *a = cache_arena(pc);
-    return a->hot + MARGIN > a->base + usable(ARENA_HOT) ||
-           a->cold + MARGIN > a->base + ARENA_HOT + usable(ARENA_BYTES - ARENA_HOT) || now->top + MARGIN > now->end ||
+    const uint8_t *half = a->base + ARENA_HOT;
+    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end ||
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }
 
@@ -163,8 +178,8 @@ static void empty(struct generation *g)
 {
     for (unsigned i = 0; i < g->count; i++) {
         struct arena *a = &g->arenas[i];
-        give_back(a->base, a->hot);
-        give_back(a->base + ARENA_HOT, a->cold);
+        give_back(first_use(a->base), a->hot);
+        give_back(first_use(a->base + ARENA_HOT), a->cold);
         give_back(a->index, a->index + a->blocks);
         begin_arena(a);
     }

@@ -5,11 +5,13 @@
 
 #include "host/fast/rt/cache.h"
 
-/* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. */
+/* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. The first
+ * has small pages; those after it are used for more than a page or two, so they share a huge one as far as that goes. */
 static struct entry { uint32_t key, block; } *table;
 static uint32_t entries, used;
 enum { ENTRIES_FIRST = 1 << 13, ENTRIES_MAX = 1 << 21 };
-_Static_assert((2 * ENTRIES_MAX - ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
+static struct entry *const first_table = (struct entry *)CACHE_HASH, *const second_table = (struct entry *)(CACHE_HASH + (2 << 20));
+_Static_assert((2 << 20) + (2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
 
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
@@ -39,7 +41,7 @@ static void forget_ibl(unsigned mode)
 void cache_init(void)
 {
     arena_init();
-    table = (struct entry *)CACHE_HASH;
+    table = first_table;
     entries = ENTRIES_FIRST;
 }
 
@@ -86,13 +88,14 @@ static void table_grow(void)
 {
     struct entry *old = table;
     uint32_t n = entries;
-    table = old + n;
+    table = old == first_table ? second_table : old + n;
     entries = 2 * n;
     used = 0;
     for (uint32_t i = 0; i < n; i++)
         if (old[i].block)
             table_put(old[i].key, old[i].block);
-    discard(old, n);
+    if (n * sizeof *old >= 2 << 20) /* a part of a huge page is not given back: cache_flush does that */
+        discard(old, n);
 }
 
 /* Where the tables have a block. */
@@ -346,8 +349,10 @@ static void forget_all(void)
     for (uint32_t i = 0; i < entries; i++)
         if (table[i].block)
             kill_block(block_at(table[i].block));
-    discard(table, entries);
-    table = (struct entry *)CACHE_HASH;
+    discard(first_table, ENTRIES_FIRST);
+    if (table != first_table)
+        discard(second_table, (uint32_t)(table + entries - second_table));
+    table = first_table;
     entries = ENTRIES_FIRST;
     used = 0;
     for (unsigned mode = 0; mode < MODES; mode++)

@@ -10,7 +10,7 @@
 #define CACHE_IBL2 (CACHE_IBL + CACHE_IBL_BYTES)               /* a mode: what the first table has no place for */
 #define CACHE_IBL_STRIDE (2 * CACHE_IBL_BYTES)                 /* from a mode's tables to the next one's */
 #define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x600000)        /* all blocks by guest address: tables that grow, one behind the other */
-#define CACHE_HASH_BYTES 0x2000000ul
+#define CACHE_HASH_BYTES 0x2200000ul
 #define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
 #define CACHE_INDEX_BYTES 0x200000ul
 #define CACHE_KEPT (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)      /* what lives as long as the process */

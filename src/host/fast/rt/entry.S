@@ -18,6 +18,8 @@
 #define IBL_SHIFT 20
 #define IBL2      0x70280000
 #define IBL2_MASK 0x7fff
+/* TF, DF, NT, AC and ID: what POPF alone can change, which is slow. In the runtime they are clear. */
+#define UNUSUAL   0x244500
 
         .section .text.start, "ax"
         .globl rt_begin
@@ -87,13 +89,17 @@ rt_entry:
         mov %r15, %gs:REGS+120
         mov %gs:STACK, %rsp
         pushfq
-        popq %gs:FLAGS
-        pushq $2
-        popfq
-        mov %gs:SELF, %rdi
+        pop %rax
+        mov %rax, %gs:FLAGS
+        test $UNUSUAL, %eax
+        jne 4f
+5:      mov %gs:SELF, %rdi
         call rt_dispatch
         mov %gs:SELF, %rdi
         jmp rt_resume
+4:      pushq $2
+        popfq
+        jmp 5b
 
 /* From an indirect transfer that found another target's block: RCX - RDX is the target. Flags are the guest's. */
         .globl rt_miss_arrival
@@ -146,9 +152,16 @@ rt_miss_slow:
         .globl rt_resume
 rt_resume:
         mov STACK(%rdi), %rsp
-        pushq FLAGS(%rdi)
-        popfq
-        mov REGS(%rdi), %rax
+        mov FLAGS(%rdi), %rax
+        test $UNUSUAL, %eax
+        jne 6f
+        mov %eax, %ecx
+        shr $11, %ecx
+        and $1, %ecx
+        add $0x7f, %cl
+        mov %al, %ah
+        sahf
+7:      mov REGS(%rdi), %rax
         mov REGS+8(%rdi), %rcx
         mov REGS+16(%rdi), %rdx
         mov REGS+24(%rdi), %rbx
@@ -165,6 +178,9 @@ rt_resume:
         mov REGS+120(%rdi), %r15
         mov REGS+56(%rdi), %rdi
         jmp *%gs:TARGET
+6:      push %rax
+        popfq
+        jmp 7b
         .globl rt_resume_end
 rt_resume_end:
 

@@ -3,6 +3,12 @@
 #include "cofi/insn.h"
 #include "host/fast/rt/plan.h"
 
+/* Whether an opcode is in some map one of needs_step's. */
+static bool is_special(uint8_t opcode)
+{
+    return opcode == 0x8e || opcode == 0xa9 || opcode == 0xb5 || opcode == 0x01 || opcode == 0xae;
+}
+
 /* What must run in place: it reads or writes GS, or its effect depends on where it stands. */
 static bool needs_step(const struct cofi__fast *x)
 {
@@ -10,6 +16,8 @@ static bool needs_step(const struct cofi__fast *x)
     bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
     if (x->prefixes & COFI__FAST_GS && !flags) /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
         return true;
+    if (!is_special(x->opcode))
+        return false;
     if (x->space != COFI__FAST_LEGACY)
         return false;
     if (x->map == 0) /* MOV to a segment register: GS's base goes with it */
@@ -153,12 +161,12 @@ static bool returns_here(const struct plan *plan, const struct region *r)
     return near(plan, r, to) && !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !must_stop(to);
 }
 
-/* Decode at pc; false when it is no instruction that the table knows. */
-static bool fetch(struct plan *plan, struct item *it, uint64_t pc)
+/* Decode at pc, which is in r; false when it is no instruction that the table knows. */
+static bool fetch(struct plan *plan, const struct region *r, struct item *it, uint64_t pc)
 {
     it->pc = pc;
     it->bytes = (const uint8_t *)pc;
-    int n = cofi__fast_decode(&it->x, it->bytes, maps_readable(pc));
+    int n = cofi__fast_decode(&it->x, it->bytes, r->end - pc >= 15 ? 15 : maps_readable(pc));
     it->action = n <= 0 ? DO_STEP : action_of(&it->x);
     it->used = n <= 0 ? 0 : cofi__fast_registers(&it->x);
     uint64_t end = pc + (n > 0 ? (unsigned)n : 15);
@@ -187,7 +195,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
             return;
         }
         struct item *it = &plan->item[plan->count];
-        fetch(plan, it, pc);
+        fetch(plan, r, it, pc);
         uint64_t next = pc + it->x.length;
         plan->count++;
         switch ((enum action)it->action) {

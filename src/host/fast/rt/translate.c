@@ -258,7 +258,7 @@ static bool fits32(int64_t v)
 static void rename_rip(uint8_t *p, const struct cofi__fast *x, unsigned reg)
 {
     p[x->modrm_offset] = (uint8_t)((p[x->modrm_offset] & 0x38) | 0x80 | reg);
-    memset(p + x->disp_offset, 0, 4);
+    __builtin_memset(p + x->disp_offset, 0, 4);
     if (!x->rex_offset)
         return;
     uint8_t *rex = &p[x->rex_offset - 1];
@@ -306,14 +306,14 @@ static int overwrites(const struct cofi__fast *x)
  * that one's bit. */
 static unsigned back_for(struct build *g, const struct item *it)
 {
-    unsigned needs = g->out & cofi__fast_touches(&it->x), writes = 0;
+    unsigned needs = g->out ? g->out & cofi__fast_touches(&it->x, it->used) : 0, writes = 0;
     int reg = needs ? overwrites(&it->x) : -1;
     if (reg == RCX || reg == RDX) {
         struct cofi__fast y = it->x; /* … without the field that names what is written */
         bool rm = y.opcode == 0x89 || y.opcode == 0xc7, both = y.opcode == 0x31 || y.opcode == 0x33;
         y.attr &= ~(uint32_t)(both ? COFI__FAST_REG | COFI__FAST_RM
                                    : rm ? COFI__FAST_RM : COFI__FAST_REG | COFI__FAST_OPC);
-        writes = needs & 1u << reg & ~cofi__fast_touches(&y);
+        writes = needs & 1u << reg & ~cofi__fast_touches(&y, cofi__fast_registers(&y));
     }
     back(g, needs & ~writes);
     return writes;
@@ -345,7 +345,7 @@ static void emit_copy(struct build *g, const struct item *it)
         load(o, rip_stand_ins[sr], AT(s_rip));
     } else if (x->rip_relative) {
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
-        memcpy(p + x->disp_offset, &disp, 4);
+        __builtin_memcpy(p + x->disp_offset, &disp, 4);
     }
     g->out &= ~writes;
     g->dirty |= r11 && may_write_r11(x);
@@ -370,7 +370,7 @@ static void emit_condition(struct out *o, const struct item *it, bool invert, co
 
 static void emit_jcc(struct build *g, const struct item *it)
 {
-    back(g, cofi__fast_touches(&it->x)); /* JRCXZ and its like */
+    back(g, cofi__fast_touches(&it->x, it->used)); /* JRCXZ and its like */
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
     emit_settle(g, &g->cold);
@@ -392,7 +392,7 @@ static void emit_jcc_taken(struct build *g, const struct item *it)
 static void emit_jcc_last(struct build *g, const struct item *it)
 {
     uint64_t next = it->pc + it->x.length;
-    back(g, cofi__fast_touches(&it->x));
+    back(g, cofi__fast_touches(&it->x, it->used));
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, it->likely, g->cold.p);
     emit_settle(g, &g->cold);
@@ -480,7 +480,7 @@ static void emit_memory_target(struct build *g, const struct item *it)
     if (it->x.rip_relative && reach(o, it)) {
         emit_target_load(o, it, RCX, R11);
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
-        memcpy(o->p - 4, &disp, 4);
+        __builtin_memcpy(o->p - 4, &disp, 4);
     } else if (it->x.rip_relative) {
         move_imm(o, RCX, rip_target(it));
         if (it->x.prefixes & COFI__FAST_FS)
@@ -500,7 +500,7 @@ static void emit_indirect(struct build *g, const struct item *it)
         reg = hold(g, it->used);
     else
         release(g);
-    back(g, cofi__fast_touches(&it->x));
+    back(g, cofi__fast_touches(&it->x, it->used));
     take_out(g, RCX);
     mark(g, it->pc, 0);
     if (it->x.modrm < 0xc0)
