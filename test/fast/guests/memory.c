@@ -316,6 +316,74 @@ int guest_trap_flag(void)
     return 0;
 }
 
+static struct { int signo, code; unsigned long flags; } seen;
+static sigjmp_buf back;
+
+static void on_flags(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    seen.signo = signo;
+    seen.code = info->si_code;
+    seen.flags = (unsigned long)uc->uc_mcontext.gregs[REG_EFL] & 0x44100;
+    __asm__ volatile("pushfq\n andl $~0x44100, (%%rsp)\n popfq" : : : "memory", "cc");
+    siglongjmp(back, 1);
+}
+
+static unsigned long flags_now(void)
+{
+    unsigned long flags;
+    __asm__ volatile("pushfq\n pop %0" : "=r"(flags));
+    return flags & 0x44100;
+}
+
+static void set_flags(unsigned long flags)
+{
+    __asm__ volatile("pushfq\n or %0, (%%rsp)\n popfq" : : "r"(flags) : "memory", "cc");
+}
+
+/* IRETQ to the next instruction, with those flags more. */
+static void iret(unsigned long flags)
+{
+    __asm__ volatile("mov %%rsp, %%rax\n mov %%ss, %%ecx\n push %%rcx\n push %%rax\n pushfq\n or %0, (%%rsp)\n mov %%cs, %%ecx\n push %%rcx\n"
+                     "lea 1f(%%rip), %%rcx\n push %%rcx\n iretq\n 1:" : : "r"(flags) : "rax", "rcx", "memory", "cc");
+}
+
+/* AC: accesses must be aligned. NT: IRETQ faults. Both through branches, calls to the kernel, IRETQ, and into a handler. */
+int guest_alignment(void)
+{
+    enum { AC = 0x40000, NT = 0x4000 };
+    const int signals[] = {SIGBUS, SIGSEGV};
+    static uint64_t places[2];
+    struct sigaction a = {.sa_sigaction = on_flags, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    for (int i = 0; i < 2; i++)
+        sigaction(signals[i], &a, NULL);
+    for (volatile int way = 0; way < 6; way++) {
+        seen.signo = 0;
+        volatile unsigned long after = 0;
+        if (!sigsetjmp(back, 1)) {
+            if (way == 0 || way == 3)
+                set_flags(way ? NT : AC);
+            else if (way == 1)
+                iret(AC);
+            if (way == 0) /* the kernel keeps it, and so do branches */
+                __asm__ volatile("mov $3, %%ebx\n 1: mov %0, %%eax\n syscall\n dec %%ebx\n jnz 1b" : : "i"(SYS_getppid) : "rax", "rbx", "rcx", "r11", "memory");
+            if (way < 3) { /* way 2: without AC */
+                after = flags_now();
+                __asm__ volatile("movq $1, 1(%0)" : : "r"(places) : "memory");
+            } else if (way == 3) {
+                iret(0);
+            } else if (way == 4) {
+                iret(0);
+                after = flags_now() | 1;
+            } else { /* to no code */
+                __asm__ volatile("pushq $0x2b\n push %%rsp\n pushfq\n pushq $0x33\n mov $0x800000000000, %%rax\n push %%rax\n iretq" : : : "rax", "memory");
+            }
+        }
+        printf("%d: %lx, then %d %d %lx\n", way, after, seen.signo, seen.code, seen.flags);
+    }
+    return 0;
+}
+
 /* Vector, x87 and flag state through branches, calls, system calls and signals. */
 int guest_registers(void)
 {

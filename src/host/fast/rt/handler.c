@@ -189,6 +189,10 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         redirect(t, uc);
         return;
     }
+    if (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT) { /* AC is set, and records have any address */
+        redirect(t, uc);
+        return;
+    }
     if (info->addr == uc->mc.rip) /* SIGILL and SIGFPE name the instruction */
         info->addr = t->pc;
     keep(t, info, &uc->mc, true);
@@ -243,6 +247,7 @@ static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     uint64_t here = (uint64_t)__builtin_frame_address(0);
+    __asm__ volatile("pushfq\n andl $~0x40000, (%%rsp)\n popfq" : : : "memory", "cc"); /* AC is the guest's */
     struct thread *t = (struct thread *)(here & ~(((struct cofi__fast_control *)COFI__FAST_SHARED_BASE)->slot_bytes - 1));
     learn_fpu(t, &uc->mc);
     if (t->stepping && !is_ours(uc->mc.rip)) {
