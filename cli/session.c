@@ -532,7 +532,7 @@ int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit
     struct cofi_flow_config config;
     bool whole = options->to_offset == UINT64_MAX && options->to_ns == UINT64_MAX;
     unsigned threads = threads_of(stream);
-    if (threads < 2 || !whole || stream->session->info.gen != COFI_PT)
+    if (threads < 2 || !whole)
         return SESSION_WHOLE;
     configure(stream, want_time, &config);
     int status = begin_from(stream, &config);

@@ -136,7 +136,7 @@ const char *session_title(const struct session_stream *stream, char *out, size_t
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
 /* Decode a stream by several threads, as cofi_flow_parallel, if there are any to spare: --threads are shared out over the
- * streams. SESSION_WHOLE: it is too short, RTIT, or --to ends it; nothing was done. Or the visitor's status, or an error. */
+ * streams. SESSION_WHOLE: it is too short, or --to ends it; nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
 int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit visit, void *opaque);
 /* Whether --to is passed. */

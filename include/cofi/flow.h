@@ -213,11 +213,11 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
  * batch and its blocks are valid until this returns. Not 0: stop, and return that. */
 typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch);
 /* Decode the whole stream with so many threads, the calling one among them, split at PSBs about every piece_bytes
- * (0: 16 to 64 KiB). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
+ * (0: 16 to 64 KiB, RTIT to 256). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
  * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
- * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more, and for RTIT, whose PSB tells
- * nothing, the calling thread decodes alone. Memory: 4 * threads + 4 pieces, by pull with at most 1 MiB more each than
+ * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more the calling thread
+ * decodes alone. Memory: 4 * threads + 4 pieces, by pull with at most 1 MiB more each than
  * piece_bytes, and 16 MiB of decoded ones.
  * Errors: COFI_ERR_NOMEM. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,

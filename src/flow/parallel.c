@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One PT stream -> the same blocks and events, decoded by several threads between its PSBs. */
+ * One stream -> the same blocks and events, decoded by several threads between its PSBs. */
 #include "flow/pieces.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 /* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
  * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
- * the piece is decoded again behind the one before. So the result is the serial one, always.
+ * the piece is decoded again behind the one before. So the result is the serial one, always. RTIT's PSB tells nothing: there
+ * a piece begins at the PSB before, unseen, with what the packets up to there tell without the code (skim.c).
  * The calling thread shows the pieces in order. One that nobody has begun when its turn comes it decodes straight into
  * the caller's hands; while the one whose turn it is is being decoded, it decodes a later one. */
 
@@ -19,6 +20,7 @@ struct worker {
     struct cofi_flow *flow;
     unsigned held;           /* pieces whose blocks live in this flow's cache */
     uint64_t own, at;        /* the piece that it decodes; by pull: the next one whose bytes it gets */
+    size_t into;             /* by pull: so many bytes of that one it does not get */
     bool cut_short;          /* by pull: it came too far behind its piece */
     pthread_t thread;
     bool started;
@@ -44,6 +46,26 @@ struct pool {
 
 static const uint64_t UNKNOWN_IP = COFI_NO_IP - 1; /* where tracing was disabled before the piece */
 
+/* What RTIT's PSB leaves as it was. */
+static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
+{
+    const struct ret_entry *ret = &flow->ret[flow->ret_top % RET_DEPTH];
+    s->has_ret = flow->ret_n && !flow->dis_retc;
+    if (s->has_ret)
+        s->ret_ip = ret->site ? ret->site->pub.end : ret->ip;
+    s->last_end = flow->last_end;
+    s->seen_ns = flow->seen_ns;
+    s->used_ticks = flow->config.want_time ? 0 : flow->used_ticks; /* of a gap that follows; else it asks the clock */
+    s->last_ip_valid = flow->last_ip_valid;
+    s->stop_was_last = flow->stop_was_last;
+    s->ecbr = flow->ecbr;
+    s->pg = flow->pg;
+    s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
+    if (s->clock.new_cycles) /* learnt, whether or not anybody has asked since */
+        s->clock.ratio = (s->clock.new_ticks << COFI_CLOCK_SHIFT) / s->clock.new_cycles;
+    s->clock.new_cycles = s->clock.new_ticks = 0;
+}
+
 static struct seam seam_of(struct cofi_flow *flow)
 {
     struct seam s;
@@ -59,6 +81,8 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.clock = flow->clock;
     s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
     s.clock.tsc_in_psb = false;
+    if (flow->config.gen == COFI_RTIT)
+        seam_of_rtit(flow, &s);
     s.image = flow->images[flow->space];
     s.mode = flow->mode;
     s.cbr = flow->cbr;
@@ -70,7 +94,7 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.overflow = flow->overflow;
     s.stopped = flow->stopped;
     s.ended = flow->ended;
-    s.odd = flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
+    s.odd |= flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
             flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
     return s;
 }
@@ -78,7 +102,8 @@ static struct seam seam_of(struct cofi_flow *flow)
 static bool same(const struct seam *left, const struct seam *right)
 {
     struct seam l = *left, r = *right;
-    l.disabled_ip = r.disabled_ip = 0; /* made good when the piece is shown */
+    if (r.disabled_ip == UNKNOWN_IP)
+        l.disabled_ip = r.disabled_ip; /* made good when the piece is shown */
     return !l.odd && !r.odd && !l.ended && !memcmp(&l, &r, sizeof l);
 }
 
@@ -185,13 +210,28 @@ static int decode_unseen(struct worker *w, struct output *scratch, uint64_t end)
     return status;
 }
 
-static int go_on_at(struct worker *w, const struct piece *piece, struct output *scratch)
+static void stand_at(struct worker *w, const struct piece *piece)
 {
     w->own = w->at = piece->index;
+    w->into = 0;
     w->cut_short = false;
-    COFI_TRY(cofi__flow_go_on_at(w->flow, piece->begin));
+    w->flow->config.tail_n = w->pool->pieces.config->tail_n; /* it may have been at the stream's end already */
+}
+
+static int go_on_at(struct worker *w, const struct piece *piece, struct output *scratch)
+{
+    const struct skimmed *before = &piece->from_psb;
+    stand_at(w, piece);
+    w->at -= before->known;
+    w->into = before->known ? before->into : 0;
+    COFI_TRY(cofi__flow_go_on_at(w->flow, before->known ? before->offset : piece->begin));
+    if (before->known)
+        COFI_TRY(cofi__skim_take(w->flow, before));
     w->flow->disabled_ip = UNKNOWN_IP;
-    return decode_unseen(w, scratch, piece->begin);
+    w->flow->code_missed = piece->code_missed;
+    int status = decode_unseen(w, scratch, piece->begin);
+    w->flow->speculative = false;
+    return status;
 }
 
 /* A view shows the code of later than now. */
@@ -208,8 +248,7 @@ static bool view_is_ahead(const struct cofi_flow *flow)
 static int begin_at(struct worker *w, const struct piece *piece, struct output *scratch)
 {
     if (!piece->index) {
-        w->own = w->at = 0;
-        w->cut_short = false;
+        stand_at(w, piece);
         COFI_TRY(cofi__flow_rewind_code(w->flow));
         return cofi__flow_afresh_at(w->flow, piece->begin);
     }
@@ -304,8 +343,9 @@ static const uint8_t *pull(void *opaque, size_t *n)
         pass_by(w->pool);
     if (!w->cut_short && cofi__pieces_get(pieces, w->at)) {
         const struct piece *piece = piece_at(pieces, w->at++);
-        bytes = piece->bytes;
-        *n = piece->n;
+        bytes = piece->bytes + w->into;
+        *n = piece->n - w->into;
+        w->into = 0;
     }
     pthread_mutex_unlock(&pieces->lock);
     return bytes;
@@ -325,7 +365,7 @@ static struct piece *take(struct worker *w)
     struct pool *pool = w->pool;
     struct pieces *pieces = &pool->pieces;
     for (;;) {
-        if (pieces->stop || pieces->next + PIECE_BEHIND + 1 >= pieces->shown + pieces->room ||
+        if (pieces->stop || pieces->next + PIECE_BEHIND + 2 >= pieces->shown + pieces->room ||
             pieces->out_bytes > OUTPUTS_MOST || (w->held && cofi__cache_full(w->flow)))
             return NULL;
         if (pieces->next >= pieces->cut && (pieces->reading || !cofi__pieces_get(pieces, pieces->next)))
@@ -335,6 +375,7 @@ static struct piece *take(struct worker *w)
             continue;
         piece->state = PIECE_TAKEN;
         piece->worker = w;
+        piece->code_missed = pieces->code_missed;
         if (pool->spare_n)
             piece->out = pool->spare[--pool->spare_n];
         return piece;
@@ -491,7 +532,8 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
 static int show_now(struct pool *pool, const struct piece *piece)
 {
     struct worker *w = &pool->workers[0];
-    if (!piece->index || pool->behind || (piece->in_order && !pool->restartable))
+    bool lost = piece->in_order && (!pool->restartable || pool->pieces.skimmer);
+    if (!piece->index || pool->behind || lost)
         return show_behind(pool, piece, false);
     COFI_TRY(begin_at(w, piece, &pool->live));
     struct seam from = seam_of(w->flow);
@@ -535,14 +577,17 @@ static int show_all(struct pool *pool)
             meanwhile(pool);
             continue;
         }
-        if (piece->state == PIECE_CUT)
+        if (piece->state == PIECE_CUT) {
             piece->state = PIECE_TAKEN;
+            piece->code_missed = pieces->code_missed;
+        }
         if (pieces->next <= index)
             pieces->next = index + 1;
         pthread_mutex_unlock(&pieces->lock);
         status = show_piece(pool, piece);
         pool->front->clock.now = pool->to.clock.now;
         pthread_mutex_lock(&pieces->lock);
+        pieces->code_missed = pieces->skimmer && pool->to.code_missed;
         if (pieces->shown == index) /* else it was passed by */
             release(pool);
     }
@@ -605,11 +650,13 @@ static void pool_close(struct pool *pool)
     cofi__pieces_close(pieces);
 }
 
-/* Large enough that beginning one does not count, small enough that all threads have some. */
+/* Large enough that beginning one does not count, small enough that all threads have some. RTIT's begin with what lies
+ * between two PSBs, some KiB. */
 static size_t usual_piece(const struct cofi_flow_config *config, unsigned threads)
 {
-    size_t fair = config->pull ? 1 << 16 : config->n / (8 * (size_t)threads);
-    return fair < 1 << 14 ? 1 << 14 : fair > 1 << 16 ? 1 << 16 : fair;
+    size_t most = config->gen == COFI_PT ? 1 << 16 : 1 << 18;
+    size_t fair = config->pull ? most : config->n / (8 * (size_t)threads);
+    return fair < 1 << 14 ? 1 << 14 : fair > most ? most : fair;
 }
 
 static int by_threads(struct pool *pool, const struct cofi_flow_config *config, size_t piece_bytes)
@@ -662,7 +709,7 @@ int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, 
                        cofi_flow_visit visit, void *opaque, uint64_t *redone)
 {
     struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
-    int status = threads < 2 || config->gen != COFI_PT ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
+    int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)
         *redone = pool.redone;
     return status;

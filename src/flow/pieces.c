@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cofi/stream.h>
+
 #include "base/error.h"
 
 int cofi__pieces_open(struct pieces *pieces, const struct cofi_flow_config *config, size_t piece_bytes, uint64_t room)
@@ -13,7 +15,9 @@ int cofi__pieces_open(struct pieces *pieces, const struct cofi_flow_config *conf
     pthread_mutex_init(&pieces->lock, NULL);
     pthread_cond_init(&pieces->change, NULL);
     pieces->ring = calloc(room, sizeof *pieces->ring);
-    return pieces->ring ? 0 : COFI_ERR_NOMEM;
+    if (!pieces->ring)
+        return COFI_ERR_NOMEM;
+    return config->gen == COFI_RTIT ? cofi__skim_open(&pieces->skimmer, config) : 0;
 }
 
 void cofi__pieces_close(struct pieces *pieces)
@@ -24,6 +28,7 @@ void cofi__pieces_close(struct pieces *pieces)
     }
     free(pieces->ring);
     free(pieces->ahead);
+    cofi_flow_close(pieces->skimmer);
     cofi__pool_free(&pieces->chunks);
     pthread_cond_destroy(&pieces->change);
     pthread_mutex_destroy(&pieces->lock);
@@ -48,19 +53,98 @@ static void add(struct pieces *pieces, uint64_t size, bool at_psb)
 {
     struct piece *piece = piece_at(pieces, pieces->cut);
     uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
-    bool in_order = size >= PIECE_LONG || !at_psb;
+    bool unknown = pieces->skimmer && pieces->cut && !pieces->from_psb.known;
+    bool in_order = size >= PIECE_LONG || !at_psb || unknown;
     *piece = (struct piece){.index = pieces->cut++, .begin = begin, .end = pieces->ended ? UINT64_MAX : begin + size,
-        .in_order = in_order};
+        .from_psb = pieces->from_psb, .in_order = in_order};
+    pieces->from_psb = pieces->next_psb;
+}
+
+/* ---- RTIT: where a walk from the PSB before knows its way ---- */
+
+static bool is_psb(const uint8_t *bytes, size_t n)
+{
+    static const uint8_t pattern[9] = {0xc0};
+    return n >= sizeof pattern && !memcmp(bytes, pattern, sizeof pattern);
+}
+
+/* What lies between the next two PSBs, or null: the second one is not here. */
+static struct skim *next_skim(struct pieces *pieces, const uint8_t *bytes, size_t n)
+{
+    if (pieces->skims_at == pieces->skims_n) {
+        size_t from = pieces->skimmed, to;
+        pieces->skims_at = pieces->skims_n = 0;
+        while (pieces->skims_n < 4 && (to = cofi_sync_forward(COFI_RTIT, bytes, n, from + 1)) != COFI_NO_PSB) {
+            pieces->skims[pieces->skims_n++] = (struct skim){.bytes = bytes + from, .n = to - from};
+            from = to;
+        }
+        cofi__skim_ahead(pieces->skimmer, pieces->skims, pieces->skims_n);
+    }
+    return pieces->skims_at < pieces->skims_n ? &pieces->skims[pieces->skims_at++] : NULL;
+}
+
+/* Take it. Whether the next piece may begin behind it. */
+static bool take_skim(struct pieces *pieces, struct skim *skim)
+{
+    uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
+    if (!is_psb(skim->bytes, skim->n)) /* the stream's beginning, or a cut without a PSB */
+        return false;
+    cofi__skim_tell(pieces->skimmer, &pieces->next_psb);
+    pieces->next_psb.offset = begin + pieces->skimmed;
+    pieces->next_psb.into = pieces->skimmed;
+    return cofi__skim(pieces->skimmer, skim);
+}
+
+/* How much of the bytes is the next piece. False: that shows when there are more. */
+static bool skim_piece(struct pieces *pieces, const uint8_t *bytes, size_t n, bool last, size_t *size)
+{
+    bool good = false;
+    while (pieces->skimmed < pieces->piece_bytes || (!good && pieces->skimmed < PIECE_LONG)) {
+        struct skim *skim = next_skim(pieces, bytes, n);
+        if (!skim && !last && n < pieces->piece_bytes + PIECE_LONG)
+            return false;
+        good = false;
+        if (!skim) {
+            pieces->skimmed = n;
+            break;
+        }
+        skim->bytes = bytes + pieces->skimmed; /* they may lie elsewhere now */
+        good = take_skim(pieces, skim);
+        pieces->skimmed += skim->n;
+    }
+    pieces->next_psb.known = good;
+    *size = pieces->skimmed;
+    pieces->skimmed = 0;
+    return true;
+}
+
+/* ---- in memory ---- */
+
+static size_t in_memory(struct pieces *pieces)
+{
+    const struct cofi_flow_config *c = pieces->config;
+    size_t from = pieces->cut ? (size_t)(piece_at(pieces, pieces->cut - 1)->end - c->offset) : 0, size = c->n - from;
+    if (pieces->skimmer)
+        skim_piece(pieces, c->bytes + from, c->n - from, true, &size);
+    else if (size > pieces->piece_bytes)
+        size = find_psb(c->bytes, from + pieces->piece_bytes, c->n) - from;
+    return size;
 }
 
 static void cut_bytes(struct pieces *pieces)
 {
-    const struct cofi_flow_config *c = pieces->config;
-    size_t from = pieces->cut ? (size_t)(piece_at(pieces, pieces->cut - 1)->end - c->offset) : 0;
-    size_t to = c->n - from > pieces->piece_bytes ? find_psb(c->bytes, from + pieces->piece_bytes, c->n) : c->n;
-    pieces->ended = to == c->n;
-    add(pieces, to - from, true);
+    pieces->reading = true;
+    pthread_mutex_unlock(&pieces->lock);
+    size_t size = in_memory(pieces);
+    pthread_mutex_lock(&pieces->lock);
+    pieces->reading = false;
+    uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
+    pieces->ended = begin + size == pieces->config->offset + pieces->config->n;
+    add(pieces, size, true);
+    pthread_cond_broadcast(&pieces->change);
 }
+
+/* ---- by pull ---- */
 
 /* More bytes into `ahead`. */
 static int read_on(struct pieces *pieces)
@@ -88,9 +172,18 @@ static int read_on(struct pieces *pieces)
     return 0;
 }
 
+static int read_rtit_piece(struct pieces *pieces, size_t *size)
+{
+    while (!skim_piece(pieces, pieces->ahead, pieces->ahead_n, pieces->pull_ended, size))
+        COFI_TRY(read_on(pieces));
+    return 0;
+}
+
 /* How much of `ahead` is the next piece; all of it at the stream's end. */
 static int read_piece(struct pieces *pieces, size_t *size)
 {
+    if (pieces->skimmer)
+        return read_rtit_piece(pieces, size);
     size_t from = pieces->piece_bytes;
     for (;;) {
         *size = find_psb(pieces->ahead, from, pieces->ahead_n);
@@ -125,7 +218,7 @@ static int take_piece(struct pieces *pieces, size_t size)
     struct piece *piece = piece_at(pieces, pieces->cut);
     free(piece->bytes);
     piece->bytes = NULL;
-    bool at_psb = !pieces->cut || (size >= sizeof psb && !memcmp(bytes, psb, sizeof psb));
+    bool at_psb = !pieces->cut || (size >= sizeof psb && !memcmp(bytes, psb, sizeof psb)) || is_psb(bytes, size);
     pieces->ended = pieces->pull_ended && !left;
     add(pieces, size, at_psb);
     piece->bytes = bytes;
@@ -167,7 +260,7 @@ bool cofi__pieces_get(struct pieces *pieces, uint64_t i)
 
 void cofi__pieces_drop(struct pieces *pieces)
 {
-    struct piece *before = pieces->shown ? piece_at(pieces, pieces->shown - 1) : NULL;
+    struct piece *before = pieces->shown > 1 ? piece_at(pieces, pieces->shown - 2) : NULL;
     if (before) {
         free(before->bytes);
         before->bytes = NULL;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "flow/walker.h"
+#include "flow/skim.h"
 
 /* What was decoded, batch after batch. */
 struct mark {
@@ -29,10 +29,12 @@ struct output {
 /* All that decoding behind a PSB+ depends on. */
 struct seam {
     uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change;
+    uint64_t ret_ip, last_end, seen_ns, used_ticks; /* RTIT, as all of the next line: its PSB resets nothing */
+    bool has_ret, last_ip_valid, stop_was_last;
     struct cofi__clock clock;
     const struct cofi_image *image;
     unsigned mode;
-    uint8_t cbr;
+    uint8_t cbr, ecbr, pg;
     bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
 };
 
@@ -42,7 +44,9 @@ struct piece {
     uint64_t index, begin, end;    /* offsets; end UINT64_MAX: the stream's end */
     uint8_t *bytes;                /* a copy, where the stream comes by pull */
     size_t n;
-    bool in_order;                 /* too long to be kept decoded, or at no PSB: decoded when its turn has come */
+    struct skimmed from_psb;       /* RTIT: the PSB before it, where decoding begins so that it knows its way here */
+    bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
+    bool code_missed;              /* RTIT: so far, when the piece was begun */
     enum piece_state state;
     struct worker *worker;
     struct output out;
@@ -62,9 +66,10 @@ struct pieces {
     size_t piece_bytes;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    struct piece *ring;            /* piece i at i % room, from the one before `shown` on */
+    struct piece *ring;            /* piece i at i % room, from the two before `shown` on */
     uint64_t room, cut, next, shown; /* the next one to be cut, taken, shown */
     bool ended, stop;              /* the stream is cut up; all is over */
+    bool code_missed;              /* RTIT: in what was shown */
     size_t out_bytes;              /* of outputs that wait */
     struct chunk_pool chunks;      /* of outputs: few are in use, and those are warm */
     /* Reading, by one thread at a time and with the lock open: pull may block. */
@@ -74,6 +79,11 @@ struct pieces {
     size_t rest_n;
     uint8_t *ahead;                /* read behind the last piece */
     size_t ahead_n, ahead_max;
+    struct cofi_flow *skimmer;     /* RTIT: has read all before `skimmed`, which counts from where the next piece begins */
+    size_t skimmed;
+    struct skim skims[4];          /* of what follows, looked at together */
+    unsigned skims_at, skims_n;
+    struct skimmed from_psb, next_psb; /* of the next piece, and of the one behind it */
 };
 
 int cofi__pieces_open(struct pieces *pieces, const struct cofi_flow_config *config, size_t piece_bytes, uint64_t room);
@@ -83,11 +93,11 @@ static inline struct piece *piece_at(struct pieces *pieces, uint64_t i) { return
 /* There is room for one more, and the stream has not ended. */
 static inline bool pieces_may_cut(const struct pieces *pieces)
 {
-    return !pieces->ended && pieces->cut + 1 < pieces->shown + pieces->room;
+    return !pieces->ended && pieces->cut + 2 < pieces->shown + pieces->room;
 }
 /* Have piece i cut, waiting for whoever reads. False: the stream ends before it, there is no room, or it is over. */
 bool cofi__pieces_get(struct pieces *pieces, uint64_t i);
-/* The first one is done with; its bytes stay until the next one is, too. */
+/* The first one is done with; its bytes stay until the next two are, too. */
 void cofi__pieces_drop(struct pieces *pieces);
 
 /* Its room goes back to the chunks; with the lock held. */

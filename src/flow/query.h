@@ -19,6 +19,8 @@ int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset);
 /* RTIT: read the packets up to a PSB for their times only; the code is seen as of the last one. A PSB of RTIT tells no time
  * [RTIT 4.2.1]: it goes on from what was told before. */
 int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb);
+/* The code is seen as of this time, which is not before what was seen. 0 or COFI_ERR_NOMEM. */
+int cofi__flow_see_code(struct cofi_flow *flow, uint64_t ns);
 /* Start at the PSB at an offset as if decoding had come there. */
 int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
 /* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */

@@ -216,6 +216,7 @@ static int act_psb(struct cofi_flow *flow)
     /* Each enabling makes a PSB, and no packet tells that one from others: the next MTC is not believed [ERR E7]. */
     flow->clock.skip_mtc |= (flow->errata & ERR_RTIT) != 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->packet_offset);
+    flow->paused = flow->psb_offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
 }
 

@@ -412,7 +412,7 @@ static int return_to(struct cofi_flow *flow)
 {
     if (!flow->ret_n) {
         place_set(flow, COFI_NO_IP);
-        return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code_missed,
+        return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code_missed || flow->speculative,
                           "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
     struct block *site = flow->ret[flow->ret_top % RET_DEPTH].site;

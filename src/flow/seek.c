@@ -24,17 +24,21 @@ static void read_times(struct cofi_flow *flow, uint64_t to)
     }
 }
 
-int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb)
+int cofi__flow_see_code(struct cofi_flow *flow, uint64_t ns)
 {
-    read_times(flow, psb);
-    if (!flow->clock.known)
+    flow->seen_ns = ns;
+    if (cofi_view_next_change(flow->view) > ns)
         return 0;
-    flow->seen_ns = flow->viewed_ns[0] = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
-    if (cofi_view_next_change(flow->view) > flow->seen_ns)
-        return 0;
+    flow->viewed_ns[0] = ns;
     flow->code_changed = true;
     int changed = cofi_view_advance(flow->view, flow->seen_ns, cofi__block_changed, flow);
     return changed < 0 ? changed : 0;
+}
+
+int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb)
+{
+    read_times(flow, psb);
+    return flow->clock.known ? cofi__flow_see_code(flow, cofi__ns(flow, cofi__clock_ticks(&flow->clock))) : 0;
 }
 
 /* As decoding would have come there: from farther and farther back, until a time is known. */

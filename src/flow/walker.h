@@ -217,7 +217,8 @@ struct cofi_flow {
     uint64_t psb_offset, psb_ip;
     bool ended, started;
     bool keep_cache;       /* blocks that were shown must stay: do not empty the cache */
-    bool speculative;      /* a piece of a stream: take the first PSB+'s word that tracing went on */
+    bool speculative;      /* on the way to a piece of a stream. PT: take the PSB+'s word that tracing went on; RTIT: any CALL may have
+                            * been before */
     bool paused;           /* the PSB+ at or after stop_psb was read */
     uint64_t stop_psb;
     uint64_t disabled_ip;

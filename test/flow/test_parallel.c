@@ -71,6 +71,8 @@ static void configure(struct cofi_flow_config *config, const uint8_t *bytes, siz
     config->n = n;
     config->image = image;
     config->want_time = !untimed;
+    config->ctl_known = run.gen == COFI_RTIT; /* whether there are cycle counts */
+    config->ctl = run.ctl;
     config->time.nominal_ratio = 24;
     config->time.tsc_num = 42;
     config->time.tsc_den = 2;
@@ -122,10 +124,10 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
     return redone;
 }
 
-static void set_up(uint64_t ctl, bool os, uint64_t seed)
+static void set_up_gen(enum cofi_gen gen, uint64_t ctl, bool os, uint64_t seed)
 {
     static const uint8_t nop[] = {0x90}, other[] = {0xf8};
-    run = (struct prog_run){.gen = COFI_PT, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = os, .clock = true,
+    run = (struct prog_run){.gen = gen, .ctl = ctl, .insns = gen == COFI_PT ? 60000 : 200000, .interrupt = 100, .os = os, .clock = true,
         .seed = seed};
     prog_make(&prog, seed, 20);
     prog_go(&prog, &run);
@@ -133,6 +135,8 @@ static void set_up(uint64_t ctl, bool os, uint64_t seed)
     for (unsigned i = 1; i < 40; i++) /* what stands for a kernel changes at these times */
         assert_int_equal(cofi_image_map_bytes(image, i * UINT64_C(4000), KERNEL, i % 2 ? other : nop, 1, "kernel"), 0);
 }
+
+static void set_up(uint64_t ctl, bool os, uint64_t seed) { set_up_gen(COFI_PT, ctl, os, seed); }
 
 static void tear_down(void)
 {
@@ -158,13 +162,56 @@ static void the_result_is_the_serial_one(void **state)
     }
 }
 
-static void so_it_is_on_damaged_streams(void **state)
+/* RTIT_CTL */
+enum { R_CYC = 2, R_OS = 4, R_USER = 8, R_MTC = 1 << 9, R_STS = 1 << 10, R_RETC = 1 << 11 };
+
+static const uint64_t rtit_ctls[] = {R_USER, R_OS | R_USER | R_STS | R_RETC, R_OS | R_USER | R_MTC | R_STS | R_RETC,
+    R_USER | R_CYC | R_MTC | R_STS | R_RETC};
+
+/* Its PSB tells nothing: a piece begins at the one before. */
+static void so_it_is_for_rtit(void **state)
 {
     (void)state;
+    for (unsigned i = 0; i < 16; i++) {
+        set_up_gen(COFI_RTIT, rtit_ctls[i % 4], rtit_ctls[i % 4] & R_OS, i + 1);
+        assert_int_equal(compare(run.trace, run.n), 0);
+        tear_down();
+    }
+}
+
+static uint8_t *put(uint8_t *to, const char *bytes, size_t n) { return (uint8_t *)memcpy(to, bytes, n) + n; }
+
+/* A function that a CALL entered long before returns, by an outcome: behind the PSBs between, nobody but who has seen the
+ * CALL knows where to. */
+static void a_call_of_long_ago_is_not_guessed(void **state)
+{
+    enum { CALLS = 2000, JUMPS = 60 };
+    static const char psb[9] = "\xc0";
+    static const uint8_t code[] = {0xe8, 0x0b, 0, 0, 0, 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+                                   0xff, 0xe0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3};
+    uint8_t *bytes = malloc(CALLS * (JUMPS * (sizeof psb + 5) + 32)), *p = bytes;
+    (void)state;
+    run = (struct prog_run){.gen = COFI_RTIT, .ctl = R_USER | R_RETC};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, code, sizeof code, "code"), 0);
+    for (unsigned i = 0; i < CALLS; i++) {
+        p = put(put(p, psb, sizeof psb), "\x85\x00\x10\x40\x00", 5); /* FUP.PGE; call 401010 */
+        for (unsigned k = 0; k < JUMPS; k++) { /* there jmp to itself */
+            p = put(p, "\xb5\x10\x10\x40\x00", 5);
+            p = k % 10 ? p : put(p, psb, sizeof psb);
+        }
+        p = put(put(p, "\xb5\x18\x10\x40\x00\x03", 6), "\x8d\x07\x10\x40\x00", 5); /* ret; syscall, FUP.PGD */
+    }
+    assert_true(compare(bytes, (size_t)(p - bytes)) > 0);
+    cofi_image_close(image);
+    free(bytes);
+}
+
+static void damage(unsigned rounds)
+{
     uint64_t seed = 3;
-    set_up(OS | USER | BRANCH | TSC, true, 5);
     uint8_t *bytes = malloc(run.n);
-    for (unsigned i = 0; i < 40; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         memcpy(bytes, run.trace, run.n);
         for (unsigned k = 0; k < 1 + i % 8; k++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -174,6 +221,17 @@ static void so_it_is_on_damaged_streams(void **state)
     }
     free(bytes);
     tear_down();
+}
+
+static void so_it_is_on_damaged_streams(void **state)
+{
+    (void)state;
+    set_up(OS | USER | BRANCH | TSC, true, 5);
+    damage(40);
+    for (unsigned i = 0; i < ARRAY_LEN(rtit_ctls); i++) {
+        set_up_gen(COFI_RTIT, rtit_ctls[i], rtit_ctls[i] & R_OS, 5);
+        damage(20);
+    }
 }
 
 /* Each thread's share is less than its tables take, so that its cache is emptied whenever nothing of it waits. */
@@ -341,6 +399,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_result_is_the_serial_one),
+        cmocka_unit_test(so_it_is_for_rtit),
+        cmocka_unit_test(a_call_of_long_ago_is_not_guessed),
         cmocka_unit_test(so_it_is_on_damaged_streams),
         cmocka_unit_test(a_cache_that_is_always_full_changes_nothing),
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
