@@ -384,6 +384,22 @@ int guest_alignment(void)
     return 0;
 }
 
+/* PUSHF to a page from which code has run: the write is noticed, and not how. */
+int guest_pushed(void)
+{
+    uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint64_t all = 0, word = 0;
+    page[0] = 0xc3; /* ret */
+    for (int i = 0; i < 3; i++) {
+        ((void (*)(void))(uintptr_t)page)();
+        __asm__ volatile("mov %%rsp, %%rbx\n mov %2, %%rsp\n pushfq\n pop %0\n mov %%rbx, %%rsp" : "=&r"(all) : "0"(0), "r"(page + 2048) : "rbx", "memory");
+        ((void (*)(void))(uintptr_t)page)();
+        __asm__ volatile("mov %%rsp, %%rbx\n mov %2, %%rsp\n pushfw\n popw %w0\n mov %%rbx, %%rsp" : "=&r"(word) : "0"(0), "r"(page + 2048) : "rbx", "memory");
+        printf("%llx %llx\n", (unsigned long long)all & 0x700, (unsigned long long)word & 0x700);
+    }
+    return 0;
+}
+
 /* Vector, x87 and flag state through branches, calls, system calls and signals. */
 int guest_registers(void)
 {

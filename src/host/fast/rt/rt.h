@@ -70,6 +70,7 @@ struct thread {
     uint64_t held;        /* signals of faults that were sent while the guest blocks them; it never sees that the kernel does not */
     struct ksiginfo held_info[12];
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
+    bool step_pushes;     /* … is PUSHF, which pushes our trap flag */
     uint64_t step_next;
     uint64_t fault_pc;
     uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */

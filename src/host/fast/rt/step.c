@@ -16,10 +16,12 @@ void step_begin(struct thread *t)
 {
     struct cofi__fast x;
     t->step_class = COFI_CLASS_OTHER;
+    t->step_pushes = false;
     if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0)
         return;
     t->step_class = (uint8_t)cofi__fast_class(&x);
     t->step_next = t->pc + x.length;
+    t->step_pushes = x.space == COFI__FAST_LEGACY && x.map == 0 && x.opcode == 0x9c;
     if (t->step_class == COFI_CLASS_FAR_CALL) {
         if (x.modrm_offset && x.opcode == 0xff)
             return; /* far CALL stays with the program */
@@ -27,10 +29,23 @@ void step_begin(struct thread *t)
     }
 }
 
+/* The flags that PUSHF has pushed, as they would be without our trap flag. */
+static void clear_pushed(const struct thread *t)
+{
+    uint8_t high;
+    void *at = (void *)(t->regs[RSP] + 1);
+    if (!rt_probe(&high, at, 1)) {
+        high &= (uint8_t)~1;
+        rt_probe(at, &high, 1);
+    }
+}
+
 /* The instruction at `from` has run, t->pc is what comes next. */
 void step_done(struct thread *t, uint64_t from)
 {
     (void)from;
+    if (t->step_pushes)
+        clear_pushed(t);
     if (t->paused) {
         trace_resume(t);
         return;
