@@ -285,6 +285,16 @@ int guest_gs(void)
     __asm__ volatile("movq $55, %%gs:16" : : : "memory");
     syscall(SYS_arch_prctl, 0x1004, &base);
     printf("%llu %llu %d\n", (unsigned long long)v, (unsigned long long)area[2], base == (uint64_t)(uintptr_t)area);
+    uint64_t selectors[4] = {0};
+    for (uint64_t selector = 0; selector < 0x2c; selector += 0x2b) {
+        __asm__ volatile("mov %k1, %%gs\n mov %%gs, %k0" : "=r"(selectors[0]) : "r"(selector));
+        syscall(SYS_getppid);
+        __asm__ volatile("push %%gs\n pop %0\n mov %%gs, %k1" : "=r"(selectors[1]), "=r"(selectors[2]));
+        printf("%llx %llx %llx\n", (unsigned long long)selectors[0], (unsigned long long)selectors[1], (unsigned long long)selectors[2]);
+    }
+    syscall(SYS_arch_prctl, 0x1001, area);
+    __asm__ volatile("mov %%gs:24, %0\n mov %%gs, %k1" : "=r"(v), "=r"(selectors[3]));
+    printf("%llu %llx\n", (unsigned long long)v, (unsigned long long)selectors[3]);
     return 0;
 }
 

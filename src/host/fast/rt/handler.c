@@ -133,6 +133,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     uint64_t gs = 0;
     sys(SYS_arch_prctl, 0x1004, (uint64_t)&gs, 0, 0, 0, 0); /* ARCH_GET_GS */
     t->gs_base = gs;
+    __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
     t->stepping = false;
     regs_from_context(t, &uc->mc);
@@ -289,6 +290,9 @@ void native_step(struct thread *t)
     frame[18] = t->regs[RSP];
     frame[19] = 0x2b;
     t->stepping = true;
-    sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+    if (t->gs_selector)
+        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
+    else
+        sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
     rt_native(t, frame);
 }

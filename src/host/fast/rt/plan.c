@@ -6,7 +6,7 @@
 /* Whether an opcode is in some map one of needs_step's. */
 static bool is_special(uint8_t opcode)
 {
-    return opcode == 0x8e || opcode == 0xa9 || opcode == 0xb5 || opcode == 0x01 || opcode == 0xae;
+    return opcode == 0x8e || opcode == 0x8c || opcode == 0xa8 || opcode == 0xa9 || opcode == 0xb5 || opcode == 0x01 || opcode == 0xae;
 }
 
 /* What must run in place: it reads or writes GS, or its effect depends on where it stands. */
@@ -20,11 +20,11 @@ static bool needs_step(const struct cofi__fast *x)
         return false;
     if (x->space != COFI__FAST_LEGACY)
         return false;
-    if (x->map == 0) /* MOV to a segment register: GS's base goes with it */
-        return x->opcode == 0x8e && reg == 5;
+    if (x->map == 0) /* MOV to and from a segment register: GS's base goes with it, and ours has no selector */
+        return (x->opcode == 0x8e || x->opcode == 0x8c) && reg == 5;
     if (x->map != 1)
         return false;
-    if (x->opcode == 0xa9 || x->opcode == 0xb5 || (x->opcode == 0x01 && x->modrm >= 0xc0))
+    if (x->opcode == 0xa8 || x->opcode == 0xa9 || x->opcode == 0xb5 || (x->opcode == 0x01 && x->modrm >= 0xc0))
         return x->opcode != 0x01 || x->modrm == 0xf8;
     /* RDGSBASE, WRGSBASE */
     return x->opcode == 0xae && x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3);

@@ -82,6 +82,7 @@ struct thread {
     struct kstack altstack; /* guest's */
     struct sighand *sighand;
     uint64_t gs_base;     /* guest's */
+    uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's */
     int32_t pid, tid, parent_tid;
     uint64_t sysno;
     bool strict;          /* seccomp's first mode */

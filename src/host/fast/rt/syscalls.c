@@ -85,6 +85,7 @@ static long do_arch_prctl(struct thread *t)
         if (t->regs[RSI] >> 47)
             return -1;
         t->gs_base = t->regs[RSI];
+        t->gs_selector = 0;
         return 0;
     }
     if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */
