@@ -266,7 +266,7 @@ static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
     c->result->processes += !seat->again && seat->pid == seat->tid;
 }
 
-/* Of a child in another namespace its parent is known as long as that is what it was, else by what the kernel says. */
+/* Of a child in another namespace its parent is known by the slot that it had, else by what the kernel says. */
 static void take_fork(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
                       const struct cofi__fast_note_head *h)
 {
@@ -274,7 +274,9 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
                                .ptid = (int32_t)h->b};
     uint32_t index = t->head.maker % c->control->slots;
     const struct cofi__fast_seat *maker = &c->seats[index];
-    if (t->head.nested && maker->placed && cofi__fast_slot(c, index)->head.tid == (int32_t)h->b)
+    if (t->head.nested && t->head.maker_pid)
+        sb.ppid = t->head.maker_pid, sb.ptid = t->head.maker_tid;
+    else if (t->head.nested && maker->placed && cofi__fast_slot(c, index)->head.tid == (int32_t)h->b)
         sb.ppid = maker->pid, sb.ptid = maker->tid;
     else if (t->head.nested)
         sb.ppid = sb.ptid = h->pid == h->tid ? seat->parent : h->pid;
@@ -356,12 +358,25 @@ static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 
 /* ---- slots ---- */
 
+/* Who was made by the thread of a slot will still be asked for its parent. */
+static void tell_children(struct cofi__fast_collector *c, uint32_t index)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        if (t->head.state == COFI__FAST_SLOT_FREE || !t->head.nested || t->head.maker != index || t->head.maker_pid)
+            continue;
+        t->head.maker_pid = c->seats[index].pid;
+        t->head.maker_tid = c->seats[index].tid;
+    }
+}
+
 static void free_slot(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
     take_notes(c, index);
     begin_seat(c, index);
     take_rest(c, index);
+    tell_children(c, index);
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
