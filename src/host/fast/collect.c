@@ -65,6 +65,13 @@ static bool loops_are_fast(void)
     return __get_cpuid(0, &a, &b, &c, &d) && c == signature_AMD_ecx;
 }
 
+/* They are counted in 16 bits. */
+static uint32_t cold_runs(const struct cofi_fast_options *o)
+{
+    uint32_t runs = o->cold_runs ? o->cold_runs : COLD_RUNS;
+    return runs < UINT16_MAX ? runs : UINT16_MAX;
+}
+
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
 {
     const struct cofi_fast_options *o = c->options;
@@ -72,7 +79,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
                                      .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
-                                     .cold_runs = o->cold_runs ? o->cold_runs : COLD_RUNS,
+                                     .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {

@@ -7,13 +7,15 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20, SMALL = HUGE / 4 };
+enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20, SMALL = HUGE / 4,
+       COUNTS = (CACHE_COUNTS_END - CACHE_COUNTS) / GENERATIONS / sizeof(uint16_t) };
 
 /* One half of all memory. */
 static struct generation {
     struct arena arenas[ARENAS];
     unsigned count;
     uint8_t *bottom, *top, *end; /* descriptors */
+    uint16_t *counts, *next_count; /* of cold blocks: the first one, the next */
     uint64_t epoch;              /* when it was last in use */
 } generations[GENERATIONS], *now = generations;
 
@@ -51,6 +53,7 @@ void arena_init(void)
         g->bottom = g->top = first_use(start);
         g->end = g->bottom + usable((size_t)(start + half - g->bottom));
         use_huge_pages((uint64_t)g->bottom + SMALL, (uint64_t)start + half);
+        g->counts = g->next_count = (uint16_t *)CACHE_COUNTS + i * COUNTS;
     }
     rt.epoch = now->epoch = 1;
 }
@@ -78,6 +81,12 @@ void *rt_alloc_kept(size_t n)
 void rt_trim(void *end)
 {
     now->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
+}
+
+/* For a cold block's runs. Many lie in a cache line: they are written far more often than what else is kept of such blocks is looked at. */
+uint16_t *arena_count(void)
+{
+    return now->next_count++;
 }
 
 static bool near(uint64_t a, uint64_t b)
@@ -159,7 +168,7 @@ bool arena_full(uint64_t pc)
 {
     const struct arena *a = cache_arena(pc);
     const uint8_t *half = a->base + ARENA_HOT;
-    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end ||
+    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end || now->next_count + 2 > now->counts + COUNTS ||
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }
 
@@ -185,6 +194,8 @@ static void empty(struct generation *g)
     }
     give_back(g->bottom, g->top);
     g->top = g->bottom;
+    give_back(g->counts, g->next_count);
+    g->next_count = g->counts;
 }
 
 /* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was

@@ -63,7 +63,7 @@ struct block {
     uint32_t cold_start;  /* of its rarely executed code, from there */
     uint32_t incoming;    /* exits that are linked to it: the first one */
     uint32_t below, above; /* guest bytes lie in [pc - below, pc + above) (a superblock's may be several ranges) */
-    uint32_t runs_left;   /* until it is made a superblock */
+    uint32_t runs_left;   /* of a cold one, until it is made a superblock: where they are counted */
     uint32_t watch;       /* struct watch of a block whose code may change, or 0 */
     uint16_t points;      /* bytes of them */
     uint8_t exits;
@@ -112,6 +112,11 @@ static inline struct exit *exit_at(uint32_t address)
 static inline const struct watch *block_watch(const struct block *b)
 {
     return (const struct watch *)(uintptr_t)b->watch;
+}
+
+static inline uint16_t *block_runs_left(const struct block *b)
+{
+    return (uint16_t *)(uintptr_t)b->runs_left;
 }
 
 static inline uint32_t address_of(const void *descriptor)

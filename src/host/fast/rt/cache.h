@@ -13,7 +13,9 @@
 #define CACHE_HASH_BYTES 0x2200000ul
 #define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
 #define CACHE_INDEX_BYTES 0x200000ul
-#define CACHE_KEPT (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)      /* what lives as long as the process */
+#define CACHE_COUNTS (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)    /* what cold blocks count, 2 bytes each, halved between two generations */
+#define CACHE_COUNTS_END (CACHE_COUNTS + 0x200000)
+#define CACHE_KEPT CACHE_COUNTS_END                            /* what lives as long as the process */
 #define CACHE_KEPT_END (CACHE_KEPT + 0x100000)
 #define CACHE_DESCRIPTORS CACHE_KEPT_END                       /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
@@ -39,5 +41,6 @@ const struct arena *arena_at(uint64_t address);
 bool arena_full(uint64_t pc);
 bool arena_next_generation(void);
 void rt_trim(void *end);
+uint16_t *arena_count(void);
 
 #endif

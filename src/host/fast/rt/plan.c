@@ -95,7 +95,7 @@ static bool follow(const struct plan *plan, const struct region *r, uint64_t tar
 static unsigned heat(const struct plan *plan, uint64_t pc)
 {
     const struct block *b = cache_find(pc, plan->mode, false);
-    return !b ? 0 : b->cold ? rt.control->cold_runs - b->runs_left : rt.control->cold_runs;
+    return !b ? 0 : b->cold ? rt.control->cold_runs - *block_runs_left(b) : rt.control->cold_runs;
 }
 
 static bool is_invertible(const struct cofi__fast *x)

@@ -621,12 +621,11 @@ static const uint8_t *emit_hot_door(struct build *g)
 static void emit_count(struct build *g, const uint8_t *door)
 {
     struct out *o = &g->hot;
-    uint32_t count = address_of(&g->b->runs_left);
     take_out(g, RCX);
-    BYTES(o, "\x8b\x0c\x25"); /* mov ecx, [runs_left] */
-    b4(o, count);
-    BYTES(o, "\x8d\x49\xff\x89\x0c\x25"); /* lea ecx, [rcx-1]; mov [runs_left], ecx */
-    b4(o, count);
+    BYTES(o, "\x0f\xb7\x0c\x25"); /* movzx ecx, word [runs_left] */
+    b4(o, g->b->runs_left);
+    BYTES(o, "\x8d\x49\xff\x66\x89\x0c\x25"); /* lea ecx, [rcx-1]; mov [runs_left], cx */
+    b4(o, g->b->runs_left);
     b1(o, 0xe3); /* jrcxz */
     b1(o, (uint8_t)(door - (o->p + 1)));
 }
@@ -664,6 +663,13 @@ static void emit_plan(struct build *g)
         emit_item(g, &g->plan->item[g->at]);
 }
 
+static void begin_count(struct block *b)
+{
+    uint16_t *runs_left = arena_count();
+    *runs_left = (uint16_t)rt.control->cold_runs;
+    b->runs_left = address_of(runs_left);
+}
+
 /* Translate the block at pc, which lies in r, for a mode and a way to come there. The lock is held. */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold)
 {
@@ -672,8 +678,10 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     plan_make(&plan, r, pc, mode, cold);
     struct arena *a = cache_arena(pc);
     struct block *b = rt_alloc(sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
-    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold, .runs_left = rt.control->cold_runs,
+    *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold,
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
+    if (cold)
+        begin_count(b);
     struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
     emit_plan(&g);
