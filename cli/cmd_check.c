@@ -164,9 +164,9 @@ static void print_totals(const struct check_options *options, const struct check
                s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
         return;
     }
-    printf("%zu %s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
-           "%" PRIu64 " gaps, %.6g %% of the trace%s", totals->streams, totals->processors ? "processors" : "threads",
-           s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
+    printf("%zu %s%s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
+           "%" PRIu64 " gaps, %.6g %% of the trace%s", totals->streams, totals->processors ? "processor" : "thread",
+           totals->streams == 1 ? "" : "s", s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
            s->gaps, bytes, totals->damaged && !totals->missing ? " that is there" : "");
     if (totals->ticks)
         printf(" and %.6g %% of the time", time);
