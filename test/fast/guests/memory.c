@@ -104,6 +104,44 @@ int guest_jit_strewn(void)
     return 0;
 }
 
+static sigjmp_buf refused;
+
+static void on_refused(int signo)
+{
+    (void)signo;
+    siglongjmp(refused, 1);
+}
+
+/* Functions in every second one of many pages, called and replaced in turn, while their neighbours are written. A page next to
+ * them that may not be written is not. */
+int guest_jit_pages(void)
+{
+    enum { FUNCTIONS = 3000, PAGE = 4096 };
+    uint8_t *p = mmap(NULL, 2 * FUNCTIONS * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile long sum = 0, kept = 0;
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < FUNCTIONS; i++) {
+            uint8_t *f = p + 2 * i * PAGE;
+            put_return(f, i + round);
+            f[PAGE] = 0x90;
+            sum += call(f);
+        }
+    signal(SIGSEGV, on_refused);
+    for (int i = 0; i < 10; i++) {
+        uint8_t *f = p + (2 * i + 1) * PAGE;
+        put_return(f, i);
+        mprotect(f, PAGE, PROT_READ | PROT_EXEC);
+        sum += call(f);
+        if (sigsetjmp(refused, 1))
+            kept++;
+        else
+            put_return(f, 100);
+        sum += call(f);
+    }
+    printf("%ld %ld\n", sum, kept);
+    return 0;
+}
+
 int guest_jit_same_block(void)
 {
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);

@@ -10,7 +10,7 @@ enum { PAGE = 4096, WATCHED = 1 << 15 };
 
 /* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. */
 static uint64_t watched[WATCHED];
-static struct region old_regions[512];
+static struct region old_regions[REGIONS];
 static unsigned old_count;
 
 static const char *hex(const char *p, uint64_t *v)
@@ -30,21 +30,29 @@ static bool is_ours(uint64_t start)
            arena_at(start);
 }
 
+/* The first of n regions that ends behind an address. */
+static struct region *first_behind(struct region *r, unsigned n, uint64_t address)
+{
+    while (n) {
+        unsigned half = n / 2;
+        bool before = r[half].end <= address;
+        r += before ? half + 1 : 0;
+        n = before ? n - half - 1 : half;
+    }
+    return r;
+}
+
 static const struct region *lookup(uint64_t pc)
 {
-    for (unsigned i = 0; i < rt.region_count; i++)
-        if (pc >= rt.regions[i].start && pc < rt.regions[i].end)
-            return &rt.regions[i];
-    return NULL;
+    const struct region *r = first_behind(rt.regions, rt.region_count, pc);
+    return r < rt.regions + rt.region_count && r->start <= pc ? r : NULL;
 }
 
 /* The same region when the mappings were read before, or null. */
 static const struct region *known(const struct region *r)
 {
-    for (unsigned i = 0; i < old_count; i++)
-        if (old_regions[i].start == r->start && old_regions[i].end == r->end && old_regions[i].file == r->file)
-            return &old_regions[i];
-    return NULL;
+    const struct region *o = first_behind(old_regions, old_count, r->start);
+    return o < old_regions + old_count && o->start == r->start && o->end == r->end && o->file == r->file ? o : NULL;
 }
 
 /* Ranges made executable since the mappings were read, which were not: what was written there before then is in no file. */
@@ -73,8 +81,8 @@ static bool was_dirty(const struct region *r)
     for (unsigned i = 0; i < made; i++)
         if (made_executable[i].start < r->end && r->start < made_executable[i].end)
             return true;
-    for (unsigned i = 0; i < old_count; i++)
-        if (old_regions[i].dirty && old_regions[i].start < r->end && r->start < old_regions[i].end)
+    for (const struct region *o = first_behind(old_regions, old_count, r->start); o < old_regions + old_count && o->start < r->end; o++)
+        if (o->dirty)
             return true;
     return false;
 }
@@ -91,22 +99,72 @@ static void announce(struct thread *t, const struct region *r, uint64_t pgoff, c
         }
 }
 
-/* Whether pages in it have lost their write permission to us. */
-static bool has_watched(const struct region *r)
+static unsigned slot_of(uint64_t page)
 {
-    for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
-        if (watched[i] >= r->start && watched[i] < r->end)
+    return (unsigned)(page >> 12) * 2654435761u >> 17 & (WATCHED - 1);
+}
+
+static bool is_watched(uint64_t page)
+{
+    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
+        if (watched[i] == page)
             return true;
     return false;
+}
+
+/* Whether pages in [start, end) have lost their write permission to us. */
+static bool has_watched(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
+        if (watched[i] >= start && watched[i] < end)
+            return true;
+    return false;
+}
+
+/* Where the first pages of [start, end), which are watched or not, end. */
+static uint64_t same_until(uint64_t start, uint64_t end, bool *is)
+{
+    *is = is_watched(start);
+    if (!*is && (end - start) / PAGE > WATCHED / 8 && !has_watched(start, end))
+        return end;
+    uint64_t page = start + PAGE;
+    while (page < end && is_watched(page) == *is)
+        page += PAGE;
+    return page;
+}
+
+/* A region goes on where the last one ends: watched pages have cut it. */
+static bool goes_on(const struct region *r)
+{
+    struct region *last = rt.region_count ? &rt.regions[rt.region_count - 1] : NULL;
+    if (!r->writable || !last || !last->writable || last->end != r->start || last->file != r->file || last->shared != r->shared)
+        return false;
+    last->end = r->end;
+    return true;
+}
+
+static void add_region(struct thread *t, struct region r, uint64_t pgoff, const char *name, size_t n)
+{
+    if (r.file)
+        filter_maps_file(&r, pgoff, name, n);
+    if (goes_on(&r))
+        return;
+    if (rt.region_count == REGIONS)
+        rt_die("too many mappings of code at", r.start);
+    bool named = n && !r.writable;
+    r.dirty = was_dirty(&r) || !named || r.shared;
+    if (named && !known(&r))
+        announce(t, &r, pgoff, name, n);
+    rt.regions[rt.region_count++] = r;
 }
 
 /* One line of /proc/self/maps. */
 static void take_line(struct thread *t, const char *line, const char *end)
 {
     struct region r = {0};
-    uint64_t pgoff, major, minor, inode;
+    uint64_t pgoff, major, minor, inode, to;
     const char *p = hex(line, &r.start);
-    p = hex(p + 1, &r.end);
+    p = hex(p + 1, &to);
     const char *flags = p + 1;
     p = hex(p + 6, &pgoff);
     p = hex(p + 1, &major);
@@ -114,22 +172,25 @@ static void take_line(struct thread *t, const char *line, const char *end)
     p = hex(p + 1, &inode);
     while (p < end && *p == ' ')
         p++;
-    r.writable = flags[1] == 'w' || has_watched(&r);
     r.shared = flags[3] == 's';
     r.file = p < end && *p == '/';
-    bool exec = flags[2] == 'x';
     rt.vsyscall |= r.start == 0xffffffffff600000;
-    if (!exec || is_ours(r.start) || r.start >> 63 || rt.region_count == 512)
+    if (flags[2] != 'x' || is_ours(r.start) || r.start >> 63)
         return;
-    bool named = p < end && !r.writable;
-    r.dirty = was_dirty(&r) || !named || r.shared;
-    if (r.file)
-        filter_maps_file(&r, pgoff, p, (size_t)(end - p));
-    const struct region *before = known(&r);
-    if (named && !before)
-        announce(t, &r, pgoff, p, (size_t)(end - p));
-    r.since = before ? before->since : rdtsc();
-    rt.regions[rt.region_count++] = r;
+    for (; r.start < to; pgoff += r.end - r.start, r.start = r.end) {
+        r.writable = flags[1] == 'w';
+        r.end = r.writable || !rt.protected_pages ? to : same_until(r.start, to, &r.writable);
+        add_region(t, r, pgoff, p, (size_t)(end - p));
+    }
+}
+
+/* Since when all regions are there. */
+static void date_regions(void)
+{
+    for (struct region *r = rt.regions; r < rt.regions + rt.region_count; r++) {
+        const struct region *before = known(r);
+        r->since = before ? before->since : rdtsc();
+    }
 }
 
 static void parse(struct thread *t)
@@ -159,6 +220,7 @@ static void parse(struct thread *t)
     }
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
     filter_maps_end();
+    date_regions();
     made = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
@@ -185,19 +247,6 @@ size_t maps_readable(uint64_t pc)
         n = r->end - pc < 15 ? r->end - pc : 15;
     }
     return n;
-}
-
-static unsigned slot_of(uint64_t page)
-{
-    return (unsigned)(page >> 12) * 2654435761u >> 17 & (WATCHED - 1);
-}
-
-static bool is_watched(uint64_t page)
-{
-    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
-        if (watched[i] == page)
-            return true;
-    return false;
 }
 
 static void watch(uint64_t page)

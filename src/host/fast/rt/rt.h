@@ -139,11 +139,13 @@ struct region {
     uint64_t since;       /* TSC: when it was first seen */
 };
 
+enum { REGIONS = 16384 };
+
 /* Process-wide state; private memory, so a fork has its copy. */
 struct runtime {
     struct cofi__fast_control *control;
     uint32_t lock;
-    struct region regions[512];
+    struct region regions[REGIONS]; /* by address */
     unsigned region_count;
     bool maps_stale;
     uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
