@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Where things lie in the traced program. Both places are free in ordinary programs and under the sanitizers. */
-#define COFI__FAST_RUNTIME_BASE 0x70000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
+#define COFI__FAST_RUNTIME_BASE 0x6e000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
 #define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter of the program concerns */
 #define COFI__FAST_SHARED_BASE 0x210000000000ul

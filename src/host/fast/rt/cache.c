@@ -23,7 +23,7 @@ enum {
     IBL_STRIDE = CACHE_IBL_STRIDE / 8,
     IBL2_STRIDE = CACHE_IBL_STRIDE / sizeof(struct second)
 };
-_Static_assert(CACHE_IBL == 0x70200000 && CACHE_IBL2 == 0x70280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
+_Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
 /* Blocks made from pages that are watched for writes, youngest first. */

@@ -14,9 +14,9 @@
 #define S_RCX     0x1018
 #define S_RDX     0x1000
 #define COFI__FAST_RUNTIME_SYSCALL 16
-#define IBL       0x70200000
+#define IBL       0x6e200000
 #define IBL_SHIFT 20
-#define IBL2      0x70280000
+#define IBL2      0x6e280000
 #define IBL2_MASK 0x7fff
 /* TF, DF, NT, AC and ID: what POPF alone can change, which is slow. In the runtime they are clear. */
 #define UNUSUAL   0x244500
