@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -284,6 +287,36 @@ int guest_kernel_writes(void)
         sum += call(p);
     }
     printf("%ld\n", sum);
+    return 0;
+}
+
+/* What the kernel writes comes whole, though code has run in the middle of where it goes; nothing of it is lost. */
+int guest_kernel_reads(void)
+{
+    enum { PAGE = 4096, BYTES = 3 * PAGE };
+    static uint8_t from[BYTES];
+    uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *code = p + PAGE;
+    struct iovec v[2] = {{p, 100}, {p + 100, BYTES - 100}};
+    struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+    int fd[2], pair[2], status;
+    if (pipe(fd) || socketpair(AF_UNIX, SOCK_DGRAM, 0, pair))
+        return 1;
+    for (int i = 0; i < 4; i++) {
+        put_return(code, i);
+        int value = call(code);
+        put_return(from + PAGE, 100 + i);
+        bool message = i > 1;
+        long sent = write(message ? pair[1] : fd[1], from, BYTES);
+        long got = i == 0 ? read(fd[0], p, BYTES) : i == 1 ? readv(fd[0], v, 2) : i == 2 ? recv(pair[0], p, BYTES, 0) : recvmsg(pair[0], &m, 0);
+        printf("%d %ld %ld %d\n", value, sent, got, call(code));
+    }
+    pid_t child = fork();
+    if (!child)
+        _exit(7);
+    call(code);
+    long ended = waitpid(child, (int *)(code + 64), 0);
+    memcpy(&status, code + 64, sizeof status);
+    printf("%d %d\n", ended == child, WEXITSTATUS(status));
     return 0;
 }
 

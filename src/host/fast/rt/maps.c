@@ -302,6 +302,21 @@ bool maps_write_fault(uint64_t addr)
     return true;
 }
 
+/* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
+void maps_release(uint64_t start, uint64_t end)
+{
+    bool is = false;
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1), next; page < end; page = next) {
+        next = same_until(page, end, &is);
+        if (!is)
+            continue;
+        rt_lock();
+        for (; page < next; page += PAGE)
+            maps_write_fault(page);
+        rt_unlock();
+    }
+}
+
 /* Before the kernel itself may write anywhere. */
 void maps_release_all(void)
 {

@@ -229,6 +229,7 @@ void maps_changed(uint64_t start, uint64_t end, bool writable);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
+void maps_release(uint64_t start, uint64_t end);
 void maps_release_all(void);
 
 /* cache.c */

@@ -30,6 +30,50 @@ static long pass(struct thread *t)
     return r;
 }
 
+static void release(uint64_t start, uint64_t bytes)
+{
+    if (start + bytes > start)
+        maps_release(start, start + bytes);
+}
+
+static void release_vector(uint64_t at, uint64_t n)
+{
+    struct { uint64_t base, bytes; } v;
+    for (uint64_t i = 0; i < n && i < 1024 && !rt_probe(&v, (void *)(at + i * sizeof v), sizeof v); i++)
+        release(v.base, v.bytes);
+}
+
+/* No page that the call may have written is watched: the kernel would stop there, having read a part, or lose what it has read.
+ * Where the arguments point, a page is enough but for buffers. Where another thread's code is watched meanwhile, `pass` sees an error. */
+static void release_targets(const struct thread *t)
+{
+    static const uint8_t arguments[] = {RDI, RSI, RDX, R10, R8, R9};
+    struct { uint64_t name, name_bytes, vector, n, control, control_bytes, flags; } m;
+    const uint64_t *r = t->regs;
+    for (unsigned i = 0; i < ARRAY_LEN(arguments); i++)
+        release(r[arguments[i]], 4096);
+    switch (t->sysno) {
+    case SYS_read:
+    case SYS_pread64:
+    case SYS_recvfrom:
+    case SYS_getdents64:
+    case SYS_msgrcv: release(r[RSI], r[RDX]); break;
+    case SYS_getrandom: release(r[RDI], r[RSI]); break;
+    case SYS_readv:
+    case SYS_preadv:
+    case SYS_preadv2:
+    case SYS_process_vm_readv: release_vector(r[RSI], r[RDX]); break;
+    case SYS_recvmsg:
+        if (rt_probe(&m, (void *)r[RSI], sizeof m))
+            break;
+        release(m.name, m.name_bytes & 0xffffffff);
+        release_vector(m.vector, m.n);
+        release(m.control, m.control_bytes);
+        break;
+    default: break;
+    }
+}
+
 static void changed(uint64_t start, uint64_t bytes, bool writable)
 {
     rt_lock();
@@ -225,6 +269,8 @@ void do_syscall(struct thread *t)
         seccomp_strict(t);
     if (t->sysno == SYS_rt_sigreturn)
         do_sigreturn(t);
+    if (rt.protected_pages)
+        release_targets(t);
     long r = call(t);
     if (r == SYS_PENDING)
         return; /* rt_dispatch delivers, and tells where tracing goes on */
