@@ -458,7 +458,7 @@ static const char *needs_cycles(const struct job *job)
 /* What a unit's packets cannot be made of afterwards, for not all is in it; null: nothing of that. */
 static const char *keeps_less(const struct job *job)
 {
-    return job->fast.snapshot_bytes ? "--snapshot" : job->fast.on_full == COFI_FAST_DROP ? "--on-full=drop" : NULL;
+    return job->triggers_n ? "--trigger" : job->fast.on_full == COFI_FAST_DROP ? "--on-full=drop" : NULL;
 }
 
 /* What only stepping can do, in words; null: nothing was asked for that. A unit's packets are made of what the fast host
