@@ -52,7 +52,8 @@ enum fix {
     FIX_DONE = 8,     /* an indirect transfer that lacks its record only: RCX holds the target */
     FIX_RDX = 16,     /* s_rdx holds RDX */
     FIX_R11_SHIFT = 5, /* three bits: index in stand_ins */
-    FIX_RIP_SHIFT = 8  /* two: in rip_stand_ins */
+    FIX_RIP_SHIFT = 8, /* two: in rip_stand_ins */
+    FIX_STAND_IN = 1 << 10 /* s_reg the stand-in's own value; R11 is in the thread's memory */
 };
 
 /* What the translator keeps of a block of code; behind it lie its exits, then its points (points.c). */

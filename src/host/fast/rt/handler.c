@@ -12,10 +12,10 @@ enum { TRAP_PAGE_FAULT = 14 };
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
     unsigned stand_in = stand_ins[fix >> FIX_R11_SHIFT & 7];
-    if (fix & FIX_R11) {
+    if (fix & FIX_R11)
         t->regs[R11] = t->regs[stand_in];
+    if (fix & (FIX_R11 | FIX_STAND_IN))
         t->regs[stand_in] = t->s_reg;
-    }
     if (fix & FIX_RIP)
         t->regs[rip_stand_ins[fix >> FIX_RIP_SHIFT & 3]] = t->s_rip;
     if (fix & FIX_RCX)

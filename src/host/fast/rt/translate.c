@@ -27,6 +27,7 @@ struct build {
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
     unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
     bool dirty;        /* … and that of the thread's memory is older */
+    bool empty;        /* … or will, when the instruction has run */
     unsigned out;      /* of RCX and RDX (bits), those whose guest value is in s_rcx, s_rdx; the register holds something else */
 };
 
@@ -35,7 +36,7 @@ enum { OUT_RCX = 1 << RCX, OUT_RDX = 1 << RDX };
 static void mark(struct build *g, uint64_t pc, unsigned fix)
 {
     if (g->held != NONE)
-        fix |= FIX_R11 | g->held << FIX_R11_SHIFT;
+        fix |= (g->empty ? FIX_STAND_IN : FIX_R11) | g->held << FIX_R11_SHIFT;
     fix |= (g->out & OUT_RCX ? FIX_RCX : 0) | (g->out & OUT_RDX ? FIX_RDX : 0);
     g->points[g->marks++] = (struct point){(int32_t)(pc - g->b->pc), (uint16_t)(g->hot.p - g->b->code_start), (uint16_t)fix,
                                            (uint8_t)g->pending};
@@ -190,6 +191,47 @@ static void settle(struct build *g)
     back(g, OUT_RCX | OUT_RDX);
 }
 
+/* The general register that the instruction writes, all 64 bits of it, without reading it; -1: none that is known. */
+static int overwrites(const struct cofi__fast *x)
+{
+    unsigned reg = (x->modrm >> 3 & 7) | (x->rex & 4) << 1, rm = (x->modrm & 7) | (x->rex & 1) << 3;
+    bool in_reg = x->modrm >= 0xc0;
+    if (x->space != COFI__FAST_LEGACY || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
+        return -1;
+    if (x->map == 1) /* MOVZX, MOVSX */
+        return x->opcode == 0xb6 || x->opcode == 0xb7 || x->opcode == 0xbe || x->opcode == 0xbf ? (int)reg : -1;
+    if (x->map)
+        return -1;
+    if (x->opcode == 0x8b || x->opcode == 0x8d || x->opcode == 0x63)
+        return (int)reg;
+    if (x->opcode == 0x89 || x->opcode == 0xc7)
+        return in_reg ? (int)rm : -1;
+    if (x->opcode == 0x31 || x->opcode == 0x33) /* XOR with itself */
+        return in_reg && reg == rm ? (int)rm : -1;
+    if ((x->opcode & 0xf8) == 0x58 || (x->opcode & 0xf8) == 0xb8)
+        return (int)((x->opcode & 7) | (x->rex & 1) << 3);
+    return -1;
+}
+
+/* The instruction without the field that names what it overwrites. */
+static struct cofi__fast without_written(const struct cofi__fast *x)
+{
+    struct cofi__fast y = *x;
+    bool rm = y.opcode == 0x89 || y.opcode == 0xc7, both = y.opcode == 0x31 || y.opcode == 0x33;
+    y.attr &= ~(uint32_t)(both ? COFI__FAST_REG | COFI__FAST_RM
+                               : rm ? COFI__FAST_RM : COFI__FAST_REG | COFI__FAST_OPC);
+    return y;
+}
+
+/* Whether a copied instruction writes all of the register and does not read it. */
+static bool needs_no(const struct item *it, int reg)
+{
+    if (it->action != DO_COPY || overwrites(&it->x) != reg)
+        return false;
+    struct cofi__fast y = without_written(&it->x);
+    return !(cofi__fast_registers(&y) >> reg & 1);
+}
+
 /* The stand-in for R11 in an instruction that names the registers `used`: of those that it does not name, the one
  * that is not named for longest. */
 static unsigned hold(struct build *g, uint32_t used)
@@ -206,7 +248,9 @@ static unsigned hold(struct build *g, uint32_t used)
     }
     g->held = best; /* an instruction names three other registers at most */
     store(&g->hot, stand_ins[best], AT(s_reg));
-    load(&g->hot, stand_ins[best], AT_REG(R11));
+    g->empty = needs_no(&g->plan->item[g->at], R11);
+    if (!g->empty)
+        load(&g->hot, stand_ins[best], AT_REG(R11));
     return stand_ins[best];
 }
 
@@ -280,28 +324,6 @@ static bool reach(const struct out *o, const struct item *it)
     return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
-/* The general register that the instruction writes, all 64 bits of it, without reading it; -1: none that is known. */
-static int overwrites(const struct cofi__fast *x)
-{
-    unsigned reg = (x->modrm >> 3 & 7) | (x->rex & 4) << 1, rm = (x->modrm & 7) | (x->rex & 1) << 3;
-    bool in_reg = x->modrm >= 0xc0;
-    if (x->space != COFI__FAST_LEGACY || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
-        return -1;
-    if (x->map == 1) /* MOVZX, MOVSX */
-        return x->opcode == 0xb6 || x->opcode == 0xb7 || x->opcode == 0xbe || x->opcode == 0xbf ? (int)reg : -1;
-    if (x->map)
-        return -1;
-    if (x->opcode == 0x8b || x->opcode == 0x8d || x->opcode == 0x63)
-        return (int)reg;
-    if (x->opcode == 0x89 || x->opcode == 0xc7)
-        return in_reg ? (int)rm : -1;
-    if (x->opcode == 0x31 || x->opcode == 0x33) /* XOR with itself */
-        return in_reg && reg == rm ? (int)rm : -1;
-    if ((x->opcode & 0xf8) == 0x58 || (x->opcode & 0xf8) == 0xb8)
-        return (int)((x->opcode & 7) | (x->rex & 1) << 3);
-    return -1;
-}
-
 /* Registers that an instruction reads are to have their values; one that it only writes gets it from there. Returns
  * that one's bit. */
 static unsigned back_for(struct build *g, const struct item *it)
@@ -309,10 +331,7 @@ static unsigned back_for(struct build *g, const struct item *it)
     unsigned needs = g->out ? g->out & cofi__fast_touches(&it->x, it->used) : 0, writes = 0;
     int reg = needs ? overwrites(&it->x) : -1;
     if (reg == RCX || reg == RDX) {
-        struct cofi__fast y = it->x; /* … without the field that names what is written */
-        bool rm = y.opcode == 0x89 || y.opcode == 0xc7, both = y.opcode == 0x31 || y.opcode == 0x33;
-        y.attr &= ~(uint32_t)(both ? COFI__FAST_REG | COFI__FAST_RM
-                                   : rm ? COFI__FAST_RM : COFI__FAST_REG | COFI__FAST_OPC);
+        struct cofi__fast y = without_written(&it->x);
         writes = needs & 1u << reg & ~cofi__fast_touches(&y, cofi__fast_registers(&y));
     }
     back(g, needs & ~writes);
@@ -348,6 +367,7 @@ static void emit_copy(struct build *g, const struct item *it)
         __builtin_memcpy(p + x->disp_offset, &disp, 4);
     }
     g->out &= ~writes;
+    g->empty = false;
     g->dirty |= r11 && may_write_r11(x);
     if (r11 && g->at + 1 + distance(g->plan, g->at + 1, R11) == g->plan->count)
         release(g);
