@@ -255,6 +255,29 @@ int guest_jit_thread(void)
     return 0;
 }
 
+/* n instructions of 2 to 3 bytes each and a loop around them, each changed in turn while the others are as they were. */
+static long patch_each_byte(uint8_t *w, uint8_t *x, unsigned n)
+{
+    static const uint8_t begin[] = {0xb9, 9, 0, 0, 0, 0x31, 0xc0}, end[] = {0xff, 0xc9}; /* mov ecx, 9; xor eax, eax; … dec ecx */
+    uint8_t *p = w, *immediate[24];
+    long sum = 0;
+    p = mempcpy(p, begin, sizeof begin);
+    for (unsigned i = 0; i < n; i++) { /* add eax, imm8, or add al, imm8 */
+        p = mempcpy(p, i & 1 ? "\x83\xc0" : "\x04", i & 1 ? 2 : 1);
+        *p = 1;
+        immediate[i] = p++;
+    }
+    p = mempcpy(p, end, sizeof end);
+    *p++ = 0x75; /* jnz */
+    *p = (uint8_t)(w + sizeof begin - (p + 1));
+    p[1] = 0xc3;
+    for (unsigned i = 0; i < 4 * n; i++) {
+        sum = sum * 3 + call(x);
+        *immediate[i % n] = (uint8_t)(i + 2);
+    }
+    return sum;
+}
+
 /* Written through one mapping, run through another. */
 int guest_jit_dual(void)
 {
@@ -269,6 +292,13 @@ int guest_jit_dual(void)
         sum += call(x);
     }
     printf("%ld\n", sum);
+    for (unsigned n = 1; n < 24; n++)
+        printf("%ld\n", patch_each_byte(w, x, n));
+    for (int i = 0; i < 6; i++) { /* a block's last byte: mov eax, 1; jmp …; add eax, 5; ret */
+        memcpy(w, "\xb8\x01\x00\x00\x00\xeb\x00\x83\xc0\x05\xc3", 11);
+        w[6] = i & 1 ? 3 : 0;
+        printf("%d\n", call(x));
+    }
     return 0;
 }
 

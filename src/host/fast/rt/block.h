@@ -14,6 +14,7 @@ enum exit_kind {
     EXIT_NEXT,            /* these three change the mode, perhaps: from the instruction before */
     EXIT_JCC,             /* by a conditional branch, whose outcome is not logged yet */
     EXIT_BRANCH,          /* by a direct jump or call */
+    EXIT_STALE,           /* the guest's code here is not what the block was made of */
     EXIT_HOT,             /* none of a block's exits: a cold block has run often enough to be made a superblock */
     EXIT_HOT_ARRIVED      /* … one for arrivals */
 };
@@ -65,7 +66,6 @@ struct block {
     uint32_t incoming;    /* exits that are linked to it: the first one */
     uint32_t below, above; /* guest bytes lie in [pc - below, pc + above) (a superblock's may be several ranges) */
     uint32_t runs_left;   /* of a cold one, until it is made a superblock: where they are counted */
-    uint32_t watch;       /* struct watch of a block whose code may change, or 0 */
     uint16_t points;      /* bytes of them */
     uint8_t exits;
     uint8_t entry;        /* from code_start: behind the arrival's code; where others jump to, unless it is for arrivals */
@@ -81,7 +81,6 @@ _Static_assert(sizeof(struct block) == 56, "a compact block");
 struct watch {
     struct block *block;
     struct watch *next;
-    const uint8_t *copy;  /* of its guest bytes, where writes to them cannot be noticed: compared at each entry; else null */
 };
 
 static inline struct exit *block_exits(const struct block *b)
@@ -108,11 +107,6 @@ static inline struct block *block_at(uint32_t address)
 static inline struct exit *exit_at(uint32_t address)
 {
     return (struct exit *)(uintptr_t)address;
-}
-
-static inline const struct watch *block_watch(const struct block *b)
-{
-    return (const struct watch *)(uintptr_t)b->watch;
 }
 
 static inline uint16_t *block_runs_left(const struct block *b)

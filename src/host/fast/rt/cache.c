@@ -308,12 +308,11 @@ void cache_invalidate(uint64_t start, uint64_t end)
             forget(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
-/* The block's code may change; copy: what it is now, where that cannot be noticed, else null. */
-void cache_watch(struct block *b, const uint8_t *copy)
+/* The block's code may change. */
+void cache_watch(struct block *b)
 {
     struct watch *w = rt_alloc(sizeof *w);
-    *w = (struct watch){b, watches, copy};
-    b->watch = address_of(w);
+    *w = (struct watch){b, watches};
     watches = w;
 }
 

@@ -17,24 +17,6 @@ static void note_code(struct thread *t, const struct block *b)
     }
 }
 
-static bool is_compared(const struct block *b)
-{
-    return b->watch && block_watch(b)->copy;
-}
-
-/* Code that others write through another mapping: is the block still what was translated? */
-static bool still_true(const struct block *b)
-{
-    return !is_compared(b) || !memcmp(block_watch(b)->copy, (const void *)block_low(b), b->below + b->above);
-}
-
-/* A copy of the block's guest bytes. */
-static const uint8_t *copy_of(const struct block *b)
-{
-    uint8_t *copy = rt_alloc(b->below + b->above);
-    return memcpy(copy, (const void *)block_low(b), b->below + b->above);
-}
-
 /* Translate what is at pc now, in region r. */
 static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
@@ -49,7 +31,7 @@ static struct block *make_block(struct thread *t, const struct region *r, uint64
     if (r->dirty || r->writable || r->shared) {
         if (t->mode == MODE_TRACED)
             note_code(t, b);
-        cache_watch(b, r->shared ? copy_of(b) : NULL);
+        cache_watch(b);
         b->since = rdtsc();
     }
     return b;
@@ -58,7 +40,7 @@ static struct block *make_block(struct thread *t, const struct region *r, uint64
 /* Whether the way to the block may be one past the runtime. */
 static bool may_link(const struct block *b)
 {
-    return !is_compared(b) && !b->trigger && trace_all_know(b->since);
+    return !b->trigger && trace_all_know(b->since);
 }
 
 /* A new block leads to blocks that are looked for soon, most often. */
@@ -73,10 +55,8 @@ static void prefetch_exits(const struct block *b)
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
     struct block *b = cache_find(pc, t->mode, arrived);
-    if (b && still_true(b))
-        return b;
     if (b)
-        cache_invalidate(block_low(b), block_high(b));
+        return b;
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
@@ -149,6 +129,14 @@ static void warm(struct thread *t, bool arrived)
     rt_unlock();
 }
 
+/* The code at pc is another one, and so is that of other blocks of it, perhaps, which will notice. */
+static void forget_stale(uint64_t pc)
+{
+    rt_lock();
+    cache_invalidate_watched(pc, pc + 1);
+    rt_unlock();
+}
+
 /* What an exit does before the block at its pc. Returns whether the exit may be linked to that. */
 static bool leave_by(struct thread *t, unsigned kind)
 {
@@ -157,6 +145,7 @@ static bool leave_by(struct thread *t, unsigned kind)
     case EXIT_NEXT: trace_branch(t, HOW_NEXT, 1); break;
     case EXIT_JCC: trace_branch(t, HOW_JCC, 1); break;
     case EXIT_BRANCH: trace_branch(t, HOW_DIRECT, 1); break;
+    case EXIT_STALE: forget_stale(t->pc); break;
     case EXIT_HOT:
     case EXIT_HOT_ARRIVED: warm(t, kind == EXIT_HOT_ARRIVED); break;
     case EXIT_DIRECT:

@@ -241,7 +241,7 @@ struct block *cache_find_code(const uint8_t *code);
 const struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
-void cache_watch(struct block *b, const uint8_t *copy);
+void cache_watch(struct block *b);
 void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 void cache_replace(struct block *old, struct block *b, bool link);

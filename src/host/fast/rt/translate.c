@@ -24,6 +24,7 @@ struct build {
     const struct plan *plan;
     unsigned at;       /* index in it */
     unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
+    bool checked;      /* the code is compared at each entry */
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
     unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
     bool dirty;        /* … and that of the thread's memory is older */
@@ -650,6 +651,50 @@ static void emit_count(struct build *g, const uint8_t *door)
     b1(o, (uint8_t)(door - (o->p + 1)));
 }
 
+/* mov rcx, the first bytes at a guest address: 8, 4, 2 or 1. */
+static void emit_peek(struct out *o, uint64_t address, unsigned bytes)
+{
+    static const uint8_t longs[] = {0x48, 0x8b}, ints[] = {0x8b}, shorts[] = {0x0f, 0xb7}, chars[] = {0x0f, 0xb6};
+    const uint8_t *op = bytes == 8 ? longs : bytes == 4 ? ints : bytes == 2 ? shorts : chars;
+    bool near = fits32((int64_t)(address - (uint64_t)o->p) + 64) && fits32((int64_t)(address - (uint64_t)o->p) - 64);
+    if (!near)
+        move_imm(o, RCX, address);
+    for (unsigned i = 0; i < (bytes == 4 ? 1 : 2); i++)
+        b1(o, op[i]);
+    b1(o, near ? 0x0d : 0x09); /* [rip + …], [rcx] */
+    if (near)
+        b4(o, (uint32_t)(address - ((uint64_t)o->p + 4)));
+}
+
+/* The bytes at a guest address as a number. */
+static uint64_t peek(uint64_t address, unsigned bytes)
+{
+    uint64_t v = 0;
+    __builtin_memcpy(&v, (const void *)address, bytes);
+    return v;
+}
+
+/* Code that others may write by another mapping: compare it with what it is now. */
+static void emit_check(struct build *g)
+{
+    struct out *o = &g->hot;
+    const uint8_t *stale = g->cold.p;
+    uint64_t at = block_low(g->b), high = block_high(g->b);
+    take_out(g, RCX);
+    take_out(g, RDX);
+    mark(g, g->b->pc, 0);
+    while (at < high) {
+        unsigned left = (unsigned)(high - at), n = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        emit_peek(o, at, n);
+        move_imm(o, RDX, -peek(at, n));
+        BYTES(o, "\x48\x8d\x0c\x11\xe3\x05"); /* lea rcx, [rcx+rdx]; jrcxz over the jump */
+        jump(o, stale);
+        at += n;
+    }
+    emit_settle(g, &g->cold);
+    emit_leave(g, &g->cold, new_exit(g, EXIT_STALE, g->b->pc));
+}
+
 /* What blocks of an arena jump to, to leave to the runtime: an exit whose id is stored; a block's count that has ended, whose id is
  * in RCX. */
 void translate_doors(struct arena *a)
@@ -679,6 +724,8 @@ static void emit_plan(struct build *g)
     b->entry = (uint8_t)(g->hot.p - b->code_start);
     if (b->cold)
         emit_count(g, door);
+    if (g->checked)
+        emit_check(g);
     for (g->at = 0; g->at < g->plan->count; g->at++)
         emit_item(g, &g->plan->item[g->at]);
 }
@@ -702,7 +749,7 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     if (cold)
         begin_count(b);
-    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan, .checked = r->shared,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
     emit_plan(&g);
     a->hot = g.hot.p;
