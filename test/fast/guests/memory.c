@@ -302,6 +302,25 @@ int guest_jit_dual(void)
     return 0;
 }
 
+/* Written all the time: beside data, across the end of a page, by a function whose own code is elsewhere. */
+int guest_jit_busy(void)
+{
+    enum { PAGE = 4096 };
+    uint8_t *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static const unsigned places[] = {0, 64, PAGE - 9, PAGE - 40, 2 * PAGE - 1};
+    for (unsigned i = 0; i < 5; i++) {
+        long sum = 0;
+        for (int k = 0; k < 2000; k++) { /* as a trampoline on the stack is */
+            put_return(p + places[i], k);
+            sum += call(p + places[i]);
+        }
+        printf("%ld\n", sum);
+        for (unsigned n = 1; n < 24; n += 3)
+            printf("%ld\n", patch_each_byte(p + places[i], p + places[i], n));
+    }
+    return 0;
+}
+
 /* The kernel writes code. */
 int guest_kernel_writes(void)
 {

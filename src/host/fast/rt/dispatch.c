@@ -17,8 +17,8 @@ static void note_code(struct thread *t, const struct block *b)
     }
 }
 
-/* Translate what is at pc now, in region r. */
-static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
+/* Translate code to which writes are noticed. */
+static struct block *make_watched(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
     maps_protect(r, pc, pc + 15);
     struct block *b = translate(r, pc, t->mode, arrived, cold);
@@ -26,6 +26,27 @@ static struct block *make_block(struct thread *t, const struct region *r, uint64
         cache_invalidate(block_low(b), block_high(b));
         b = translate(r, pc, t->mode, arrived, cold);
     }
+    return b;
+}
+
+/* Translate code that is compared at each entry. It was read more than once: as long as it changes, again. */
+static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived)
+{
+    static uint8_t before[COMPARED_BYTES];
+    size_t n = r->end - pc < sizeof before ? r->end - pc : sizeof before;
+    for (unsigned try = 0;; try++) {
+        memcpy(before, (const void *)pc, n);
+        struct block *b = translate(r, pc, t->mode, arrived, false);
+        if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
+            return b;
+        cache_invalidate(block_low(b), block_high(b));
+    }
+}
+
+/* Translate what is at pc now, in region r. */
+static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
+{
+    struct block *b = maps_compared(r, pc) ? make_compared(t, r, pc, arrived) : make_watched(t, r, pc, arrived, cold);
     b->since = r->since;
     b->trigger = filter_trigger(pc);
     if (r->dirty || r->writable || r->shared) {

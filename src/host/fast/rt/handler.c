@@ -107,8 +107,12 @@ static bool write_to_watched(int signo, const struct ksiginfo *info, const struc
 {
     if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
         return false;
+    const struct block *writer = cache_find_code((const uint8_t *)uc->mc.rip);
+    uint64_t page = info->addr & ~UINT64_C(4095);
     rt_lock();
     bool watched = maps_write_fault(info->addr);
+    if (watched && !(writer && block_low(writer) < page + 4096 && page < block_high(writer)))
+        maps_wrote(info->addr);
     rt_unlock();
     return watched;
 }

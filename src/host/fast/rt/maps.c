@@ -273,6 +273,40 @@ static bool unwatch(uint64_t page)
     return false;
 }
 
+/* Pages that are written so often that to notice each write costs more than to compare their code. */
+static struct busy { uint64_t page, since; unsigned writes; } busy[256];
+enum { BUSY_WRITES = 64, BUSY_TICKS = 1 << 26 };
+
+static struct busy *busy_slot(uint64_t page)
+{
+    return &busy[(page / PAGE ^ page / PAGE / ARRAY_LEN(busy)) % ARRAY_LEN(busy)];
+}
+
+static bool is_busy(uint64_t address)
+{
+    uint64_t page = address & ~(uint64_t)(PAGE - 1);
+    const struct busy *b = busy_slot(page);
+    return b->page == page && b->writes >= BUSY_WRITES;
+}
+
+/* Code elsewhere wrote to a watched page. */
+void maps_wrote(uint64_t address)
+{
+    uint64_t page = address & ~(uint64_t)(PAGE - 1), now = rdtsc();
+    struct busy *b = busy_slot(page);
+    if (is_busy(b->page))
+        return;
+    if (b->page != page || now - b->since > BUSY_TICKS)
+        *b = (struct busy){page, now, 0};
+    b->writes++;
+}
+
+/* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
+bool maps_compared(const struct region *r, uint64_t pc)
+{
+    return r->shared || (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES)));
+}
+
 /* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end)
 {

@@ -61,6 +61,8 @@ static enum action action_of(const struct cofi__fast *x)
     return needs_step(x) ? DO_STEP : DO_COPY;
 }
 
+_Static_assert(COMPARED_BYTES >= 15 * PLAN_INSNS, "all of a block");
+
 /* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
 static bool must_stop(uint64_t pc)
 {
@@ -87,7 +89,7 @@ static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !r->shared && target >= r->start && target < r->end && near(plan, r, target) && !planned(plan, target) &&
+    return !plan->compared && target >= r->start && target < r->end && !maps_compared(r, target) && near(plan, r, target) && !planned(plan, target) &&
            filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target);
 }
 
@@ -187,6 +189,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
     plan->depth = 0;
     plan->mode = mode;
     plan->cold = cold;
+    plan->compared = maps_compared(r, pc);
     plan->low = pc;
     plan->high = pc;
     for (;;) {

@@ -38,6 +38,7 @@ struct plan {
     struct item item[PLAN_INSNS + 1];
     unsigned count;
     unsigned mode;
+    bool compared;   /* its code is compared at each entry: in one piece */
     bool cold;       /* one basic block, for code that may run once only */
     uint64_t low, high;
     uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */

@@ -229,6 +229,9 @@ void maps_changed(uint64_t start, uint64_t end, bool writable);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
+enum { COMPARED_BYTES = 960 }; /* that a block has at most which lies in one piece */
+bool maps_compared(const struct region *r, uint64_t pc);
+void maps_wrote(uint64_t address);
 void maps_release(uint64_t start, uint64_t end);
 void maps_release_all(void);
 

@@ -24,7 +24,7 @@ struct build {
     const struct plan *plan;
     unsigned at;       /* index in it */
     unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
-    bool checked;      /* the code is compared at each entry */
+    uint64_t compared_to; /* guest address up to which the code is compared at each entry; 0: it is not */
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
     unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
     bool dirty;        /* … and that of the thread's memory is older */
@@ -679,7 +679,7 @@ static void emit_check(struct build *g)
 {
     struct out *o = &g->hot;
     const uint8_t *stale = g->cold.p;
-    uint64_t at = block_low(g->b), high = block_high(g->b);
+    uint64_t at = g->b->pc, high = g->compared_to;
     take_out(g, RCX);
     take_out(g, RDX);
     mark(g, g->b->pc, 0);
@@ -724,7 +724,7 @@ static void emit_plan(struct build *g)
     b->entry = (uint8_t)(g->hot.p - b->code_start);
     if (b->cold)
         emit_count(g, door);
-    if (g->checked)
+    if (g->compared_to)
         emit_check(g);
     for (g->at = 0; g->at < g->plan->count; g->at++)
         emit_item(g, &g->plan->item[g->at]);
@@ -749,7 +749,7 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     if (cold)
         begin_count(b);
-    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan, .checked = r->shared,
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan, .compared_to = !plan.compared ? 0 : plan.high < r->end ? plan.high : r->end,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
     emit_plan(&g);
     a->hot = g.hot.p;
