@@ -299,6 +299,11 @@ int guest_jit_dual(void)
         w[6] = i & 1 ? 3 : 0;
         printf("%d\n", call(x));
     }
+    x = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0); /* beyond the end of what is there */
+    for (int i = 0; i < 6; i++) {
+        put_return(w + 4090, i);
+        printf("%d\n", call(x + 4090));
+    }
     return 0;
 }
 

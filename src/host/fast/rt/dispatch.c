@@ -29,13 +29,21 @@ static struct block *make_watched(struct thread *t, const struct region *r, uint
     return b;
 }
 
+/* Copy code, or as much as the page has where the next one cannot be read: behind the end of a file. Returns the bytes. */
+static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
+{
+    size_t page = 4096 - (pc & 4095);
+    if (!rt_probe(to, (const void *)pc, n))
+        return n;
+    return n > page && !rt_probe(to, (const void *)pc, page) ? page : 0;
+}
+
 /* Translate code that is compared at each entry. It was read more than once: as long as it changes, again. */
 static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived)
 {
     static uint8_t before[COMPARED_BYTES];
-    size_t n = r->end - pc < sizeof before ? r->end - pc : sizeof before;
     for (unsigned try = 0;; try++) {
-        memcpy(before, (const void *)pc, n);
+        size_t n = copy_code(before, pc, r->end - pc < sizeof before ? r->end - pc : sizeof before);
         struct block *b = translate(r, pc, t->mode, arrived, false);
         if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
             return b;
