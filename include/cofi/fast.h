@@ -49,7 +49,8 @@ struct cofi_fast_options {
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */
     uint64_t cache_bytes;    /* limit of a half of the code cache (tests), 256 KiB or more; 0: 64 MiB near each module */
-    uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 1000 */
+    uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 1000;
+                              * more than 65535: that */
     enum cofi_fast_full on_full;
     uint64_t max_bytes;      /* the recording ends when it has so many of trace; 0: as many as there is room for */
     /* How often a snapshot was asked for (a signal handler counts it up), or null. With snapshot_bytes only. */
@@ -86,7 +87,7 @@ struct cofi_fast_result {
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */
 int cofi_fast_probe(struct cofi_error *error);
 
-/* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 5 ms. */
+/* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 0.3 ms. */
 void cofi_fast_time_info(struct cofi_time_info *time);
 
 /* Run the command (or attach to a process), record it and what it starts, until all of it has ended or the user stops it. The

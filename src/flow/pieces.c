@@ -49,10 +49,16 @@ static size_t find_psb(const uint8_t *bytes, size_t from, size_t n)
     return at;
 }
 
+/* Where the piece begins that is cut next. */
+static uint64_t next_begin(const struct pieces *pieces)
+{
+    return pieces->cut ? pieces->ring[(pieces->cut - 1) % pieces->room].end : pieces->config->offset;
+}
+
 static void add(struct pieces *pieces, uint64_t size, bool at_psb)
 {
     struct piece *piece = piece_at(pieces, pieces->cut);
-    uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
+    uint64_t begin = next_begin(pieces);
     bool unknown = pieces->skimmer && pieces->cut && !pieces->from_psb.known;
     bool in_order = size >= PIECE_LONG || !at_psb || unknown;
     *piece = (struct piece){.index = pieces->cut++, .begin = begin, .end = pieces->ended ? UINT64_MAX : begin + size,
@@ -60,13 +66,12 @@ static void add(struct pieces *pieces, uint64_t size, bool at_psb)
     pieces->from_psb = pieces->next_psb;
 }
 
-/* ---- RTIT: where a walk from the PSB before knows its way ---- */
-
-static bool is_psb(const uint8_t *bytes, size_t n)
+static bool is_psb(const struct pieces *pieces, const uint8_t *bytes, size_t n)
 {
-    static const uint8_t pattern[9] = {0xc0};
-    return n >= sizeof pattern && !memcmp(bytes, pattern, sizeof pattern);
+    return cofi_sync_forward(pieces->config->gen, bytes, n < sizeof psb ? n : sizeof psb, 0) == 0;
 }
+
+/* ---- RTIT: where a walk from the PSB before knows its way ---- */
 
 /* What lies between the next two PSBs, or null: the second one is not here. */
 static struct skim *next_skim(struct pieces *pieces, const uint8_t *bytes, size_t n)
@@ -86,8 +91,8 @@ static struct skim *next_skim(struct pieces *pieces, const uint8_t *bytes, size_
 /* Take it. Whether the next piece may begin behind it. */
 static bool take_skim(struct pieces *pieces, struct skim *skim)
 {
-    uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
-    if (!is_psb(skim->bytes, skim->n)) /* the stream's beginning, or a cut without a PSB */
+    uint64_t begin = next_begin(pieces);
+    if (!is_psb(pieces, skim->bytes, skim->n)) /* the stream's beginning, or a cut without a PSB */
         return false;
     cofi__skim_tell(pieces->skimmer, &pieces->next_psb);
     pieces->next_psb.offset = begin + pieces->skimmed;
@@ -123,7 +128,7 @@ static bool skim_piece(struct pieces *pieces, const uint8_t *bytes, size_t n, bo
 static size_t in_memory(struct pieces *pieces)
 {
     const struct cofi_flow_config *c = pieces->config;
-    size_t from = pieces->cut ? (size_t)(piece_at(pieces, pieces->cut - 1)->end - c->offset) : 0, size = c->n - from;
+    size_t from = (size_t)(next_begin(pieces) - c->offset), size = c->n - from;
     if (pieces->skimmer)
         skim_piece(pieces, c->bytes + from, c->n - from, true, &size);
     else if (size > pieces->piece_bytes)
@@ -138,7 +143,7 @@ static void cut_bytes(struct pieces *pieces)
     size_t size = in_memory(pieces);
     pthread_mutex_lock(&pieces->lock);
     pieces->reading = false;
-    uint64_t begin = pieces->cut ? piece_at(pieces, pieces->cut - 1)->end : pieces->config->offset;
+    uint64_t begin = next_begin(pieces);
     pieces->ended = begin + size == pieces->config->offset + pieces->config->n;
     add(pieces, size, true);
     pthread_cond_broadcast(&pieces->change);
@@ -218,7 +223,7 @@ static int take_piece(struct pieces *pieces, size_t size)
     struct piece *piece = piece_at(pieces, pieces->cut);
     free(piece->bytes);
     piece->bytes = NULL;
-    bool at_psb = !pieces->cut || (size >= sizeof psb && !memcmp(bytes, psb, sizeof psb)) || is_psb(bytes, size);
+    bool at_psb = !pieces->cut || is_psb(pieces, bytes, size);
     pieces->ended = pieces->pull_ended && !left;
     add(pieces, size, at_psb);
     piece->bytes = bytes;

@@ -27,9 +27,7 @@ static bool has_address(unsigned kind)
            kind == COFI_RTIT_PCC || kind == COFI_RTIT_TIP || kind == COFI_RTIT_FAR;
 }
 
-/* TNT, and TIP by the bytes of its address; 0: another packet. */
-#define SIZE(c) ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? 3 + 2 * ((c) & 3) : 0)
-const uint8_t cofi__rtit_sizes[256] = {BYTES(SIZE)};
+const uint8_t cofi__rtit_sizes[256] = {BYTES(RTIT_SIZE)};
 
 static enum pump_result slow(struct cofi_flow *flow, bool *again)
 {

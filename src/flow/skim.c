@@ -19,11 +19,10 @@ int cofi__skim_open(struct cofi_flow **skimmer, const struct cofi_flow_config *c
 
 /* ---- past outcomes and targets ---- */
 
-/* By a packet's first byte: its size, whether it is a TIP, and one whose address is whole; 0: another packet, or cycle
- * counts may follow. */
+/* By a packet's first byte: its size (without cycle counts), whether it is a TIP, and one whose address is whole; 0: another
+ * packet. */
 enum { SIZE = 15, TIP = 16, WHOLE = 32 };
-#define STEP(c) \
-    ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? (3 + 2 * ((c) & 3)) | TIP | ((c) & 4 || ((c) & 3) == 2 ? WHOLE : 0) : 0)
+#define STEP(c) (RTIT_SIZE(c) > 1 ? RTIT_SIZE(c) | TIP | ((c) & 4 || ((c) & 3) == 2 ? WHOLE : 0) : RTIT_SIZE(c))
 static const uint8_t steps[256] = {BYTES(STEP)};
 
 static const uint8_t *next(const struct skim *skim) { return skim->bytes + skim->at; }

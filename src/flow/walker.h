@@ -286,6 +286,8 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
 #define BYTES4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
 #define BYTES16(f, c) BYTES4(f, c), BYTES4(f, (c) + 4), BYTES4(f, (c) + 8), BYTES4(f, (c) + 12)
 #define BYTES64(f, c) BYTES16(f, c), BYTES16(f, (c) + 16), BYTES16(f, (c) + 32), BYTES16(f, (c) + 48)
+/* RTIT's TNT, and TIP by the bytes of its address, by their first byte; 0: another packet [RTIT 4.2]. */
+#define RTIT_SIZE(c) ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? 3 + 2 * ((c) & 3) : 0)
 #define BYTES(f) BYTES64(f, 0u), BYTES64(f, 64u), BYTES64(f, 128u), BYTES64(f, 192u)
 
 /* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;

@@ -110,16 +110,15 @@ static void let_go(struct held *h, bool attached)
     free(h->tids);
 }
 
-/* Whether a line of a file of /proc/PID has another value than 0. */
-static bool has_nonzero(pid_t pid, const char *file, const char *name)
+static bool has_seccomp(pid_t pid)
 {
     char path[64], line[256];
+    int mode = 0;
     bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, name, strlen(name)))
-            found |= atol(line + strlen(name)) != 0;
+        found |= sscanf(line, "Seccomp: %d", &mode) == 1 && mode;
     if (f)
         fclose(f);
     return found;
@@ -185,7 +184,7 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)
     do
         status = hold_more(&h, error);
     while (status > 0);
-    if (status >= 0 && has_nonzero(h.pid, "status", "Seccomp:"))
+    if (status >= 0 && has_seccomp(h.pid))
         status = refuse(&h, COFI_ERR_UNSUPPORTED, "it has a seccomp filter, which the runtime's system calls may not pass", error);
     if (status >= 0 && h.n > c->control->slots)
         status = cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");

@@ -281,8 +281,8 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
                                .ptid = (int32_t)h->b};
     uint32_t index = t->head.maker % c->control->slots;
     const struct cofi__fast_seat *maker = &c->seats[index];
-    if (t->head.nested && t->head.maker_pid)
-        sb.ppid = t->head.maker_pid, sb.ptid = t->head.maker_tid;
+    if (t->head.nested && seat->maker_pid)
+        sb.ppid = seat->maker_pid, sb.ptid = seat->maker_tid;
     else if (t->head.nested && maker->placed && cofi__fast_slot(c, index)->head.tid == (int32_t)h->b)
         sb.ppid = maker->pid, sb.ptid = maker->tid;
     else if (t->head.nested)
@@ -369,11 +369,12 @@ static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 static void tell_children(struct cofi__fast_collector *c, uint32_t index)
 {
     for (uint32_t i = 0; i < c->control->slots_used; i++) {
-        struct thread *t = cofi__fast_slot(c, i);
-        if (t->head.state == COFI__FAST_SLOT_FREE || !t->head.nested || t->head.maker != index || t->head.maker_pid)
+        const struct thread *t = cofi__fast_slot(c, i);
+        struct cofi__fast_seat *seat = &c->seats[i];
+        if (t->head.state == COFI__FAST_SLOT_FREE || !t->head.nested || t->head.maker != index || seat->maker_pid)
             continue;
-        t->head.maker_pid = c->seats[index].pid;
-        t->head.maker_tid = c->seats[index].tid;
+        seat->maker_pid = c->seats[index].pid;
+        seat->maker_tid = c->seats[index].tid;
     }
 }
 
@@ -386,6 +387,7 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     tell_children(c, index);
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
+    t->head.nested = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
 }
 
@@ -452,9 +454,11 @@ static void reap_taken(struct thread *t, struct cofi__fast_seat *seat, bool gone
         seat->lost_at = 0;
     else if (!seat->lost_at)
         seat->lost_at = now.tv_sec;
-    else if (now.tv_sec > seat->lost_at + PATIENCE)
+    else if (now.tv_sec > seat->lost_at + PATIENCE) {
+        seat->maker_pid = seat->maker_tid = 0;
         __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST,
                                     __ATOMIC_RELAXED);
+    }
 }
 
 static bool is_none(int32_t pid, int32_t tid) { return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH; }

@@ -13,6 +13,7 @@
 struct cofi__fast_seat {
     struct cofi__fast_encoder encoder;
     int32_t pid, tid;  /* as the collector's namespace has them, once placed */
+    int32_t maker_pid, maker_tid; /* who made it, once that one's slot has been freed; 0: it has not */
     int32_t parent;    /* of a process in another namespace: its parent's process as of then */
     bool placed;
     bool known;        /* its begin is in the recording */
@@ -53,10 +54,6 @@ bool cofi__fast_collect(struct cofi__fast_collector *c);
 /* The recording ends here: take what all threads, which go on, have written. Returns how many they are. */
 unsigned cofi__fast_leave(struct cofi__fast_collector *c);
 /* Take what is left of a process's slots, however it ended, and free them. */
-/* pids.c: find out who the thread of a slot is. Its slot's pid and tid are its own. */
-void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index);
-/* Whether the children that a process will have are in another PID namespace than we are. */
-bool cofi__fast_other_pids(int32_t pid);
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* Slots in use. */
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c);
@@ -66,12 +63,20 @@ struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t in
 void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc);
 void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec);
 
+/* pids.c */
+
+/* Find out who the thread of a slot is. Its slot's pid and tid are its own. */
+void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index);
+/* Whether the children that a process will have are in another PID namespace than we are. */
+bool cofi__fast_other_pids(int32_t pid);
+
 /* launch.c */
+
+/* A free slot, which is not that any more, or null. */
+struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
 void cofi__fast_exec_failed(int32_t tid);
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
-
-struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 
 /* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,
  * COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The runtime into a program that stands at its first instruction: by ptrace, once per exec. */
+ * The runtime into a program by ptrace: once per exec, where it stands at its first instruction, or while it runs. */
 #include "host/fast/inject.h"
 
 #include <errno.h>

@@ -109,7 +109,7 @@ static int32_t find_thread(int32_t pid, int32_t inner)
     return found;
 }
 
-/* A thread of a process that is known has its number, by whatever seat. */
+/* The process of a thread whose maker is in the same one, and is known; 0: not so. */
 static int32_t known_process(const struct cofi__fast_collector *c, const struct thread *t)
 {
     uint32_t index = t->head.maker % c->control->slots;

@@ -97,7 +97,6 @@ struct cofi__fast_slot {
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
     uint32_t maker;               /* slot of the thread that made it */
-    int32_t maker_pid, maker_tid; /* the collector's own: when that slot was freed, who it was; 0: it was not */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
     uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
 };

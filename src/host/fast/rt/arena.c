@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, HUGE = 2 << 20, SMALL = HUGE / 4,
+enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, SMALL = HUGE / 4,
        COUNTS = (CACHE_COUNTS_END - CACHE_COUNTS) / GENERATIONS / sizeof(uint16_t) };
 
 /* One half of all memory. */
@@ -83,7 +83,8 @@ void rt_trim(void *end)
     now->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
 }
 
-/* For a cold block's runs. Many lie in a cache line: they are written far more often than what else is kept of such blocks is looked at. */
+/* For a cold block's runs. Many lie in a cache line: they are written far more often than what else is kept of such blocks is
+ * looked at. */
 uint16_t *arena_count(void)
 {
     return now->next_count++;
@@ -168,7 +169,8 @@ bool arena_full(uint64_t pc)
 {
     const struct arena *a = cache_arena(pc);
     const uint8_t *half = a->base + ARENA_HOT;
-    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end || now->next_count + 2 > now->counts + COUNTS ||
+    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end ||
+           now->next_count + 2 > now->counts + COUNTS ||
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }
 

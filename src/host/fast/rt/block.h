@@ -98,6 +98,11 @@ static inline uint64_t block_high(const struct block *b)
     return b->pc + b->above;
 }
 
+static inline bool block_overlaps(const struct block *b, uint64_t start, uint64_t end)
+{
+    return block_low(b) < end && start < block_high(b);
+}
+
 /* What a 32-bit address in a descriptor names; null: nothing. */
 static inline struct block *block_at(uint32_t address)
 {

@@ -10,8 +10,8 @@
 static struct entry { uint32_t key, block; } *table;
 static uint32_t entries, used;
 enum { ENTRIES_FIRST = 1 << 13, ENTRIES_MAX = 1 << 21 };
-static struct entry *const first_table = (struct entry *)CACHE_HASH, *const second_table = (struct entry *)(CACHE_HASH + (2 << 20));
-_Static_assert((2 << 20) + (2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
+static struct entry *const first_table = (struct entry *)CACHE_HASH, *const second_table = (struct entry *)(CACHE_HASH + HUGE);
+_Static_assert(HUGE + (2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
 
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
@@ -94,7 +94,7 @@ static void table_grow(void)
     for (uint32_t i = 0; i < n; i++)
         if (old[i].block)
             table_put(old[i].key, old[i].block);
-    if (n * sizeof *old >= 2 << 20) /* a part of a huge page is not given back: cache_flush does that */
+    if (n * sizeof *old >= HUGE) /* a part of a huge page is not given back: cache_flush does that */
         discard(old, n);
 }
 
@@ -295,16 +295,11 @@ static void forget(struct block *b)
     unhash(b);
 }
 
-static bool overlaps(const struct block *b, uint64_t start, uint64_t end)
-{
-    return block_low(b) < end && start < block_high(b);
-}
-
 /* Forget every block made from guest bytes in [start, end). */
 void cache_invalidate(uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < entries; i++)
-        while (table[i].block && overlaps(block_at(table[i].block), start, end))
+        while (table[i].block && block_overlaps(block_at(table[i].block), start, end))
             forget(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
@@ -321,7 +316,7 @@ void cache_invalidate_watched(uint64_t start, uint64_t end)
 {
     for (struct watch **w = &watches; *w;) {
         struct block *b = (*w)->block;
-        if (!b->dead && overlaps(b, start, end))
+        if (!b->dead && block_overlaps(b, start, end))
             forget(b);
         if (b->dead)
             *w = (*w)->next;

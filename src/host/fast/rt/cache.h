@@ -23,6 +23,8 @@
 #define ARENA_BYTES 0x8000000ul
 #define ARENA_HOT 0x4000000ul   /* the rest is for what is rarely executed */
 
+enum { HUGE = 2 << 20 }; /* bytes of a huge page */
+
 struct arena {
     uint8_t *base, *hot, *cold;
     const uint8_t *leave, *leave_hot, *leave_hot_arrived; /* translate_doors */

@@ -111,7 +111,7 @@ static bool write_to_watched(int signo, const struct ksiginfo *info, const struc
     uint64_t page = info->addr & ~UINT64_C(4095);
     rt_lock();
     bool watched = maps_write_fault(info->addr);
-    if (watched && !(writer && block_low(writer) < page + 4096 && page < block_high(writer)))
+    if (watched && !(writer && block_overlaps(writer, page, page + 4096)))
         maps_wrote(info->addr);
     rt_unlock();
     return watched;

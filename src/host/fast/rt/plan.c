@@ -3,12 +3,6 @@
 #include "cofi/insn.h"
 #include "host/fast/rt/plan.h"
 
-/* Whether an opcode is in some map one of needs_step's. */
-static bool is_special(uint8_t opcode)
-{
-    return opcode == 0x8e || opcode == 0x8c || opcode == 0xa8 || opcode == 0xa9 || opcode == 0xb5 || opcode == 0x01 || opcode == 0xae;
-}
-
 /* What must run in place: it reads or writes GS, or its effect depends on where it stands. */
 static bool needs_step(const struct cofi__fast *x)
 {
@@ -16,18 +10,18 @@ static bool needs_step(const struct cofi__fast *x)
     bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
     if (x->prefixes & COFI__FAST_GS && !flags) /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
         return true;
-    if (!is_special(x->opcode))
+    if (x->space != COFI__FAST_LEGACY || x->map > 1)
         return false;
-    if (x->space != COFI__FAST_LEGACY)
-        return false;
-    if (x->map == 0) /* MOV to and from a segment register: GS's base goes with it, and ours has no selector */
-        return (x->opcode == 0x8e || x->opcode == 0x8c) && reg == 5;
-    if (x->map != 1)
-        return false;
-    if (x->opcode == 0xa8 || x->opcode == 0xa9 || x->opcode == 0xb5 || (x->opcode == 0x01 && x->modrm >= 0xc0))
-        return x->opcode != 0x01 || x->modrm == 0xf8;
-    /* RDGSBASE, WRGSBASE */
-    return x->opcode == 0xae && x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3);
+    switch (x->map << 8 | x->opcode) {
+    case 0x08c: /* MOV from and to a segment register: GS's base goes with it, and ours has no selector */
+    case 0x08e: return reg == 5;
+    case 0x1a8: /* PUSH GS, POP GS, LGS */
+    case 0x1a9:
+    case 0x1b5: return true;
+    case 0x101: return x->modrm == 0xf8; /* SWAPGS */
+    case 0x1ae: return x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3); /* RDGSBASE, WRGSBASE */
+    default: return false;
+    }
 }
 
 static enum action far_action(const struct cofi__fast *x)
@@ -61,8 +55,6 @@ static enum action action_of(const struct cofi__fast *x)
     return needs_step(x) ? DO_STEP : DO_COPY;
 }
 
-_Static_assert(COMPARED_BYTES >= 15 * PLAN_INSNS, "all of a block");
-
 /* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
 static bool must_stop(uint64_t pc)
 {
@@ -89,8 +81,8 @@ static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !plan->compared && target >= r->start && target < r->end && !maps_compared(r, target) && near(plan, r, target) && !planned(plan, target) &&
-           filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target);
+    return !plan->compared && target >= r->start && target < r->end && !maps_compared(r, target) && near(plan, r, target) &&
+           !planned(plan, target) && filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target);
 }
 
 /* How often the block at pc was seen to run before any superblock had it. */

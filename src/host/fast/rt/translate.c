@@ -224,13 +224,13 @@ static struct cofi__fast without_written(const struct cofi__fast *x)
     return y;
 }
 
-/* Whether a copied instruction writes all of the register and does not read it. */
-static bool needs_no(const struct item *it, int reg)
+/* Whether a copied instruction writes all of R11 and does not read it. */
+static bool replaces_r11(const struct item *it)
 {
-    if (it->action != DO_COPY || overwrites(&it->x) != reg)
+    if (it->action != DO_COPY || overwrites(&it->x) != R11)
         return false;
     struct cofi__fast y = without_written(&it->x);
-    return !(cofi__fast_registers(&y) >> reg & 1);
+    return !(cofi__fast_registers(&y) >> R11 & 1);
 }
 
 /* The stand-in for R11 in an instruction that names the registers `used`: of those that it does not name, the one
@@ -249,7 +249,7 @@ static unsigned hold(struct build *g, uint32_t used)
     }
     g->held = best; /* an instruction names three other registers at most */
     store(&g->hot, stand_ins[best], AT(s_reg));
-    g->empty = needs_no(&g->plan->item[g->at], R11);
+    g->empty = replaces_r11(&g->plan->item[g->at]);
     if (!g->empty)
         load(&g->hot, stand_ins[best], AT_REG(R11));
     return stand_ins[best];
@@ -319,10 +319,15 @@ static uint64_t rip_target(const struct item *it)
     return it->x.prefixes & COFI__FAST_P67 ? (uint32_t)t : t;
 }
 
+static bool reaches(const struct out *o, uint64_t address)
+{
+    int64_t d = (int64_t)(address - (uint64_t)o->p);
+    return fits32(d + 256) && fits32(d - 256);
+}
+
 static bool reach(const struct out *o, const struct item *it)
 {
-    int64_t d = (int64_t)(rip_target(it) - (uint64_t)o->p);
-    return fits32(d + 256) && fits32(d - 256) && !(it->x.prefixes & COFI__FAST_P67);
+    return reaches(o, rip_target(it)) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
 /* Registers that an instruction reads are to have their values; one that it only writes gets it from there. Returns
@@ -556,16 +561,22 @@ static void emit_ret(struct build *g, const struct item *it)
     emit_dispatch(g, it->pc);
 }
 
+/* Go to `other` unless RCX has the value; it is 0 then. */
+static void emit_unless(struct out *o, uint64_t value, const uint8_t *other)
+{
+    move_imm(o, RDX, -value);
+    BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
+    BYTES(o, "\xe3\x05");         /* jrcxz over the jump */
+    jump(o, other);
+}
+
 /* A return to where the plan goes on; elsewhere, by the table. */
 static void emit_ret_here(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     emit_pop(g, it);
     emit_target_record(g, it->pc);
-    move_imm(o, RDX, -it->target);
-    BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
-    BYTES(o, "\xe3\x05");         /* jrcxz over the jump */
-    jump(o, g->cold.p);
+    emit_unless(o, it->target, g->cold.p);
     move_imm(&g->cold, RDX, it->target);
     BYTES(&g->cold, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     emit_lookup(g, &g->cold);
@@ -656,7 +667,7 @@ static void emit_peek(struct out *o, uint64_t address, unsigned bytes)
 {
     static const uint8_t longs[] = {0x48, 0x8b}, ints[] = {0x8b}, shorts[] = {0x0f, 0xb7}, chars[] = {0x0f, 0xb6};
     const uint8_t *op = bytes == 8 ? longs : bytes == 4 ? ints : bytes == 2 ? shorts : chars;
-    bool near = fits32((int64_t)(address - (uint64_t)o->p) + 64) && fits32((int64_t)(address - (uint64_t)o->p) - 64);
+    bool near = reaches(o, address);
     if (!near)
         move_imm(o, RCX, address);
     for (unsigned i = 0; i < (bytes == 4 ? 1 : 2); i++)
@@ -674,7 +685,7 @@ static uint64_t peek(uint64_t address, unsigned bytes)
     return v;
 }
 
-/* Code that others may write by another mapping: compare it with what it is now. */
+/* Code whose writes are not noticed: compare it with what it is now. */
 static void emit_check(struct build *g)
 {
     struct out *o = &g->hot;
@@ -686,9 +697,7 @@ static void emit_check(struct build *g)
     while (at < high) {
         unsigned left = (unsigned)(high - at), n = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         emit_peek(o, at, n);
-        move_imm(o, RDX, -peek(at, n));
-        BYTES(o, "\x48\x8d\x0c\x11\xe3\x05"); /* lea rcx, [rcx+rdx]; jrcxz over the jump */
-        jump(o, stale);
+        emit_unless(o, peek(at, n), stale);
         at += n;
     }
     emit_settle(g, &g->cold);
@@ -749,7 +758,8 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     if (cold)
         begin_count(b);
-    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan, .compared_to = !plan.compared ? 0 : plan.high < r->end ? plan.high : r->end,
+    struct build g = {.hot = {a->hot}, .cold = {a->cold}, .arena = a, .b = b, .points = points, .plan = &plan,
+                      .compared_to = !plan.compared ? 0 : plan.high < r->end ? plan.high : r->end,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
     emit_plan(&g);
     a->hot = g.hot.p;
