@@ -89,8 +89,7 @@ static const char usage[] =
     "  --limit=N            step: let the program go after N instructions\n"
     "  --no-follow          leave child processes alone\n"
     "  --verify             step: compare every instruction with memory before it runs\n"
-    "  -p, --pid=PID        attach to a running process; Ctrl-C ends the recording (step, the default here: and lets it\n"
-    "                       run as before; --host=fast: it stays translated)\n"
+    "  -p, --pid=PID        attach to a running process; Ctrl-C ends the recording, and lets it run as before\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n"
     "\n"
@@ -465,8 +464,6 @@ static const char *keeps_less(const struct job *job)
  * has recorded, if that host is asked for. */
 static const char *needs_step(const struct job *job)
 {
-    if (job->step.pid && job->host != HOST_FAST)
-        return "-p";
     if (needs_unit(job) && job->host != HOST_FAST)
         return needs_unit(job);
     if (needs_unit(job) && needs_cycles(job))
@@ -520,8 +517,11 @@ static void tell_left(void *opaque, unsigned threads)
 
 static void tell_end(const struct job *job, const struct cofi_fast_result *result)
 {
-    if (result->left && !job->quiet)
+    if (result->left && result->ended == COFI_FAST_NOT_ENDED && !job->quiet)
         complain("record: the recording was stopped; %u thread%s went on unrecorded", result->left, result->left == 1 ? "" : "s");
+    if (result->translated)
+        complain("record: %u thread%s of the program stay%s translated: another user's, under a seccomp filter, or not to be stopped",
+                 result->translated, result->translated == 1 ? "" : "s", result->translated == 1 ? "s" : "");
     if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
         complain("record: the recording ends at its --max-size; the program went on unrecorded");
     if (result->ended == COFI_FAST_NO_ROOM)
@@ -540,7 +540,7 @@ static const char *fast_only(const struct job *job)
 /* Whether the fast host, asked for by name, would make what only the step host makes otherwise. */
 static bool could_be_told(struct job *job)
 {
-    bool any = job->host == HOST_ANY && (needs_unit(job) || job->step.pid);
+    bool any = job->host == HOST_ANY && needs_unit(job);
     job->host = any ? HOST_FAST : job->host;
     bool could = any && !needs_step(job) && !keeps_less(job);
     job->host = any ? HOST_ANY : job->host;

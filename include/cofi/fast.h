@@ -52,14 +52,14 @@ struct cofi_fast_options {
     uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 1000;
                               * more than 65535: that */
     enum cofi_fast_full on_full;
-    uint64_t max_bytes;      /* the recording ends when it has so many of trace; 0: as many as there is room for */
+    uint64_t max_bytes;      /* the recording ends when it has so many of trace (attached: and we return); 0: as many as there is room for */
     /* How often a snapshot was asked for (a signal handler counts it up), or null. With snapshot_bytes only. */
     const volatile int *snapshots;
     /* Called about twice a second by the recording thread, or null. */
     void (*progress)(void *opaque, const struct cofi_fast_progress *progress);
     void *opaque;
     /* How often the user asked to stop (a signal handler counts it up), or null: 2 ends the command. Once the command has
-     * ended, 1 ends the recording, a second later at the earliest: what the command left behind goes on unrecorded. */
+     * ended, 1 ends the recording, a second later at the earliest: what the command left behind goes on unrecorded. Attached: 1 ends it. */
     const volatile int *stop;
     /* Called when the command has ended and so many of its descendants' threads have gone on for a second, or null. */
     void (*left_behind)(void *opaque, unsigned threads);
@@ -82,6 +82,7 @@ struct cofi_fast_result {
     uint64_t lost_bytes;     /* of log, at most, for want of room */
     bool damaged;            /* a thread's log had to be cut short */
     uint32_t left;           /* threads that went on unrecorded when the user stopped the recording */
+    uint32_t translated;     /* of them those that did so as translated code, for they could not be taken out of it */
 };
 
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */
@@ -92,8 +93,8 @@ void cofi_fast_time_info(struct cofi_time_info *time);
 
 /* Run the command (or attach to a process), record it and what it starts, until all of it has ended or the user stops it. The
  * calling thread does the recording; it becomes the parent of the command and reaps it. A process that was attached to stays as it was
- * where that fails, and stays translated where the recording ends before it. Errors: COFI_ERR_NOT_FOUND (no such command,
- * see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host), COFI_ERR_PERMISSION,
+ * where that fails. Where the recording ends first, what is left of the program goes on natively. Errors: COFI_ERR_NOT_FOUND (no such
+ * command, see exec_errno), COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host), COFI_ERR_PERMISSION,
  * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error);

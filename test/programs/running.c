@@ -1,6 +1,7 @@
 /* A program to attach to: threads that work, wait in system calls, stand in a handler. What it prints is the same in each run, unless a
  * wait ends too early, too late or with another error. usage: running SECONDS */
 #include <errno.h>
+#include <fenv.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -134,6 +135,55 @@ static void *stand_in_handler(void *p)
     return p;
 }
 
+/* A fault's signal that is blocked when it is sent waits until it is asked for. */
+static void *keep_pending(void *p)
+{
+    sigset_t set;
+    siginfo_t info;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    pthread_kill(pthread_self(), SIGSEGV);
+    while (!end)
+        usleep(10000);
+    int signo = sigtimedwait(&set, &info, &(struct timespec){0});
+    printf("pending %d %d\n", signo == SIGSEGV, info.si_code == SI_USER && info.si_pid == getpid());
+    return p;
+}
+
+/* GS, the rounding of both units. */
+static void *keep_registers(void *p)
+{
+    static unsigned long word = 0x123456789;
+    unsigned long seen = 0;
+    syscall(SYS_arch_prctl, 0x1001 /* ARCH_SET_GS */, &word);
+    fesetround(FE_UPWARD);
+    while (!end)
+        usleep(10000);
+    __asm__ volatile("mov %%gs:0, %0" : "=r"(seen));
+    printf("registers %d %d\n", seen == word, fegetround() == FE_UPWARD);
+    return p;
+}
+
+/* Code that is written anew before each run. */
+static void *rewrite(void *p)
+{
+    unsigned char body[] = {0xb8, 0, 0, 0, 0, 0xc3}; /* mov eax, n; ret */
+    unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long good = 0, n = 0;
+    while (!end) {
+        memcpy(body + 1, &(int){(int)++n}, 4);
+        memcpy(page, body, sizeof body);
+        good += ((int (*)(void))(unsigned long)page)() == (int)n;
+        usleep(n % 3 ? 0 : 3000);
+    }
+    printf("rewritten %d\n", good == n && n > 10);
+    return p;
+}
+
+static volatile int traps;
+static void on_trap(int signo) { traps += signo == SIGTRAP; }
+
 static int replaced(void) { return 1; }
 
 /* A function of the file gets another body. */
@@ -149,7 +199,8 @@ static void *change(void)
 
 int main(int argc, char **argv)
 {
-    void *(*const run[])(void *) = {work, work, changed, wait_read, wait_futex, wait_epoll, wait_poll, wait_sleep, stand_in_handler, wait_suspend};
+    void *(*const run[])(void *) = {work, work, changed, wait_read, wait_futex, wait_epoll, wait_poll, wait_sleep, stand_in_handler, keep_pending,
+                                       keep_registers, rewrite, wait_suspend};
     enum { N = sizeof run / sizeof run[0] };
     pthread_t t[N];
     seconds = argc > 1 ? atoi(argv[1]) : 3;
@@ -157,6 +208,7 @@ int main(int argc, char **argv)
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_ONSTACK}, NULL);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm, .sa_flags = SA_RESTART}, NULL);
     sigaction(SIGUSR2, &(struct sigaction){.sa_handler = on_usr2}, NULL);
+    sigaction(SIGTRAP, &(struct sigaction){.sa_handler = on_trap}, NULL);
     if (pipe(pipe_fd))
         return 1;
     sigset_t usr2;
@@ -185,6 +237,7 @@ int main(int argc, char **argv)
         pthread_join(t[i], NULL);
     if (system("echo child; exit 5") >> 8 != 5)
         return 4;
-    printf("end %d %d\n", rounds[0] > 10 && rounds[1] > 10, alarms > 100);
+    raise(SIGTRAP);
+    printf("end %d %d %d\n", rounds[0] > 10 && rounds[1] > 10, alarms > 100, traps);
     return 3;
 }

@@ -1,116 +1,31 @@
 /* SPDX-License-Identifier: MIT
  * A process that runs -> all of its threads in the runtime: stopped by ptrace where they are, set off there, let go. */
-#include <dirent.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "host/fast/collect.h"
+#include "host/fast/hold.h"
 
 enum { PATIENCE_MS = 5000 };
 
-struct held {
-    pid_t pid;
-    pid_t *tids;
-    size_t n;
-};
-
-static bool holds(const struct held *h, pid_t tid)
-{
-    for (size_t i = 0; i < h->n; i++)
-        if (h->tids[i] == tid)
-            return true;
-    return false;
-}
-
-static int refuse(const struct held *h, int status, const char *why, struct cofi_error *error)
+static int refuse(const struct cofi__fast_held *h, int status, const char *why, struct cofi_error *error)
 {
     return cofi__fail(error, status, COFI_NOWHERE, "process %d: %s", h->pid, why);
 }
 
-/* To a stop by our interrupt; signals that come first reach the program. 1: the thread has ended. */
-static int stop_thread(const struct held *h, pid_t tid, struct cofi_error *error)
-{
-    int status;
-    ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-    for (unsigned ms = 0; ms < PATIENCE_MS; ms++) {
-        pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
-        if (got == tid && !WIFSTOPPED(status))
-            return 1;
-        if (got != tid) {
-            usleep(1000);
-            continue;
-        }
-        if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP)
-            return 0;
-        if (status >> 16 == PTRACE_EVENT_STOP)
-            return refuse(h, COFI_ERR_UNSUPPORTED, "it is stopped (SIGSTOP); let it go on first (SIGCONT)", error);
-        ptrace(PTRACE_CONT, tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
-        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-    }
-    return refuse(h, COFI_ERR_UNSUPPORTED, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
-}
-
-static int hold(struct held *h, pid_t tid, struct cofi_error *error)
-{
-    pid_t *grown = realloc(h->tids, (h->n + 1) * sizeof *grown);
-    if (!grown)
-        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
-    h->tids = grown;
-    if (ptrace(PTRACE_SEIZE, tid, 0, 0)) {
-        if (errno == ESRCH && tid != h->pid)
-            return 0;
-        return cofi__fail(error, errno == ESRCH ? COFI_ERR_NOT_FOUND : COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s",
-                          h->pid, strerror(errno));
-    }
-    h->tids[h->n++] = tid;
-    int status = stop_thread(h, tid, error);
-    if (status == 1) {
-        h->n--;
-        return tid == h->pid ? refuse(h, COFI_ERR_NOT_FOUND, "it has ended", error) : 0;
-    }
-    if (status < 0)
-        return status;
-    return cofi__fast_is_64bit(tid) ? 0 : refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
-}
-
-/* One visit to each thread that is not held yet. Returns how many there were. */
-static int hold_more(struct held *h, struct cofi_error *error)
-{
-    char path[64];
-    int more = 0, status = 0;
-    snprintf(path, sizeof path, "/proc/%d/task", h->pid);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return refuse(h, COFI_ERR_NOT_FOUND, "no such process", error);
-    for (struct dirent *e; status >= 0 && (e = readdir(dir));) {
-        pid_t tid = atoi(e->d_name);
-        if (tid <= 0 || holds(h, tid))
-            continue;
-        status = hold(h, tid, error);
-        more++;
-    }
-    closedir(dir);
-    return status < 0 ? status : more;
-}
-
-static void let_go(struct held *h, bool attached)
+static void let_go(struct cofi__fast_held *h, bool attached)
 {
     for (size_t i = 0; i < h->n; i++)
         if (attached)
-            ptrace(PTRACE_DETACH, h->tids[i], 0, 0);
+            ptrace(PTRACE_DETACH, h->threads[i].tid, 0, 0);
         else
-            cofi__fast_leave_thread(h->tids[i]);
-    free(h->tids);
+            cofi__fast_leave_thread(h->threads[i].tid);
+    free(h->threads);
 }
 
-static bool has_seccomp(pid_t pid)
+bool cofi__fast_has_seccomp(pid_t pid)
 {
     char path[64], line[256];
     int mode = 0;
@@ -176,24 +91,39 @@ static int set_off(struct cofi__fast_collector *c, pid_t pid, pid_t tid, bool fi
     return 0;
 }
 
+/* What cannot be put into the runtime, all of it stopped. */
+static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    if (!h->n)
+        return refuse(h, COFI_ERR_NOT_FOUND, "it has ended", error);
+    if (h->job_stopped)
+        return refuse(h, COFI_ERR_UNSUPPORTED, "it is stopped (SIGSTOP); let it go on first (SIGCONT)", error);
+    if (cofi__fast_has_seccomp(h->pid))
+        return refuse(h, COFI_ERR_UNSUPPORTED, "it has a seccomp filter, which the runtime's system calls may not pass", error);
+    for (size_t i = 0; i < h->n; i++)
+        if (!h->threads[i].stopped)
+            return refuse(h, COFI_ERR_SYSTEM, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
+        else if (!cofi__fast_is_64bit(h->threads[i].tid))
+            return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
+    return h->n <= c->control->slots ? 0 : cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+}
+
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)
 {
-    struct held h = {.pid = c->options->pid};
+    struct cofi__fast_held h = {.pid = c->options->pid};
     uint64_t tsc = __builtin_ia32_rdtsc();
     int status;
     do
-        status = hold_more(&h, error);
+        status = cofi__fast_hold_more(&h, PATIENCE_MS, error);
     while (status > 0);
-    if (status >= 0 && has_seccomp(h.pid))
-        status = refuse(&h, COFI_ERR_UNSUPPORTED, "it has a seccomp filter, which the runtime's system calls may not pass", error);
-    if (status >= 0 && h.n > c->control->slots)
-        status = cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+    if (status >= 0)
+        status = look_at(&h, c, error);
     if (status >= 0) {
         find_changed(h.pid, c->control);
-        status = cofi__fast_inject_running(h.tids[0], c->fd, c->shared_bytes, error);
+        status = cofi__fast_inject_running(h.threads[0].tid, c->fd, c->shared_bytes, error);
     }
     for (size_t i = 0; i < h.n && status >= 0; i++)
-        status = set_off(c, h.pid, h.tids[i], i == 0, tsc, error);
+        status = set_off(c, h.pid, h.threads[i].tid, i == 0, tsc, error);
     let_go(&h, status >= 0);
     return status;
 }

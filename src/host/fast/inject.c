@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "host/fast/hold.h"
 
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
 
@@ -33,8 +34,11 @@ struct remote {
 int cofi__fast_wait_stop(pid_t pid)
 {
     siginfo_t info;
-    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL) ||
-        (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
+    int result;
+    do /* the user's signals come here, too, and half of an injection would be the program's end */
+        result = waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT | __WALL);
+    while (result && errno == EINTR);
+    if (result || (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
         return COFI_ERR_SYSTEM; /* its end is for others to see */
     return waitid(P_PID, (id_t)pid, &info, WSTOPPED | __WALL) ? COFI_ERR_SYSTEM : info.si_status;
 }
@@ -108,7 +112,8 @@ static int call(struct remote *r, long *result, long nr, const uint64_t args[6])
     regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
     if (ptrace(PTRACE_SETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
-    COFI_TRY(advance(r, PTRACE_SINGLESTEP));
+    COFI_TRY(advance(r, PTRACE_SYSCALL)); /* not by steps: their SIGTRAP, which is blocked, would cost the program its action for it */
+    COFI_TRY(advance(r, PTRACE_SYSCALL));
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
     *result = (long)regs.rax;
@@ -218,8 +223,23 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error
         cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "
                    "already?), no file descriptor left, or it is another user's", tid);
     }
-    if (finish(&r) < 0 && status >= 0)
+    if ((finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE) && status >= 0)
         status = cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
+    release_signals(&r);
+    return status;
+}
+
+int cofi__fast_unmap(pid_t tid, size_t bytes)
+{
+    struct remote r = {.pid = tid};
+    long ignored;
+    if (hold_signals(&r) < 0 || begin(&r) < 0)
+        return COFI_ERR_SYSTEM;
+    int status = call(&r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes});
+    if (status >= 0)
+        status = call(&r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES});
+    if (finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE)
+        status = COFI_ERR_SYSTEM;
     release_signals(&r);
     return status;
 }
@@ -235,27 +255,41 @@ static bool is_interrupted_by_stop(uint64_t nr)
     return false;
 }
 
+enum { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
+
+enum cofi__fast_call cofi__fast_call_of(const struct user_regs_struct *g)
+{
+    long error = -(long)g->rax;
+    if ((long)g->orig_rax < 0)
+        return CALL_NONE;
+    if (error == EINTR && is_interrupted_by_stop(g->orig_rax))
+        return CALL_ENDED;
+    return (error >= RESTARTSYS && error <= RESTARTNOHAND) || error == RESTART_BLOCK ? CALL_RESTARTS : CALL_NONE;
+}
+
 /* The thread was stopped in a system call: it stands before it again, as the kernel would restart it. */
 static void restart_call(struct user_regs_struct *g, struct thread *t)
 {
-    enum { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
-    long error = -(long)g->rax, nr = (long)g->orig_rax;
-    bool ours = error == EINTR && is_interrupted_by_stop((uint64_t)nr);
-    if (nr < 0 || (!ours && error != RESTARTSYS && error != RESTARTNOINTR && error != RESTARTNOHAND && error != RESTART_BLOCK))
+    enum cofi__fast_call call = cofi__fast_call_of(g);
+    if (call == CALL_NONE)
         return;
-    t->restart = ours ? RESTARTNOHAND : (uint32_t)error;
-    g->rax = error == RESTART_BLOCK ? SYS_restart_syscall : (unsigned long long)nr;
+    t->restart = call == CALL_ENDED ? RESTARTNOHAND : (uint32_t) - (int64_t)g->rax;
+    g->rax = t->restart == RESTART_BLOCK ? SYS_restart_syscall : g->orig_rax;
+    g->rip -= 2;
+}
+
+void cofi__fast_call_anew(struct user_regs_struct *g)
+{
+    g->rax = g->orig_rax;
+    g->orig_rax = (unsigned long long)-1;
     g->rip -= 2;
 }
 
 void cofi__fast_leave_thread(pid_t tid)
 {
     struct user_regs_struct regs;
-    bool ours = !ptrace(PTRACE_GETREGS, tid, 0, &regs) && (long)regs.rax == -EINTR && is_interrupted_by_stop(regs.orig_rax);
-    if (ours) {
-        regs.rax = regs.orig_rax;
-        regs.orig_rax = (unsigned long long)-1;
-        regs.rip -= 2;
+    if (!ptrace(PTRACE_GETREGS, tid, 0, &regs) && cofi__fast_call_of(&regs) == CALL_ENDED) {
+        cofi__fast_call_anew(&regs);
         ptrace(PTRACE_SETREGS, tid, 0, &regs);
     }
     ptrace(PTRACE_DETACH, tid, 0, 0);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The runtime into a program that stands at its first instruction. */
+ * The runtime into a program that stands at its first instruction, or runs, and out of it. */
 #ifndef COFI_HOST_FAST_INJECT_H
 #define COFI_HOST_FAST_INJECT_H
 
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <cofi/error.h>
 
@@ -21,8 +22,17 @@ int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint
 int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error);
 /* … and let such a thread start in `slot` when it goes on. COFI_ERR_SYSTEM: it is gone. */
 int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, uint64_t slot_address);
+/* What a stop by ptrace has done to the system call that the thread was in: nothing; the kernel makes it again; it has ended with EINTR,
+ * and can be made again. */
+enum cofi__fast_call { CALL_NONE, CALL_RESTARTS, CALL_ENDED };
+enum cofi__fast_call cofi__fast_call_of(const struct user_regs_struct *regs);
+/* The registers to make it again with, of CALL_ENDED. */
+void cofi__fast_call_anew(struct user_regs_struct *regs);
 /* … or let it go on as it was: a call that only our stop has ended with EINTR is made again. */
 void cofi__fast_leave_thread(pid_t tid);
+/* No thread of the process will be in the runtime again: take it away, by this one, which is stopped by ptrace where the program's own code
+ * is. COFI_ERR_SYSTEM: that could not be done, and the memory stays. */
+int cofi__fast_unmap(pid_t tid, size_t bytes);
 /* Whether a thread that is stopped by ptrace is in 64-bit code. */
 bool cofi__fast_is_64bit(pid_t tid);
 

@@ -152,6 +152,7 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
                 c->control->slots_used = i + 1;
             t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
             t->head.chunk = 0;
+            t->head.vfork = 0;
             return t;
         }
     }
@@ -319,13 +320,15 @@ static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *
     syscall(SYS_set_robust_list, mine, sizeof *mine);
 }
 
-/* The command has ended and left others behind. Whether the user has stopped their recording: a second ago, for who ends the
- * command ends them too, most often. */
+/* Whether the recording is over, though not all that is recorded: that was attached to, or the command has ended and left others behind. Their
+ * recording the user has stopped a second ago, for who ends the command ends them too, most often. */
 static bool is_left(struct cofi__fast_collector *c)
 {
     const uint64_t second = 1000000000;
     uint64_t now = cofi__fast_now_ns();
     bool stop = c->options->stop && *c->options->stop;
+    if (!c->options->argv) /* nobody ends it together with us, and without trace there is nothing to stay for */
+        return stop || c->ended;
     if (!c->child_ended)
         return false;
     if (stop && !c->stop_ns)
@@ -344,6 +347,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
     while (!c->child_ended || cofi__fast_busy(c)) {
         if (is_left(c)) {
             c->result->left = cofi__fast_leave(c);
+            c->result->translated = cofi__fast_detach(c);
             return;
         }
         uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);

@@ -174,6 +174,14 @@ bool arena_full(uint64_t pc)
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }
 
+/* No thread is in translated code, nor will be. */
+void arena_unmap(void)
+{
+    for (unsigned g = 0; g < GENERATIONS; g++)
+        for (unsigned i = 0; i < generations[g].count; i++)
+            sys(SYS_munmap, (uint64_t)generations[g].arenas[i].base, ARENA_BYTES, 0, 0, 0, 0);
+}
+
 static bool is_inside(const struct thread *t, uint64_t epoch)
 {
     return __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) == epoch;

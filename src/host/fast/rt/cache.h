@@ -44,5 +44,6 @@ bool arena_full(uint64_t pc);
 bool arena_next_generation(void);
 void rt_trim(void *end);
 uint16_t *arena_count(void);
+void arena_unmap(void);
 
 #endif

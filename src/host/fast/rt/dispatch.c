@@ -141,6 +141,8 @@ static void safepoint(struct thread *t)
         trace_resume(t);
     if (psb && !t->paused && t->mode == MODE_TRACED)
         log_put(t, COFI__FAST_PSB, t->pc);
+    if (leave_wanted(t) && !t->has_signal && !t->safepoint)
+        leave_gate(t);
 }
 
 /* The cold block at t->pc has run often: make a superblock of it. */
@@ -227,7 +229,7 @@ void rt_dispatch(struct thread *t)
         from = NULL;
         kind = EXIT_DIRECT;
     }
-    while (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)))) {
+    while (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)) || leave_wanted(t))) {
         safepoint(t);
         from = NULL;
         indirect = false;
@@ -253,6 +255,7 @@ static void begin_program(struct thread *t)
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end);
     cache_init();
+    rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();
     seccomp_init();
@@ -261,6 +264,8 @@ static void begin_program(struct thread *t)
 /* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */
 void rt_start(struct thread *t)
 {
+    if (t->attached >= LEAVES_FIRST)
+        leave_now(t);
     if (t->attached != ATTACHED_JOINS)
         begin_program(t);
     while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))

@@ -8,8 +8,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { ROUNDS = 20000, YIELDS = 200, PAUSE_NS = 100000, LOOK_AGAIN_NS = 100000000,
-       SI_HALT = -0x636f };
+enum { ROUNDS = 20000, YIELDS = 200, PAUSE_NS = 100000, LOOK_AGAIN_NS = 100000000 };
 
 /* Whether a thread may be in the program's code: one that is in the kernel has logged all. */
 static bool runs(const struct thread *t, uint64_t pid)
@@ -22,7 +21,7 @@ static bool runs(const struct thread *t, uint64_t pid)
  * when the halt is over. */
 static bool ask_to_halt(const struct thread *t, uint64_t pid)
 {
-    struct ksiginfo info = {.signo = SIGTRAP, .code = SI_HALT, .addr = pid};
+    struct ksiginfo info = {.signo = SIGTRAP, .code = COFI__FAST_SI_HALT, .addr = pid};
     if (runs(t, pid))
         sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0);
     return false;
@@ -64,7 +63,7 @@ void halt_over(struct thread *t)
 /* Whether SIGTRAP is what asks a thread to halt. */
 bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info)
 {
-    return signo == SIGTRAP && info->code == SI_HALT && (int32_t)info->addr == t->pid;
+    return signo == SIGTRAP && info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid;
 }
 
 /* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. */

@@ -98,6 +98,8 @@ struct thread {
     uint32_t section_steps;
     uint8_t attached;     /* enum attached */
     uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none */
+    uint32_t parked;      /* at rest to leave the runtime: the state is exact */
+    uint32_t left;        /* futex: has given back what was the program's */
     uint32_t rseq_signature; /* attached: of the struct rseq that the thread has registered */
 };
 
@@ -115,8 +117,9 @@ struct sighand {
     struct sighand *next; /* unused ones */
 };
 
-/* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. */
-enum attached { ATTACHED_NOT, ATTACHED_FIRST, ATTACHED_JOINS };
+/* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. Or that
+ * the thread leaves it, as the first one or another. */
+enum attached { ATTACHED_NOT, ATTACHED_FIRST, ATTACHED_JOINS, LEAVES_FIRST, LEAVES };
 
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4, SAFEPOINT_HALT = 8 };
 
@@ -291,6 +294,11 @@ void halt_over(struct thread *t);
 bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info);
 void halt_gate(struct thread *t);
 
+/* leave.c */
+bool leave_wanted(const struct thread *t);
+void leave_gate(struct thread *t);
+void leave_now(struct thread *t) __attribute__((noreturn));
+
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);
 void step_done(struct thread *t, uint64_t from);
@@ -325,6 +333,8 @@ void signals_set_mask(uint64_t guest_mask);
 uint64_t signals_block_all(void);
 void native_step(struct thread *t) __attribute__((noreturn));
 void signals_own_stack(struct thread *t);
+void signals_give_back(const struct thread *t);
+void signals_give_back_actions(const struct thread *t);
 
 #define SYNC_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1) | 1ul << (4 - 1) | 1ul << (8 - 1) | 1ul << (5 - 1))
 

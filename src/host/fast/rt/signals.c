@@ -83,6 +83,24 @@ static void take_actions(void)
             rt_set_action(i, &first_sighand.actions[i]);
 }
 
+/* … and the program's again. */
+void signals_give_back_actions(const struct thread *t)
+{
+    for (int i = 1; i <= 64; i++)
+        if (i != SIGKILL && i != SIGSTOP)
+            sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)&t->sighand->actions[i], 0, 8, 0, 0);
+}
+
+/* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
+ * the kernel then. */
+void signals_give_back(const struct thread *t)
+{
+    sys(SYS_sigaltstack, (uint64_t)&t->altstack, 0, 0, 0, 0, 0);
+    for (int i = 1; i < (int)ARRAY_LEN(t->held_info); i++)
+        if (t->held >> (i - 1) & 1)
+            sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)i, (uint64_t)&t->held_info[i], 0, 0);
+}
+
 /* The thread was stopped in a system call, which it is about to make again, and a handler is to run first: some calls return
  * then [signal(7)]. */
 static void break_off(struct thread *t)

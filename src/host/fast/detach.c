@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * The recording ends before the program: all threads of a process out of the runtime again. They rest there where their state is exact, or
+ * wait in a system call [rt/leave.c]; stopped by ptrace, they give back what was the program's, and go on in its own code. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "host/fast/collect.h"
+#include "host/fast/hold.h"
+
+enum { PATIENCE_MS = 5000, STOP_MS = 20, ROUND_NS = 1000000, POLL_US = 100, BEGIN_US = 10000 };
+
+struct leaver {
+    struct cofi__fast_collector *c;
+    struct cofi__fast_held h;
+    struct user_regs_struct *regs; /* of each thread, as it stood when all were at rest */
+};
+
+static struct thread *thread_of(const struct cofi__fast_collector *c, pid_t tid, uint64_t *address)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
+        if (c->seats[i].placed && c->seats[i].tid == tid && cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE) {
+            *address = cofi__fast_slot_address(c->control, i);
+            return cofi__fast_slot(c, i);
+        }
+    return NULL;
+}
+
+static void place_all(struct cofi__fast_collector *c)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
+        if (cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE)
+            cofi__fast_place(c, i);
+}
+
+/* Whether the process has our runtime: not, when it has executed another program. */
+static bool has_runtime(const struct cofi__fast_collector *c, pid_t pid)
+{
+    uint64_t at = COFI__FAST_SHARED_BASE, theirs[2] = {0};
+    struct iovec to = {theirs, sizeof theirs}, from = {(void *)at, sizeof theirs};
+    return process_vm_readv(pid, &to, 1, &from, 1, 0) == sizeof theirs && !memcmp(theirs, c->control, sizeof theirs);
+}
+
+/* A signal of ours that has not reached the thread yet must not reach the program. */
+static bool is_asked(pid_t tid)
+{
+    struct __ptrace_peeksiginfo_args args = {.nr = 1};
+    siginfo_t info;
+    for (; ptrace(PTRACE_PEEKSIGINFO, tid, &args, &info) == 1; args.off++)
+        if (info.si_signo == SIGTRAP && info.si_code == COFI__FAST_SI_HALT)
+            return true;
+    return false;
+}
+
+/* Whether a thread that is stopped can be taken out as it is. */
+static bool is_at_rest(const struct leaver *l, pid_t tid, struct user_regs_struct *regs)
+{
+    uint64_t address = 0;
+    const struct thread *t = thread_of(l->c, tid, &address);
+    if (!t || ptrace(PTRACE_GETREGS, tid, 0, regs) || t->has_signal || t->safepoint || is_asked(tid))
+        return false;
+    if (regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES) /* a handler, or translated code */
+        return false;
+    return t->parked || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
+}
+
+/* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by itself whether it is to rest. */
+static void nudge(const struct leaver *l, pid_t tid, uint64_t rip)
+{
+    uint64_t address;
+    const struct thread *t = thread_of(l->c, tid, &address);
+    siginfo_t info = {.si_signo = SIGTRAP, .si_code = COFI__FAST_SI_HALT};
+    if (t && rip - COFI__FAST_RUNTIME_BASE >= COFI__FAST_RUNTIME_BYTES && !is_asked(tid)) {
+        info.si_addr = (void *)(uintptr_t)t->pid;
+        syscall(SYS_rt_tgsigqueueinfo, l->h.pid, tid, SIGTRAP, &info);
+    }
+    ptrace(PTRACE_CONT, tid, 0, 0);
+}
+
+/* For a millisecond, though each stop of a thread is a signal to us. */
+static void let_run(void)
+{
+    struct timespec rest = {0, ROUND_NS};
+    while (nanosleep(&rest, &rest) && errno == EINTR)
+        ;
+}
+
+/* Nudge who is not at rest, and stop it again. A thread that does not stop may wait for another one to go on (a parent in vfork, for a
+ * child that waits for the cache's lock). Returns how many were not at rest. */
+static size_t round_of_nudges(struct leaver *l)
+{
+    size_t busy = 0;
+    for (size_t i = 0; i < l->h.n; i++) {
+        struct cofi__fast_tracee *thread = &l->h.threads[i];
+        if (thread->stopped && is_at_rest(l, thread->tid, &l->regs[i]))
+            continue;
+        busy++;
+        if (thread->stopped)
+            nudge(l, thread->tid, l->regs[i].rip);
+        thread->stopped = false;
+    }
+    if (busy) {
+        let_run();
+        cofi__fast_stop_all(&l->h, STOP_MS);
+    }
+    return busy;
+}
+
+/* All threads at rest: 0, or with an error they are as they were, if somewhat later. COFI_ERR_NOT_FOUND: there is nobody in the runtime. */
+static int bring_to_rest(struct leaver *l)
+{
+    uint64_t end = cofi__fast_now_ns() + PATIENCE_MS * UINT64_C(1000000);
+    while (cofi__fast_now_ns() < end) {
+        struct cofi_error error;
+        int more = 0;
+        do
+            more = cofi__fast_hold_more(&l->h, STOP_MS, &error);
+        while (more > 0);
+        COFI_TRY(more);
+        free(l->regs);
+        l->regs = calloc(l->h.n + 1, sizeof *l->regs);
+        if (!l->regs)
+            return COFI_ERR_NOMEM;
+        if (!l->h.n || !has_runtime(l->c, l->h.pid))
+            return COFI_ERR_NOT_FOUND;
+        place_all(l->c);
+        if (!round_of_nudges(l))
+            return 0;
+    }
+    return COFI_ERR_UNSUPPORTED;
+}
+
+/* The program's registers, of one at rest. */
+static struct user_regs_struct native_regs(const struct thread *t, const struct user_regs_struct *now)
+{
+    const uint64_t *r = t->regs;
+    struct user_regs_struct g = *now;
+    g.rbx = r[RBX], g.rcx = r[RCX], g.rdx = r[RDX], g.rsi = r[RSI], g.rdi = r[RDI], g.rbp = r[RBP], g.rsp = r[RSP];
+    g.r8 = r[R8], g.r9 = r[R9], g.r10 = r[R10], g.r11 = r[R11], g.r12 = r[R12], g.r13 = r[R13], g.r14 = r[R14], g.r15 = r[R15];
+    g.rip = t->pc;
+    g.eflags = t->flags | 0x200;
+    g.gs_base = t->gs_base;
+    g.gs = t->gs_selector;
+    if (t->parked) {
+        g.rax = r[RAX];
+        g.orig_rax = (unsigned long long)-1;
+        return g;
+    }
+    g.rip += 2; /* behind the system call, as the kernel leaves it */
+    g.rcx = g.rip;
+    g.r11 = g.eflags;
+    if (cofi__fast_call_of(&g) == CALL_ENDED)
+        cofi__fast_call_anew(&g);
+    return g;
+}
+
+/* Let a thread give back what was the program's. */
+static void set_out(struct thread *t, uint64_t address, pid_t tid, const struct user_regs_struct *now, bool first)
+{
+    uint64_t all = UINT64_MAX;
+    struct user_regs_struct start = *now;
+    t->attached = first ? LEAVES_FIRST : LEAVES;
+    t->left = 0;
+    start.rip = COFI__FAST_RUNTIME_BASE;
+    start.rdi = address;
+    start.orig_rax = (unsigned long long)-1;
+    start.eflags = 0x202;
+    ptrace(PTRACE_SETSIGMASK, tid, sizeof all, &all);
+    ptrace(PTRACE_SETREGS, tid, 0, &start);
+    ptrace(PTRACE_CONT, tid, 0, 0);
+}
+
+/* Until it has: there is no way back, and nothing that it would wait for. *job_stopped: job control wanted it stopped meanwhile. False: it
+ * is gone. */
+static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
+{
+    enum cofi__fast_stop stop;
+    int status;
+    while (!__atomic_load_n(&t->left, __ATOMIC_ACQUIRE)) {
+        pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
+        if ((got == tid && !WIFSTOPPED(status)) || got < 0)
+            return false;
+        if (got == tid) {
+            *job_stopped = true;
+            ptrace(PTRACE_CONT, tid, 0, 0);
+        }
+        usleep(POLL_US);
+    }
+    while ((stop = cofi__fast_stop(tid, PATIENCE_MS)) == STOP_NOT)
+        ;
+    return stop != STOP_GONE;
+}
+
+/* All at rest -> all stand in the program's own code. */
+static void take_out(struct leaver *l)
+{
+    bool unmapped = false;
+    uint64_t address = 0;
+    for (size_t i = 0; i < l->h.n; i++) {
+        pid_t tid = l->h.threads[i].tid;
+        struct thread *t = thread_of(l->c, tid, &address);
+        struct user_regs_struct now = l->regs[i];
+        l->regs[i] = native_regs(t, &now);
+        set_out(t, address, tid, &now, i == 0);
+    }
+    for (size_t i = 0; i < l->h.n; i++) {
+        pid_t tid = l->h.threads[i].tid;
+        const struct thread *t = thread_of(l->c, tid, &address);
+        if (!wait_out(t, tid, &l->h.job_stopped))
+            continue;
+        ptrace(PTRACE_SETREGS, tid, 0, &l->regs[i]);
+        ptrace(PTRACE_SETSIGMASK, tid, sizeof t->mask, &t->mask);
+    }
+    for (size_t i = 0; i < l->h.n && !unmapped; i++)
+        unmapped = cofi__fast_unmap(l->h.threads[i].tid, l->c->shared_bytes) >= 0;
+}
+
+static void rest(struct cofi__fast_collector *c, uint64_t space)
+{
+    __atomic_store_n(&c->control->leaving, space, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &c->control->leaving, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
+}
+
+/* Whether two processes share the memory, as a child of vfork does with its parent until it executes something. */
+static bool is_shared(const struct cofi__fast_collector *c, const struct thread *t)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+        const struct thread *o = cofi__fast_slot(c, i);
+        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && o->head.pid != t->head.pid &&
+            has_runtime(c, c->seats[i].pid))
+            return true;
+    }
+    return false;
+}
+
+/* A child that shares its parent's memory executes another program or ends, soon. */
+static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
+{
+    uint64_t end = cofi__fast_now_ns() + PATIENCE_MS * UINT64_C(1000000);
+    while (has_runtime(c, pid) && cofi__fast_now_ns() < end)
+        let_run();
+    return !has_runtime(c, pid);
+}
+
+/* A process out of the runtime; false: it stays in it. */
+static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
+{
+    struct leaver l = {.c = c, .h = {.pid = pid}};
+    if (t->head.vfork)
+        return wait_for_exec(c, pid);
+    if (cofi__fast_has_seccomp(pid)) /* the program's own calls may be all that pass */
+        return false;
+    rest(c, t->space);
+    int status = bring_to_rest(&l);
+    if (status >= 0 && is_shared(c, t))
+        status = COFI_ERR_UNSUPPORTED;
+    if (status >= 0)
+        take_out(&l);
+    if (l.h.job_stopped) /* which it was, but for us */
+        kill(pid, SIGSTOP);
+    for (size_t i = 0; i < l.h.n; i++)
+        if (status >= 0)
+            ptrace(PTRACE_DETACH, l.h.threads[i].tid, 0, 0);
+        else
+            cofi__fast_leave_thread(l.h.threads[i].tid);
+    rest(c, 0);
+    free(l.h.threads);
+    free(l.regs);
+    return status >= 0 || status == COFI_ERR_NOT_FOUND;
+}
+
+/* One process that has not been tried yet; false: there is none. */
+static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
+{
+    uint32_t i = 0;
+    place_all(c);
+    while (i < c->control->slots_used && (c->seats[i].stays || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE))
+        i++;
+    if (i == c->control->slots_used)
+        return false;
+    int32_t pid = c->seats[i].pid;
+    bool out = detach(c, pid, cofi__fast_slot(c, i));
+    for (i = 0; i < c->control->slots_used; i++) {
+        if (c->seats[i].pid != pid || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE)
+            continue;
+        c->seats[i].stays = !out;
+        *stay += !out;
+        if (out)
+            cofi__fast_slot(c, i)->head.state = COFI__FAST_SLOT_FREE;
+    }
+    return true;
+}
+
+static bool is_any_begun(const struct cofi__fast_collector *c)
+{
+    for (uint32_t i = 0; i < c->control->slots_used; i++)
+        if (cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_TAKEN)
+            return true;
+    return false;
+}
+
+unsigned cofi__fast_detach(struct cofi__fast_collector *c)
+{
+    unsigned stay = 0;
+    c->control->stopped = 1;
+    for (unsigned waits = 0; waits < 100;) {
+        if (detach_one(c, &stay))
+            continue;
+        if (!is_any_begun(c))
+            break;
+        usleep(BEGIN_US); /* a child is on its way */
+        waits++;
+    }
+    return stay;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * All threads of a process, stopped by ptrace. */
+#ifndef COFI_HOST_FAST_HOLD_H
+#define COFI_HOST_FAST_HOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <cofi/error.h>
+
+struct cofi__fast_tracee {
+    pid_t tid;
+    bool stopped;
+};
+
+struct cofi__fast_held {
+    pid_t pid;
+    struct cofi__fast_tracee *threads;
+    size_t n;
+    bool job_stopped; /* SIGSTOP or the like has stopped it, too */
+};
+
+enum cofi__fast_stop { STOP_OURS, STOP_JOB, STOP_GONE, STOP_NOT };
+
+/* A thread that is held and runs -> to a stop by our interrupt (or by job control, which holds it as well); signals that come first
+ * reach the program. STOP_NOT: not within `ms` milliseconds, but it will. */
+enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms);
+/* A thread that stands at the end of a system call -> to such a stop, from where the kernel restarts one. */
+enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
+
+/* Hold each thread that is not held yet, one visit to each; those that do not stop within `ms` milliseconds run on for now. Returns how
+ * many there were: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
+int cofi__fast_hold_more(struct cofi__fast_held *held, unsigned ms, struct cofi_error *error);
+/* Stop those that run. Returns how many do not stop within `ms` milliseconds each. */
+size_t cofi__fast_stop_all(struct cofi__fast_held *held, unsigned ms);
+
+#endif

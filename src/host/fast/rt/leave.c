@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * The program goes on without the runtime: its threads come to rest where their state is exact, and give back what was the
+ * program's. Then the collector sets them off natively [detach.c]. */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/cache.h"
+
+/* Whether the threads of t's process are to rest. A child that shares its parent's memory for a while is to come to its end or exec. */
+bool leave_wanted(const struct thread *t)
+{
+    return !t->head.vfork && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
+           !(__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
+}
+
+/* The state is exact at pc, nothing waits to be delivered: rest, until the collector takes the thread out of here or has given up, or
+ * a signal comes. */
+void leave_gate(struct thread *t)
+{
+    uint64_t timeout[2] = {0, 100000000};
+    signals_block_all();
+    trace_pause(t, COFI__FAST_EVENT, t->pc);
+    __atomic_store_n(&t->parked, 1, __ATOMIC_SEQ_CST);
+    while (leave_wanted(t) && !t->has_signal && !t->safepoint)
+        sys(SYS_futex, (uint64_t)&rt.control->leaving, FUTEX_WAIT, (uint32_t)t->space, (uint64_t)timeout, 0, 0);
+    __atomic_store_n(&t->parked, 0, __ATOMIC_SEQ_CST);
+    if (t->has_signal)
+        return;
+    signals_set_mask(t->mask);
+    trace_resume(t);
+}
+
+/* All threads of the process rest, or wait in a system call that will be made again; all signals are blocked. No call here may change
+ * what the kernel keeps to restart that one: so the wait has no timeout. */
+void leave_now(struct thread *t)
+{
+    if (t->attached == LEAVES_FIRST) {
+        maps_release_all();
+        signals_give_back_actions(t);
+        arena_unmap();
+    }
+    signals_give_back(t);
+    __atomic_store_n(&t->left, 1, __ATOMIC_SEQ_CST);
+    for (;;)
+        sys(SYS_futex, (uint64_t)&t->left, FUTEX_WAIT, 1, 0, 0, 0);
+}
