@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 
 #include "base/error.h"
 #include "host/fast/hold.h"
+#include "host/fast/lend.h"
 
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
 
@@ -120,10 +122,59 @@ static int call(struct remote *r, long *result, long nr, const uint64_t args[6])
     return 0;
 }
 
+static int read_memory(pid_t pid, void *to, uint64_t from, size_t n)
+{
+    struct iovec local = {to, n}, remote = {(void *)from, n};
+    return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)n ? 0 : COFI_ERR_SYSTEM;
+}
+
 static int write_memory(pid_t pid, uint64_t to, const void *from, size_t n)
 {
     struct iovec local = {(void *)(uintptr_t)from, n}, remote = {(void *)to, n};
     return process_vm_writev(pid, &local, 1, &remote, 1, 0) == (ssize_t)n ? 0 : COFI_ERR_SYSTEM;
+}
+
+/* The shared memory's descriptor by its name, which is ours and that of our user. */
+static int open_shared(struct remote *r, int fd, long *their_fd)
+{
+    char path[64];
+    uint64_t at = COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);
+    COFI_TRY(write_memory(r->pid, at, path, sizeof path));
+    return call(r, their_fd, SYS_open, (uint64_t[6]){at, O_RDWR | O_CLOEXEC});
+}
+
+/* … or by a socket of theirs. Negative *their_fd: neither. */
+static int receive(struct remote *r, int listener, struct cofi__fast_letter *letter, socklen_t name_bytes, int fd, long *their_fd)
+{
+    const uint64_t at = COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096;
+    long socket, result;
+    COFI_TRY(call(r, &socket, SYS_socket, (uint64_t[6]){AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC}));
+    if (socket < 0)
+        return 0;
+    cofi__fast_letter(letter, at);
+    COFI_TRY(write_memory(r->pid, at, letter, sizeof *letter));
+    COFI_TRY(call(r, &result, SYS_connect, (uint64_t[6]){(uint64_t)socket, at, name_bytes}));
+    if (!result && cofi__fast_lend(listener, r->pid, fd) >= 0) {
+        uint64_t message = at + offsetof(struct cofi__fast_letter, message);
+        COFI_TRY(call(r, &result, SYS_recvmsg, (uint64_t[6]){(uint64_t)socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
+        COFI_TRY(read_memory(r->pid, letter, at, sizeof *letter));
+        if (result == 1 && letter->message.msg_controllen >= sizeof letter->control.head)
+            *their_fd = *(const int *)CMSG_DATA(&letter->control.head);
+    }
+    return call(r, &result, SYS_close, (uint64_t[6]){(uint64_t)socket});
+}
+
+static int receive_shared(struct remote *r, int fd, long *their_fd)
+{
+    struct cofi__fast_letter letter = {0};
+    socklen_t name_bytes;
+    int listener = cofi__fast_lend_open(&letter.name, &name_bytes);
+    if (listener < 0)
+        return 0;
+    int status = receive(r, listener, &letter, name_bytes, fd, their_fd);
+    close(listener);
+    return status;
 }
 
 static int map_runtime(struct remote *r, int fd, size_t bytes)
@@ -138,12 +189,10 @@ static int map_runtime(struct remote *r, int fd, size_t bytes)
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
     /* Filters that the program came with know that address. */
     r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
-    char path[64];
-    uint64_t at = window + COFI__FAST_RUNTIME_BYTES - 4096;
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);
-    COFI_TRY(write_memory(r->pid, at, path, sizeof path));
     long their_fd;
-    COFI_TRY(call(r, &their_fd, SYS_open, (uint64_t[6]){at, O_RDWR | O_CLOEXEC}));
+    COFI_TRY(open_shared(r, fd, &their_fd));
+    if (their_fd < 0)
+        COFI_TRY(receive_shared(r, fd, &their_fd));
     if (their_fd < 0)
         return COFI_ERR_UNSUPPORTED;
     COFI_TRY(call(r, &result, SYS_mmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, PROT_READ | PROT_WRITE,
@@ -221,7 +270,7 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error
     if (status < 0) {
         unmap_runtime(&r);
         cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "
-                   "already?), no file descriptor left, or it is another user's", tid);
+                   "already?), or no file descriptor left", tid);
     }
     if ((finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE) && status >= 0)
         status = cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);

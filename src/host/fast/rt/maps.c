@@ -6,7 +6,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { PAGE = 4096, WATCHED = 1 << 15 };
+enum { PAGE = 4096, WATCHED = 1 << 15, INSN_MAX = 15 };
 
 /* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. */
 static uint64_t watched[WATCHED];
@@ -193,12 +193,12 @@ static void date_regions(void)
     }
 }
 
-static void parse(struct thread *t)
+static bool parse(struct thread *t)
 {
     static char buffer[65536];
     int fd = (int)sys(SYS_open, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
     if (fd < 0)
-        return;
+        return false;
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
     old_count = rt.region_count;
     rt.region_count = 0;
@@ -224,15 +224,49 @@ static void parse(struct thread *t)
     made = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
+    return true;
+}
+
+static bool guessed;
+
+static void add_page(uint64_t page)
+{
+    struct region *end = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, page);
+    if (r > rt.regions && r[-1].end == page) {
+        r[-1].end += PAGE;
+        return;
+    }
+    if (rt.region_count++ == REGIONS)
+        rt_die("too many mappings of code at", page);
+    while (end-- > r)
+        end[1] = *end;
+    *r = (struct region){.start = page, .end = page + PAGE, .shared = true, .dirty = true, .since = rdtsc()};
+}
+
+/* Without /proc, as in some chroots, nobody says where code is: there, where the program comes to, if it can be read. Nobody says whether
+ * it may be written, either: so it is compared at each entry. */
+static void guess(uint64_t pc)
+{
+    uint8_t byte;
+    if (rt.maps_stale)
+        rt.region_count = 0;
+    rt.maps_stale = false;
+    rt.maps_tsc = 0;
+    uint64_t page = pc & ~(uint64_t)(PAGE - 1);
+    for (uint64_t p = page; p <= page + PAGE && !(p >> 47); p += PAGE) /* a block may reach into the next page */
+        if (!lookup(p) && !is_ours(p) && !rt_probe(&byte, (const void *)p, 1))
+            add_page(p);
 }
 
 /* The executable region at pc, or null: the guest faults there. */
 const struct region *maps_find(struct thread *t, uint64_t pc)
 {
     const struct region *r = rt.maps_stale ? NULL : lookup(pc);
-    if (r)
+    if (r && (!guessed || r->end - pc >= COMPARED_BYTES))
         return r;
-    parse(t);
+    guessed = !parse(t);
+    if (guessed)
+        guess(pc);
     return lookup(pc);
 }
 
@@ -240,11 +274,11 @@ const struct region *maps_find(struct thread *t, uint64_t pc)
 size_t maps_readable(uint64_t pc)
 {
     size_t n = 0;
-    while (n < 15) {
+    while (n < INSN_MAX) {
         const struct region *r = lookup(pc + n);
         if (!r)
             break;
-        n = r->end - pc < 15 ? r->end - pc : 15;
+        n = r->end - pc < INSN_MAX ? r->end - pc : INSN_MAX;
     }
     return n;
 }
