@@ -17,6 +17,7 @@
 #include <cofi/cofi.h>
 
 #include "again.h"
+#include "meanwhile.h"
 
 /* As env and timeout have them. */
 enum { EXIT_OURS = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
@@ -43,6 +44,8 @@ struct job {
     bool progress;
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
+    char *const *beside;     /* with -p: record while this command runs */
+    struct meanwhile *meanwhile;
     const char *preset;  /* its fields; null: none */
     char fields[4096];   /* preset and --config together */
     char command[4096];
@@ -50,7 +53,7 @@ struct job {
 
 static const char usage[] =
     "usage: cofi record [options] [--] COMMAND [ARGUMENT...]\n"
-    "       cofi record [options] -p PID\n"
+    "       cofi record [options] -p PID [[--] COMMAND [ARGUMENT...]]\n"
     "\n"
     "  -o, --output=FILE    the recording (default cofi.data); a name in .zst: compressed\n"
     "  --unit=pt|rtit       whose packets (default pt)\n"
@@ -89,7 +92,8 @@ static const char usage[] =
     "  --limit=N            step: let the program go after N instructions\n"
     "  --no-follow          leave child processes alone\n"
     "  --verify             step: compare every instruction with memory before it runs\n"
-    "  -p, --pid=PID        attach to a running process; Ctrl-C ends the recording, and lets it run as before\n"
+    "  -p, --pid=PID        attach to a running process; Ctrl-C or the COMMAND's end (sleep 5, say; it is not recorded)\n"
+    "                       ends the recording, and lets the process run as before\n"
     "  -q, --quiet          no summary\n"
     "  --help               this text\n"
     "\n"
@@ -315,13 +319,14 @@ static int parse(struct job *job, int argc, char **argv)
             return EXIT_OURS;
         }
     }
-    if (!argv[optind] == !job->step.pid) {
-        complain("record: %s", job->step.pid ? "give a COMMAND or -p PID, not both"
-                                             : "no COMMAND and no -p PID; 'cofi record --help' tells more");
+    if (!argv[optind] && !job->step.pid) {
+        complain("record: no COMMAND and no -p PID; 'cofi record --help' tells more");
         return EXIT_OURS;
     }
     apply_preset(job);
-    if (!job->step.pid) {
+    if (job->step.pid) {
+        job->beside = argv[optind] ? argv + optind : NULL;
+    } else {
         job->step.argv = argv + optind;
         join(job->command, sizeof job->command, argv + optind);
     }
@@ -381,10 +386,16 @@ static bool close_outputs(struct job *job, uint64_t *bytes)
     return good;
 }
 
+/* What is to be told that the recording has begun. */
+static volatile int32_t *started(const struct job *job)
+{
+    return !job->step.pid ? &forward_to : job->meanwhile ? &job->meanwhile->go : NULL;
+}
+
 static int own_status(const struct job *job, int status)
 {
-    if (job->step.pid)
-        return EXIT_DONE;
+    if (job->step.pid) /* the process's own is not ours to know */
+        status = job->meanwhile ? job->meanwhile->status : 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -620,7 +631,7 @@ static int record_fast(struct job *job)
     job->fast.filters = job->filters.n && !units ? &job->filters : NULL; /* a unit has ranges of its own */
     job->fast.no_follow = job->step.no_follow;
     job->fast.stop = &stop;
-    job->fast.started = &forward_to;
+    job->fast.started = started(job);
     int status = cofi_fast_record(&job->fast, &result, &error);
     if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !fast_only(job) && !job->filters.n &&
         !result.tasks) {
@@ -679,6 +690,10 @@ int cmd_record(int argc, char **argv)
     }
     if (!take_filters(&job))
         return EXIT_OURS;
+    if (job.beside && !(job.meanwhile = meanwhile(job.beside))) {
+        complain("record: %s: %s", job.beside[0], strerror(errno));
+        return EXIT_OURS;
+    }
     if (!step_only && job.host != HOST_STEP) {
         if (needs_unit(&job) && !try_outputs(&job))
             return EXIT_OURS;
@@ -701,7 +716,7 @@ int cmd_record(int argc, char **argv)
     catch_signals();
     job.step.size = sizeof job.step;
     job.step.stop = &stop;
-    job.step.started = &forward_to;
+    job.step.started = started(&job);
     job.step.observers = observers;
     job.step.observers_n = n;
     status = cofi_step_run(&job.step, &result, &error);

@@ -63,7 +63,7 @@ struct cofi_fast_options {
     const volatile int *stop;
     /* Called when the command has ended and so many of its descendants' threads have gone on for a second, or null. */
     void (*left_behind)(void *opaque, unsigned threads);
-    volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
+    volatile int32_t *started; /* set to the process when it is recorded, 0 when the command has ended; or null */
     int32_t pid;             /* with argv null: the process to attach to, with all its threads */
 };
 

@@ -118,7 +118,7 @@ struct cofi_step_options {
     /* How often the user asked to stop (a signal handler counts it up), or null. Attached: 1 detaches.
      * Launched: 1 detaches if the command has ended, 2 kills what was launched. */
     const volatile int *stop;
-    volatile int32_t *started; /* set to the command's process when it runs, 0 when it has ended; or null */
+    volatile int32_t *started; /* set to the process when it is recorded, 0 when the command has ended; or null */
     const struct cofi_observer *const *observers;
     size_t observers_n;
 };

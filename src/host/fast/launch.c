@@ -396,7 +396,7 @@ int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_r
     if (status >= 0)
         status = options->argv ? spawn(&c, &report, error) : attach(&c, error);
     if (status >= 0) {
-        if (options->started && options->argv)
+        if (options->started)
             *options->started = c.child;
         struct robust_list_head mine, *old = NULL;
         mark_owner(&c, &mine, &old);

@@ -239,6 +239,8 @@ int step_attach(struct step_engine *engine)
                           (int)pid);
     step_refresh(engine, leader);
     engine->result->started = true;
+    if (engine->options->started)
+        *engine->options->started = pid;
     return 0;
 }
 
