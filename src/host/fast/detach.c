@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The recording ends before the program: all threads of a process out of the runtime again. They rest there where their state is exact, or
  * wait in a system call [rt/leave.c]; stopped by ptrace, they give back what was the program's, and go on in its own code. */
-#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,14 +9,13 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
 
-enum { PATIENCE_MS = 5000, STOP_MS = 20, ROUND_NS = 1000000, POLL_US = 100, BEGIN_US = 10000 };
+enum { PATIENCE_MS = 5000, STOP_MS = 20, POLL_US = 100, BEGIN_US = 10000 };
 
 struct leaver {
     struct cofi__fast_collector *c;
@@ -25,14 +23,23 @@ struct leaver {
     struct user_regs_struct *regs; /* of each thread, as it stood when all were at rest */
 };
 
-static struct thread *thread_of(const struct cofi__fast_collector *c, pid_t tid, uint64_t *address)
+static bool is_in_slot(const struct cofi__fast_collector *c, uint32_t i, pid_t tid)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
-        if (c->seats[i].placed && c->seats[i].tid == tid && cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE) {
-            *address = cofi__fast_slot_address(c->control, i);
-            return cofi__fast_slot(c, i);
-        }
-    return NULL;
+    const struct cofi__fast_seat *seat = &c->seats[i];
+    return seat->placed && seat->tid == tid && cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE;
+}
+
+static struct thread *thread_of(const struct cofi__fast_collector *c, struct cofi__fast_tracee *thread, uint64_t *address)
+{
+    uint32_t i = thread->slot;
+    if (!is_in_slot(c, i, thread->tid))
+        for (i = 0; i < c->control->slots_used && !is_in_slot(c, i, thread->tid); i++)
+            ;
+    if (i == c->control->slots_used)
+        return NULL;
+    thread->slot = i;
+    *address = cofi__fast_slot_address(c->control, i);
+    return cofi__fast_slot(c, i);
 }
 
 static void place_all(struct cofi__fast_collector *c)
@@ -62,11 +69,11 @@ static bool is_asked(pid_t tid)
 }
 
 /* Whether a thread that is stopped can be taken out as it is. */
-static bool is_at_rest(const struct leaver *l, pid_t tid, struct user_regs_struct *regs)
+static bool is_at_rest(const struct leaver *l, struct cofi__fast_tracee *thread, struct user_regs_struct *regs)
 {
     uint64_t address = 0;
-    const struct thread *t = thread_of(l->c, tid, &address);
-    if (!t || ptrace(PTRACE_GETREGS, tid, 0, regs) || t->has_signal || t->safepoint || is_asked(tid))
+    const struct thread *t = thread_of(l->c, thread, &address);
+    if (!t || ptrace(PTRACE_GETREGS, thread->tid, 0, regs) || t->has_signal || t->safepoint || is_asked(thread->tid))
         return false;
     if (regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES) /* a handler, or translated code */
         return false;
@@ -74,24 +81,17 @@ static bool is_at_rest(const struct leaver *l, pid_t tid, struct user_regs_struc
 }
 
 /* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by itself whether it is to rest. */
-static void nudge(const struct leaver *l, pid_t tid, uint64_t rip)
+static void nudge(const struct leaver *l, struct cofi__fast_tracee *thread, uint64_t rip)
 {
     uint64_t address;
-    const struct thread *t = thread_of(l->c, tid, &address);
+    pid_t tid = thread->tid;
+    const struct thread *t = thread_of(l->c, thread, &address);
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = COFI__FAST_SI_HALT};
     if (t && rip - COFI__FAST_RUNTIME_BASE >= COFI__FAST_RUNTIME_BYTES && !is_asked(tid)) {
         info.si_addr = (void *)(uintptr_t)t->pid;
         syscall(SYS_rt_tgsigqueueinfo, l->h.pid, tid, SIGTRAP, &info);
     }
     ptrace(PTRACE_CONT, tid, 0, 0);
-}
-
-/* For a millisecond, though each stop of a thread is a signal to us. */
-static void let_run(void)
-{
-    struct timespec rest = {0, ROUND_NS};
-    while (nanosleep(&rest, &rest) && errno == EINTR)
-        ;
 }
 
 /* Nudge who is not at rest, and stop it again. A thread that does not stop may wait for another one to go on (a parent in vfork, for a
@@ -101,15 +101,15 @@ static size_t round_of_nudges(struct leaver *l)
     size_t busy = 0;
     for (size_t i = 0; i < l->h.n; i++) {
         struct cofi__fast_tracee *thread = &l->h.threads[i];
-        if (thread->stopped && is_at_rest(l, thread->tid, &l->regs[i]))
+        if (thread->stopped && is_at_rest(l, thread, &l->regs[i]))
             continue;
         busy++;
         if (thread->stopped)
-            nudge(l, thread->tid, l->regs[i].rip);
+            nudge(l, thread, l->regs[i].rip);
         thread->stopped = false;
     }
     if (busy) {
-        let_run();
+        cofi__fast_let_run(&l->h, 1 + (unsigned)(busy / 8));
         cofi__fast_stop_all(&l->h, STOP_MS);
     }
     return busy;
@@ -190,7 +190,7 @@ static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
         if ((got == tid && !WIFSTOPPED(status)) || got < 0)
             return false;
         if (got == tid) {
-            *job_stopped = true;
+            *job_stopped |= WSTOPSIG(status) != SIGTRAP; /* else it was one more stop of ours */
             ptrace(PTRACE_CONT, tid, 0, 0);
         }
         usleep(POLL_US);
@@ -207,14 +207,14 @@ static void take_out(struct leaver *l)
     uint64_t address = 0;
     for (size_t i = 0; i < l->h.n; i++) {
         pid_t tid = l->h.threads[i].tid;
-        struct thread *t = thread_of(l->c, tid, &address);
+        struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
         struct user_regs_struct now = l->regs[i];
         l->regs[i] = native_regs(t, &now);
         set_out(t, address, tid, &now, i == 0);
     }
     for (size_t i = 0; i < l->h.n; i++) {
         pid_t tid = l->h.threads[i].tid;
-        const struct thread *t = thread_of(l->c, tid, &address);
+        const struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
         if (!wait_out(t, tid, &l->h.job_stopped))
             continue;
         ptrace(PTRACE_SETREGS, tid, 0, &l->regs[i]);
@@ -247,7 +247,7 @@ static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
 {
     uint64_t end = cofi__fast_now_ns() + PATIENCE_MS * UINT64_C(1000000);
     while (has_runtime(c, pid) && cofi__fast_now_ns() < end)
-        let_run();
+        usleep(POLL_US);
     return !has_runtime(c, pid);
 }
 

@@ -17,9 +17,14 @@
 
 enum { PATIENCE_MS = 5000, POLL_US = 100 };
 
-/* An event of the thread that is there already, if it is a stop of ours; else the thread runs on, interrupted if it is to stop. STOP_NOT:
- * no event. */
-static enum cofi__fast_stop take_event(pid_t tid, bool interrupt)
+static uint64_t after(unsigned ms)
+{
+    return cofi__fast_now_ns() + ms * UINT64_C(1000000);
+}
+
+/* An event of the thread that is there already, if it is a stop of ours; at another one the thread goes on, to its stop if it is to.
+ * STOP_NOT: it runs. */
+static enum cofi__fast_stop take_event(pid_t tid, bool to_stop)
 {
     int status;
     pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
@@ -27,29 +32,37 @@ static enum cofi__fast_stop take_event(pid_t tid, bool interrupt)
         return STOP_GONE;
     if (got == tid && status >> 16 == PTRACE_EVENT_STOP)
         return WSTOPSIG(status) == SIGTRAP ? STOP_OURS : STOP_JOB;
-    if (got == tid)
-        ptrace(PTRACE_CONT, tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
-    if (got == tid || interrupt)
+    if (got != tid)
+        return STOP_NOT;
+    ptrace(PTRACE_CONT, tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
+    if (to_stop) /* the event has taken the place of the stop that was asked for */
         ptrace(PTRACE_INTERRUPT, tid, 0, 0);
     return STOP_NOT;
+}
+
+/* A stop that is there already counts: to ask for another one would keep the thread from coming any further. */
+static enum cofi__fast_stop ask_to_stop(pid_t tid)
+{
+    enum cofi__fast_stop stop = take_event(tid, true);
+    if (stop == STOP_NOT)
+        ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+    return stop;
 }
 
 static enum cofi__fast_stop wait_for_stop(pid_t tid, unsigned ms)
 {
     enum cofi__fast_stop stop = STOP_NOT;
-    for (uint64_t end = cofi__fast_now_ns() + ms * UINT64_C(1000000); cofi__fast_now_ns() < end;) {
-        stop = take_event(tid, false);
-        if (stop != STOP_NOT)
-            break;
-        usleep(POLL_US);
+    for (uint64_t end = after(ms); stop == STOP_NOT && cofi__fast_now_ns() < end;) {
+        stop = take_event(tid, true);
+        if (stop == STOP_NOT)
+            usleep(POLL_US);
     }
     return stop;
 }
 
-/* A stop that is there already counts: an interrupt behind it would be another one, which lets the thread come no further. */
 enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms)
 {
-    enum cofi__fast_stop stop = take_event(tid, true);
+    enum cofi__fast_stop stop = ask_to_stop(tid);
     return stop == STOP_NOT ? wait_for_stop(tid, ms) : stop;
 }
 
@@ -82,17 +95,41 @@ static void note_stop(struct cofi__fast_held *h, size_t index, enum cofi__fast_s
         forget(h, index);
 }
 
-size_t cofi__fast_stop_all(struct cofi__fast_held *h, unsigned ms)
+/* One look at each thread that runs. Returns how many still do. */
+static size_t look_at_all(struct cofi__fast_held *h, enum cofi__fast_stop (*look)(pid_t tid))
 {
     size_t run = 0;
     for (size_t i = h->n; i-- > 0;) {
         if (h->threads[i].stopped)
             continue;
-        enum cofi__fast_stop stop = cofi__fast_stop(h->threads[i].tid, ms);
+        enum cofi__fast_stop stop = look(h->threads[i].tid);
         run += stop == STOP_NOT;
         note_stop(h, i, stop);
     }
     return run;
+}
+
+static enum cofi__fast_stop look_and_stop(pid_t tid) { return take_event(tid, true); }
+static enum cofi__fast_stop look_and_run(pid_t tid) { return take_event(tid, false); }
+
+/* All are asked first: of a thousand that run, each must have its turn to stop. */
+size_t cofi__fast_stop_all(struct cofi__fast_held *h, unsigned ms)
+{
+    size_t run = look_at_all(h, ask_to_stop);
+    for (uint64_t end = after(ms); run && cofi__fast_now_ns() < end;) {
+        usleep(POLL_US);
+        run = look_at_all(h, look_and_stop);
+    }
+    return run;
+}
+
+void cofi__fast_let_run(struct cofi__fast_held *h, unsigned ms)
+{
+    uint64_t end = after(ms);
+    do {
+        usleep(POLL_US);
+        look_at_all(h, look_and_run);
+    } while (cofi__fast_now_ns() < end);
 }
 
 /* Whether a thread has ended and is only still listed. */
@@ -107,8 +144,8 @@ static bool has_ended(pid_t tid)
     return !read || state == 'Z' || state == 'X';
 }
 
-/* 1: the thread is held now; 0: it has ended. */
-static int hold(struct cofi__fast_held *h, pid_t tid, unsigned ms, struct cofi_error *error)
+/* 1: the thread is held now, and runs; 0: it has ended. */
+static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
 {
     struct cofi__fast_tracee *grown = realloc(h->threads, (h->n + 1) * sizeof *grown);
     if (!grown)
@@ -122,9 +159,7 @@ static int hold(struct cofi__fast_held *h, pid_t tid, unsigned ms, struct cofi_e
     if (e)
         return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s", h->pid, strerror(e));
     h->threads[h->n++] = (struct cofi__fast_tracee){.tid = tid};
-    enum cofi__fast_stop stop = cofi__fast_stop(tid, ms);
-    note_stop(h, h->n - 1, stop);
-    return stop != STOP_GONE;
+    return 1;
 }
 
 int cofi__fast_hold_more(struct cofi__fast_held *h, unsigned ms, struct cofi_error *error)
@@ -139,9 +174,13 @@ int cofi__fast_hold_more(struct cofi__fast_held *h, unsigned ms, struct cofi_err
         pid_t tid = atoi(e->d_name);
         if (tid <= 0 || holds(h, tid))
             continue;
-        status = hold(h, tid, ms, error);
+        status = hold(h, tid, error);
         more += status > 0;
     }
     closedir(dir);
-    return status < 0 ? status : more;
+    if (status < 0)
+        return status;
+    if (more)
+        cofi__fast_stop_all(h, ms);
+    return more;
 }

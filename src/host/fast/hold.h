@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <cofi/error.h>
@@ -12,6 +13,7 @@
 struct cofi__fast_tracee {
     pid_t tid;
     bool stopped;
+    uint32_t slot; /* of the user: where it was found last */
 };
 
 struct cofi__fast_held {
@@ -29,10 +31,12 @@ enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms);
 /* A thread that stands at the end of a system call -> to such a stop, from where the kernel restarts one. */
 enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
 
-/* Hold each thread that is not held yet, one visit to each; those that do not stop within `ms` milliseconds run on for now. Returns how
- * many there were: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
+/* Hold each thread that is not held yet, and if there are any, stop all; those that do not stop within `ms` milliseconds run on for now. Returns how many
+ * were not held: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
 int cofi__fast_hold_more(struct cofi__fast_held *held, unsigned ms, struct cofi_error *error);
-/* Stop those that run. Returns how many do not stop within `ms` milliseconds each. */
+/* Stop those that run. Returns how many do not stop within `ms` milliseconds. */
 size_t cofi__fast_stop_all(struct cofi__fast_held *held, unsigned ms);
+/* Let those that run do so for `ms` milliseconds, with their signals. */
+void cofi__fast_let_run(struct cofi__fast_held *held, unsigned ms);
 
 #endif

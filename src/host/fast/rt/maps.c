@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The guest's executable memory: where code may be, whether it can change, and pages watched for writes. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -193,12 +194,13 @@ static void date_regions(void)
     }
 }
 
-static bool parse(struct thread *t)
+/* Returns 0, or how /proc/self/maps cannot be opened. */
+static int parse(struct thread *t)
 {
     static char buffer[65536];
     int fd = (int)sys(SYS_open, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
     if (fd < 0)
-        return false;
+        return fd;
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
     old_count = rt.region_count;
     rt.region_count = 0;
@@ -224,7 +226,7 @@ static bool parse(struct thread *t)
     made = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
-    return true;
+    return 0;
 }
 
 static bool guessed;
@@ -248,10 +250,6 @@ static void add_page(uint64_t page)
 static void guess(uint64_t pc)
 {
     uint8_t byte;
-    if (rt.maps_stale)
-        rt.region_count = 0;
-    rt.maps_stale = false;
-    rt.maps_tsc = 0;
     uint64_t page = pc & ~(uint64_t)(PAGE - 1);
     for (uint64_t p = page; p <= page + PAGE && !(p >> 47); p += PAGE) /* a block may reach into the next page */
         if (!lookup(p) && !is_ours(p) && !rt_probe(&byte, (const void *)p, 1))
@@ -264,8 +262,14 @@ const struct region *maps_find(struct thread *t, uint64_t pc)
     const struct region *r = rt.maps_stale ? NULL : lookup(pc);
     if (r && (!guessed || r->end - pc >= COMPARED_BYTES))
         return r;
-    guessed = !parse(t);
-    if (guessed)
+    int error = parse(t);
+    guessed = error;
+    if (error == -ENOENT && rt.maps_stale) { /* else no descriptor is left, perhaps: what was known is better than nothing */
+        rt.region_count = 0;
+        rt.maps_stale = false;
+        rt.maps_tsc = 0;
+    }
+    if (error)
         guess(pc);
     return lookup(pc);
 }
