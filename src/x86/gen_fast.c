@@ -85,6 +85,8 @@ static uint32_t ask(const uint8_t *bytes)
         a |= COFI__FAST_REL;
     if (zy.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (zy.opcode & 0xfc) == 0xa0)
         a = (a & ~(uint32_t)COFI__FAST_IMM_MASK) | COFI__FAST_MOFFS;
+    if (zy.mnemonic == ZYDIS_MNEMONIC_PAUSE) /* with REX.B, which Zydis disregards, processors exchange R8 and RAX [measured] */
+        a |= COFI__FAST_OPC;
     for (unsigned i = 0; i < zy.operand_count; i++)
         a |= operand_bits(&ops[i]) | implied_bits(&ops[i]);
     if (insn.writes)
