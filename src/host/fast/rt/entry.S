@@ -258,10 +258,13 @@ rt_clone:
         call rt_child
         ud2
 
-/* A handler has left the guest's state in the thread; RDI = thread. */
+/* A handler has left the guest's state in the thread; RDI = thread. Of the guest's flags NT is still there, which sigreturn
+ * leaves alone, and with which IRET faults. */
         .globl rt_restart
 rt_restart:
         mov STACK(%rdi), %rsp
+        pushq $2
+        popfq
         xor %ebp, %ebp
         call rt_dispatch
         mov %gs:SELF, %rdi

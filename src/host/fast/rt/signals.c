@@ -8,6 +8,8 @@
 
 #define SA_RESTORER_FLAG 0x04000000ul
 #define SS_AUTODISARM_FLAG (1u << 31)
+/* What sigreturn takes from a frame: AC, RF, OF, DF, TF, SF, ZF, AF, PF, CF; not NT and ID [linux, FIX_EFLAGS]. */
+#define FLAGS_OF_FRAME 0x50dd5ul
 
 static struct sighand first_sighand;
 
@@ -463,7 +465,9 @@ void do_sigreturn(struct thread *t)
         sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, SIGSEGV, 0, 0, 0);
         sys(SYS_exit_group, 139, 0, 0, 0, 0, 0);
     }
+    uint64_t kept = t->flags & ~FLAGS_OF_FRAME;
     regs_from_context(t, &f.uc.mc);
+    t->flags = kept | (t->flags & FLAGS_OF_FRAME);
     t->regs[R11] = f.uc.mc.r11;
     t->pc = f.uc.mc.rip;
     t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
