@@ -214,7 +214,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
-    uint64_t tsc = kind == COFI__FAST_NOTE_MAP && rt.maps_tsc ? rt.maps_tsc : rdtsc();
+    uint64_t tsc = kind == COFI__FAST_NOTE_MAP && rt.maps_tsc ? rt.maps_tsc : kind == COFI__FAST_NOTE_FORK ? t->made : rdtsc();
     struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, tsc, v ? v[0] : 0, v ? v[1] : 0,
                                      v ? v[2] : 0, v ? v[3] : 0, (uint32_t)n, 0};
     uint8_t *ring = (uint8_t *)t + COFI__FAST_SLOT_NOTES;

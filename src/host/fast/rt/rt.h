@@ -84,6 +84,7 @@ struct thread {
     uint64_t gs_base;     /* guest's */
     uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's */
     int32_t pid, tid, parent_tid;
+    uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
     bool strict;          /* seccomp's first mode */
     uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */

@@ -102,6 +102,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
     c->head.maker = (uint32_t)(((uint64_t)t - cofi__fast_slot_address(rt.control, 0)) / rt.control->slot_bytes);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
+    c->made = rdtsc();
     c->self = (uint64_t)c;
     c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
     c->regs[RAX] = 0;
