@@ -52,7 +52,8 @@ struct cofi_fast_options {
     uint32_t cold_runs;      /* of a basic block before a superblock takes its place; 1: superblocks at once (tests); 0: 1000;
                               * more than 65535: that */
     enum cofi_fast_full on_full;
-    uint64_t max_bytes;      /* the recording ends when it has so many of trace (attached: and we return); 0: as many as there is room for */
+    uint64_t max_bytes;      /* the recording ends when it has so many of trace (attached: and we return); 0: as many as there
+                              * is room for */
     /* How often a snapshot was asked for (a signal handler counts it up), or null. With snapshot_bytes only. */
     const volatile int *snapshots;
     /* Called about twice a second by the recording thread, or null. */

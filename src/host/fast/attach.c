@@ -8,8 +8,6 @@
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
 
-enum { PATIENCE_MS = 5000 };
-
 static int refuse(const struct cofi__fast_held *h, int status, const char *why, struct cofi_error *error)
 {
     return cofi__fail(error, status, COFI_NOWHERE, "process %d: %s", h->pid, why);
@@ -23,20 +21,6 @@ static void let_go(struct cofi__fast_held *h, bool attached)
         else
             cofi__fast_leave_thread(h->threads[i].tid);
     free(h->threads);
-}
-
-bool cofi__fast_has_seccomp(pid_t pid)
-{
-    char path[64], line[256];
-    int mode = 0;
-    bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        found |= sscanf(line, "Seccomp: %d", &mode) == 1 && mode;
-    if (f)
-        fclose(f);
-    return found;
 }
 
 static void add_changed(struct cofi__fast_control *k, uint64_t start, uint64_t end)
@@ -114,7 +98,7 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)
     uint64_t tsc = __builtin_ia32_rdtsc();
     int status;
     do
-        status = cofi__fast_hold_more(&h, PATIENCE_MS, error);
+        status = cofi__fast_hold_more(&h, HOLD_PATIENCE_MS, error);
     while (status > 0);
     if (status >= 0)
         status = look_at(&h, c, error);

@@ -82,8 +82,6 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 /* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,
  * COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
-/* Whether the kernel asks a filter of the process's own what system calls it may make. */
-bool cofi__fast_has_seccomp(int32_t pid);
 
 /* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay in it: those of
  * processes that are not ours to stop, or cannot be, or have a seccomp filter. */

@@ -15,7 +15,7 @@
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
 
-enum { PATIENCE_MS = 5000, STOP_MS = 20, POLL_US = 100, BEGIN_US = 10000 };
+enum { STOP_MS = 20, POLL_US = 100, BEGIN_US = 10000 };
 
 struct leaver {
     struct cofi__fast_collector *c;
@@ -118,7 +118,7 @@ static size_t round_of_nudges(struct leaver *l)
 /* All threads at rest: 0, or with an error they are as they were, if somewhat later. COFI_ERR_NOT_FOUND: there is nobody in the runtime. */
 static int bring_to_rest(struct leaver *l)
 {
-    uint64_t end = cofi__fast_now_ns() + PATIENCE_MS * UINT64_C(1000000);
+    uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
     while (cofi__fast_now_ns() < end) {
         struct cofi_error error;
         int more = 0;
@@ -170,10 +170,7 @@ static void set_out(struct thread *t, uint64_t address, pid_t tid, const struct 
     struct user_regs_struct start = *now;
     t->attached = first ? LEAVES_FIRST : LEAVES;
     t->left = 0;
-    start.rip = COFI__FAST_RUNTIME_BASE;
-    start.rdi = address;
-    start.orig_rax = (unsigned long long)-1;
-    start.eflags = 0x202;
+    cofi__fast_enter(&start, address);
     ptrace(PTRACE_SETSIGMASK, tid, sizeof all, &all);
     ptrace(PTRACE_SETREGS, tid, 0, &start);
     ptrace(PTRACE_CONT, tid, 0, 0);
@@ -195,7 +192,7 @@ static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
         }
         usleep(POLL_US);
     }
-    while ((stop = cofi__fast_stop(tid, PATIENCE_MS)) == STOP_NOT)
+    while ((stop = cofi__fast_stop(tid, HOLD_PATIENCE_MS)) == STOP_NOT)
         ;
     return stop != STOP_GONE;
 }
@@ -245,7 +242,7 @@ static bool is_shared(const struct cofi__fast_collector *c, const struct thread 
 /* A child that shares its parent's memory executes another program or ends, soon. */
 static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
 {
-    uint64_t end = cofi__fast_now_ns() + PATIENCE_MS * UINT64_C(1000000);
+    uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
     while (has_runtime(c, pid) && cofi__fast_now_ns() < end)
         usleep(POLL_US);
     return !has_runtime(c, pid);

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "host/fast/collect.h"
 
-enum { PATIENCE_MS = 5000, POLL_US = 100 };
+enum { POLL_US = 100 };
 
 static uint64_t after(unsigned ms)
 {
@@ -70,7 +70,7 @@ enum cofi__fast_stop cofi__fast_stop_again(pid_t tid)
 {
     ptrace(PTRACE_INTERRUPT, tid, 0, 0);
     ptrace(PTRACE_CONT, tid, 0, 0);
-    return wait_for_stop(tid, PATIENCE_MS);
+    return wait_for_stop(tid, HOLD_PATIENCE_MS);
 }
 
 static bool holds(const struct cofi__fast_held *h, pid_t tid)
@@ -142,6 +142,20 @@ static bool has_ended(pid_t tid)
     if (f)
         fclose(f);
     return !read || state == 'Z' || state == 'X';
+}
+
+bool cofi__fast_has_seccomp(pid_t pid)
+{
+    char path[64], line[256];
+    int mode = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        found |= sscanf(line, "Seccomp: %d", &mode) == 1 && mode;
+    if (f)
+        fclose(f);
+    return found;
 }
 
 /* 1: the thread is held now, and runs; 0: it has ended. */

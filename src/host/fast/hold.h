@@ -23,6 +23,9 @@ struct cofi__fast_held {
     bool job_stopped; /* SIGSTOP or the like has stopped it, too */
 };
 
+/* As long as a thread may take to stop, or all of a process to come to rest. */
+enum { HOLD_PATIENCE_MS = 5000 };
+
 enum cofi__fast_stop { STOP_OURS, STOP_JOB, STOP_GONE, STOP_NOT };
 
 /* A thread that is held and runs -> to a stop by our interrupt (or by job control, which holds it as well); signals that come first
@@ -38,5 +41,8 @@ int cofi__fast_hold_more(struct cofi__fast_held *held, unsigned ms, struct cofi_
 size_t cofi__fast_stop_all(struct cofi__fast_held *held, unsigned ms);
 /* Let those that run do so for `ms` milliseconds, with their signals. */
 void cofi__fast_let_run(struct cofi__fast_held *held, unsigned ms);
+
+/* Whether the kernel asks a filter of the process's own what system calls it may make. */
+bool cofi__fast_has_seccomp(pid_t pid);
 
 #endif

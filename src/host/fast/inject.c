@@ -22,6 +22,9 @@
 
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
 
+/* A page of the window that the runtime has no use for yet. */
+#define SCRATCH (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096)
+
 /* A stopped program and the instruction that was there. */
 struct remote {
     pid_t pid;
@@ -138,27 +141,25 @@ static int write_memory(pid_t pid, uint64_t to, const void *from, size_t n)
 static int open_shared(struct remote *r, int fd, long *their_fd)
 {
     char path[64];
-    uint64_t at = COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);
-    COFI_TRY(write_memory(r->pid, at, path, sizeof path));
-    return call(r, their_fd, SYS_open, (uint64_t[6]){at, O_RDWR | O_CLOEXEC});
+    COFI_TRY(write_memory(r->pid, SCRATCH, path, sizeof path));
+    return call(r, their_fd, SYS_open, (uint64_t[6]){SCRATCH, O_RDWR | O_CLOEXEC});
 }
 
 /* … or by a socket of theirs. Negative *their_fd: neither. */
 static int receive(struct remote *r, int listener, struct cofi__fast_letter *letter, socklen_t name_bytes, int fd, long *their_fd)
 {
-    const uint64_t at = COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096;
     long socket, result;
     COFI_TRY(call(r, &socket, SYS_socket, (uint64_t[6]){AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC}));
     if (socket < 0)
         return 0;
-    cofi__fast_letter(letter, at);
-    COFI_TRY(write_memory(r->pid, at, letter, sizeof *letter));
-    COFI_TRY(call(r, &result, SYS_connect, (uint64_t[6]){(uint64_t)socket, at, name_bytes}));
+    cofi__fast_letter(letter, SCRATCH);
+    COFI_TRY(write_memory(r->pid, SCRATCH, letter, sizeof *letter));
+    COFI_TRY(call(r, &result, SYS_connect, (uint64_t[6]){(uint64_t)socket, SCRATCH, name_bytes}));
     if (!result && cofi__fast_lend(listener, r->pid, fd) >= 0) {
-        uint64_t message = at + offsetof(struct cofi__fast_letter, message);
+        uint64_t message = SCRATCH + offsetof(struct cofi__fast_letter, message);
         COFI_TRY(call(r, &result, SYS_recvmsg, (uint64_t[6]){(uint64_t)socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
-        COFI_TRY(read_memory(r->pid, letter, at, sizeof *letter));
+        COFI_TRY(read_memory(r->pid, letter, SCRATCH, sizeof *letter));
         if (result == 1 && letter->message.msg_controllen >= sizeof letter->control.head)
             *their_fd = *(const int *)CMSG_DATA(&letter->control.head);
     }
@@ -221,6 +222,14 @@ static void fill_context(struct thread *t, const struct user_regs_struct *g, uin
     t->stack_top = address + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
 }
 
+void cofi__fast_enter(struct user_regs_struct *g, uint64_t slot_address)
+{
+    g->rip = COFI__FAST_RUNTIME_BASE;
+    g->rdi = slot_address;
+    g->orig_rax = (unsigned long long)-1;
+    g->eflags = 0x202; /* C code wants DF clear */
+}
+
 /* The program's state, and the runtime's in its place; errors leave it as it was. */
 static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
 {
@@ -240,9 +249,7 @@ static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *sl
     fill_context(slot, &r->regs, slot_address);
     struct user_regs_struct start = r->regs;
     COFI_TRY(finish(r));
-    start.rip = COFI__FAST_RUNTIME_BASE;
-    start.rdi = slot_address;
-    start.orig_rax = (unsigned long long)-1;
+    cofi__fast_enter(&start, slot_address);
     if (ptrace(PTRACE_SETREGS, r->pid, 0, &start))
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     return 0;
@@ -322,7 +329,7 @@ static void restart_call(struct user_regs_struct *g, struct thread *t)
     enum cofi__fast_call call = cofi__fast_call_of(g);
     if (call == CALL_NONE)
         return;
-    t->restart = call == CALL_ENDED ? RESTARTNOHAND : (uint32_t) - (int64_t)g->rax;
+    t->restart = call == CALL_ENDED ? RESTARTNOHAND : (uint32_t)-g->rax;
     g->rax = t->restart == RESTART_BLOCK ? SYS_restart_syscall : g->orig_rax;
     g->rip -= 2;
 }
@@ -384,9 +391,6 @@ int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, u
     slot->mask = r.mask;
     slot->attached = (uint8_t)as;
     take_rseq(tid, slot);
-    start.rip = COFI__FAST_RUNTIME_BASE;
-    start.rdi = slot_address;
-    start.orig_rax = (unsigned long long)-1;
-    start.eflags = 0x202; /* C code wants DF clear */
+    cofi__fast_enter(&start, slot_address);
     return ptrace(PTRACE_SETREGS, tid, 0, &start) ? COFI_ERR_SYSTEM : 0;
 }

@@ -20,6 +20,8 @@ int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint
 /* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread stands as before then.
  * COFI_ERR_UNSUPPORTED: as above. */
 int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error);
+/* The registers to come to the runtime's first instruction with. */
+void cofi__fast_enter(struct user_regs_struct *regs, uint64_t slot_address);
 /* … and let such a thread start in `slot` when it goes on. COFI_ERR_SYSTEM: it is gone. */
 int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, uint64_t slot_address);
 /* What a stop by ptrace has done to the system call that the thread was in: nothing; the kernel makes it again; it has ended with EINTR,

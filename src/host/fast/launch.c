@@ -320,8 +320,8 @@ static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *
     syscall(SYS_set_robust_list, mine, sizeof *mine);
 }
 
-/* Whether the recording is over, though not all that is recorded: that was attached to, or the command has ended and left others behind. Their
- * recording the user has stopped a second ago, for who ends the command ends them too, most often. */
+/* Whether the recording is over, though not all that is recorded: that was attached to, or the command has ended and left others
+ * behind. Their recording the user has stopped a second ago, for who ends the command ends them too, most often. */
 static bool is_left(struct cofi__fast_collector *c)
 {
     const uint64_t second = 1000000000;

@@ -23,6 +23,7 @@ struct cofi__fast_letter {
     } control;
     char text[8];
 };
+/* Fill it in as it will lie at `address` of who uses it; the name stays as it is. */
 void cofi__fast_letter(struct cofi__fast_letter *letter, unsigned long address);
 
 #endif

@@ -122,7 +122,7 @@ struct cofi__fast_control {
     uint32_t flushes;             /* of full caches */
     uint32_t filters;
     struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
-    uint64_t leaving;             /* space of the process whose threads come to rest, to go on natively; 0: none. A futex, by its low half */
+    uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];
