@@ -27,7 +27,7 @@ struct block {
     uint64_t count;             /* coverage: visits outside of runs */
 };
 
-enum { BLOCK_INSNS = 128 /* fits `cut` */, PAGE_BUCKETS = 1024, INSN_COPY = 8 };
+enum { BLOCK_INSNS = 128 /* fits `cut` */, PAGE_BUCKETS = 1024, INSN_COPY = 4 };
 
 /* ---- runs: what a list of branch outcomes leads through ---- */
 
