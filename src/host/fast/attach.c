@@ -89,7 +89,7 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_SYSTEM, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
         else if (!cofi__fast_is_64bit(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
-    return h->n <= c->control->slots ? 0 : cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+    return h->n <= c->made.slots ? 0 : cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
 }
 
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)

@@ -30,8 +30,18 @@ enum {
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
 {
-    return (struct thread *)(c->shared + (index + 1) * c->control->slot_bytes);
+    return (struct thread *)(c->shared + (index + 1) * c->made.slot_bytes);
 }
+
+/* The program may have written over what it says. */
+uint32_t cofi__fast_slots(const struct cofi__fast_collector *c)
+{
+    uint32_t used = __atomic_load_n(&c->control->slots_used, __ATOMIC_ACQUIRE);
+    used = used < c->made.slots ? used : c->made.slots;
+    return used > c->made.slots_used ? used : c->made.slots_used;
+}
+
+uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t) { return t->head.maker % c->made.slots; }
 
 static uint64_t power_of_two(uint64_t n)
 {
@@ -123,11 +133,10 @@ static int set_size(int fd, uint64_t bytes)
 
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error)
 {
-    struct cofi__fast_control k;
-    fill_control(c, &k);
-    c->shared_bytes = (k.slots + 1) * k.slot_bytes;
+    fill_control(c, &c->made);
+    c->shared_bytes = (c->made.slots + 1) * c->made.slot_bytes;
     c->fd = memfd_create("cofi", MFD_CLOEXEC);
-    c->seats = calloc(k.slots, sizeof *c->seats);
+    c->seats = calloc(c->made.slots, sizeof *c->seats);
     c->memo = calloc(1, sizeof *c->memo);
     if (c->fd < 0 || !c->seats || !c->memo || set_size(c->fd, c->shared_bytes))
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
@@ -135,18 +144,18 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     if (c->shared == MAP_FAILED)
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->control = (struct cofi__fast_control *)c->shared;
-    *c->control = k;
+    *c->control = c->made;
     return open_recording(c, error);
 }
 
 void cofi__fast_collector_close(struct cofi__fast_collector *c)
 {
+    for (uint32_t i = 0; c->control && i < cofi__fast_slots(c); i++)
+        cofi__fast_encoder_fini(&c->seats[i].encoder);
     if (c->control) {
         c->control->stopped = 1;
         c->result->flushes = c->control->flushes;
     }
-    for (uint32_t i = 0; c->seats && i < SLOTS; i++)
-        cofi__fast_encoder_fini(&c->seats[i].encoder);
     free(c->seats);
     free(c->memo);
     if (c->shared && c->shared != MAP_FAILED)
@@ -227,14 +236,28 @@ static void wake(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
 }
 
-/* Complete recordings: chunks that the thread has filled. */
+static void take_chunk(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat, uint64_t number)
+{
+    const struct cofi__fast_control *k = &c->made;
+    uint32_t chunk = (uint32_t)(number % k->chunks);
+    uint64_t used = t->head.used[chunk];
+    cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), used < k->chunk_bytes ? used : k->chunk_bytes);
+}
+
+/* Complete recordings: chunks that the thread has filled. Where there seem to be more than there are, the program has written over
+ * what tells: they are lost. */
 static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat)
 {
     bool any = false;
-    while (c->control->keep_all && t->head.drained < __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE)) {
-        uint32_t chunk = (uint32_t)(t->head.drained % c->control->chunks);
-        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(c->control, chunk), t->head.used[chunk]);
-        __atomic_store_n(&t->head.drained, t->head.drained + 1, __ATOMIC_RELEASE);
+    uint64_t full, drained;
+    while (c->made.keep_all && (drained = t->head.drained) != (full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE))) {
+        if (full - drained > c->made.chunks) {
+            cofi__fast_encode_lost(&seat->encoder);
+            drained = full - 1;
+        } else {
+            take_chunk(c, t, seat, drained);
+        }
+        __atomic_store_n(&t->head.drained, drained + 1, __ATOMIC_RELEASE);
         wake(&t->head.drained_word);
         any = true;
     }
@@ -246,13 +269,14 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
-    const struct cofi__fast_control *k = c->control;
+    const struct cofi__fast_control *k = &c->made;
+    uint32_t chunk = t->head.chunk;
     take_chunks(c, t, seat);
     if (!k->keep_all)
         cofi__fast_take_ring(c, index, false);
     /* Killed between two chunks, the thread has no other than the full ones. */
-    else if (t->head.chunk == t->head.full % k->chunks)
-        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk), k->chunk_bytes);
+    else if (chunk == t->head.full % k->chunks)
+        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), k->chunk_bytes);
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->encoder.branches;
     cofi__fast_write_out(c, seat);
@@ -279,7 +303,7 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
 {
     struct cofi_sideband sb = {.kind = COFI_SB_FORK, .pid = h->pid, .tid = h->tid, .ppid = (int32_t)h->a,
                                .ptid = (int32_t)h->b};
-    uint32_t index = t->head.maker % c->control->slots;
+    uint32_t index = cofi__fast_maker(c, t);
     const struct cofi__fast_seat *maker = &c->seats[index];
     if (t->head.nested && seat->maker_pid)
         sb.ppid = seat->maker_pid, sb.ptid = seat->maker_tid;
@@ -341,19 +365,31 @@ static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
         out[i] = ring[(at + i) % COFI__FAST_NOTES_BYTES];
 }
 
+enum { NOTE_BYTES = 4096 };
+
+/* False: the program has written over it. */
+static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h, uint8_t bytes[NOTE_BYTES])
+{
+    copy_out(h, t, tail, sizeof *h);
+    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > NOTE_BYTES || h->size < sizeof *h + h->bytes)
+        return false;
+    copy_out(bytes, t, tail + sizeof *h, h->bytes);
+    return true;
+}
+
 static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
     bool any = false;
-    while (t->head.notes_tail != __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE)) {
+    uint64_t tail, head;
+    while ((tail = t->head.notes_tail) != (head = __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE))) {
         struct cofi__fast_note_head h;
-        uint8_t bytes[4096];
-        copy_out(&h, t, t->head.notes_tail, sizeof h);
-        if (h.bytes > sizeof bytes || h.size < sizeof h + h.bytes)
-            break; /* the program has written over it */
-        copy_out(bytes, t, t->head.notes_tail + sizeof h, h.bytes);
-        __atomic_store_n(&t->head.notes_tail, t->head.notes_tail + h.size, __ATOMIC_RELEASE);
+        uint8_t bytes[NOTE_BYTES];
+        bool whole = copy_note(t, tail, head, &h, bytes);
+        __atomic_store_n(&t->head.notes_tail, whole ? tail + h.size : head, __ATOMIC_RELEASE);
+        if (!whole)
+            break;
         cofi__fast_place(c, index);
         h.pid = seat->pid;
         h.tid = seat->tid;
@@ -368,7 +404,7 @@ static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 /* Who was made by the thread of a slot will still be asked for its parent. */
 static void tell_children(struct cofi__fast_collector *c, uint32_t index)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
         struct cofi__fast_seat *seat = &c->seats[i];
         if (t->head.state == COFI__FAST_SLOT_FREE || !t->head.nested || t->head.maker != index || seat->maker_pid)
@@ -391,12 +427,22 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
 }
 
+/* What is no state the program has written there: the end of a thread that we know. */
+static uint32_t state_of(const struct cofi__fast_collector *c, uint32_t index)
+{
+    uint32_t state = __atomic_load_n(&cofi__fast_slot(c, index)->head.state, __ATOMIC_ACQUIRE);
+    if (state <= COFI__FAST_SLOT_ENDED)
+        return state;
+    return c->seats[index].known ? COFI__FAST_SLOT_ENDED : COFI__FAST_SLOT_FREE;
+}
+
 bool cofi__fast_collect(struct cofi__fast_collector *c)
 {
     bool any = false;
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+    c->made.slots_used = cofi__fast_slots(c);
+    for (uint32_t i = 0; i < c->made.slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        uint32_t state = state_of(c, i);
         if (state == COFI__FAST_SLOT_FREE)
             continue;
         if (state >= COFI__FAST_SLOT_LIVE)
@@ -413,8 +459,8 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
 {
     unsigned busy = 0;
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
-        busy += cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_FREE;
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        busy += state_of(c, i) != COFI__FAST_SLOT_FREE;
     return busy;
 }
 
@@ -422,7 +468,7 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
 {
     unsigned left = 0;
     cofi__fast_collect(c);
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (c->seats[i].known) {
             cofi__fast_take_live(c, i);
             c->result->branches += c->seats[i].encoder.branches;
@@ -433,8 +479,8 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
 
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
-        if (cofi__fast_slot(c, i)->head.state < COFI__FAST_SLOT_LIVE)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+        if (state_of(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
         cofi__fast_place(c, i);
         if (c->seats[i].pid == pid)
@@ -461,7 +507,7 @@ static void reap_taken(struct thread *t, struct cofi__fast_seat *seat, bool gone
     }
 }
 
-static bool is_none(int32_t pid, int32_t tid) { return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH; }
+static bool is_none(int32_t pid, int32_t tid) { return pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH); }
 
 static bool is_gone(struct cofi__fast_collector *c, uint32_t index)
 {
@@ -474,7 +520,7 @@ static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t
 {
     if (!t->head.nested || !t->head.tid)
         return !t->head.tid || is_none(t->head.pid, t->head.tid);
-    uint32_t index = t->head.maker % c->control->slots;
+    uint32_t index = cofi__fast_maker(c, t);
     const struct thread *maker = cofi__fast_slot(c, index);
     return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid || maker->head.tid != t->head.tid ||
            is_gone(c, index);
@@ -482,9 +528,9 @@ static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t
 
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        uint32_t state = state_of(c, i);
         if (state == COFI__FAST_SLOT_LIVE && t->head.tid && is_gone(c, i))
             free_slot(c, i);
         else if (state == COFI__FAST_SLOT_TAKEN)

@@ -33,6 +33,7 @@ struct cofi__fast_collector {
     uint8_t *shared;
     size_t shared_bytes;
     struct cofi__fast_control *control;
+    struct cofi__fast_control made; /* as it was made; what is shared the program may write over */
     struct cofi__fast_seat *seats;
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
@@ -56,6 +57,10 @@ bool cofi__fast_collect(struct cofi__fast_collector *c);
 unsigned cofi__fast_leave(struct cofi__fast_collector *c);
 /* Take what is left of a process's slots, however it ended, and free them. */
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
+/* How many slots were ever taken. */
+uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
+/* The slot of the thread that made this one. */
+uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t);
 /* Slots in use. */
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c);
 /* Free slots of processes that are gone without a word. */

@@ -33,18 +33,18 @@ static struct thread *thread_of(const struct cofi__fast_collector *c, struct cof
 {
     uint32_t i = thread->slot;
     if (!is_in_slot(c, i, thread->tid))
-        for (i = 0; i < c->control->slots_used && !is_in_slot(c, i, thread->tid); i++)
+        for (i = 0; i < cofi__fast_slots(c) && !is_in_slot(c, i, thread->tid); i++)
             ;
-    if (i == c->control->slots_used)
+    if (i == cofi__fast_slots(c))
         return NULL;
     thread->slot = i;
-    *address = cofi__fast_slot_address(c->control, i);
+    *address = cofi__fast_slot_address(&c->made, i);
     return cofi__fast_slot(c, i);
 }
 
 static void place_all(struct cofi__fast_collector *c)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE)
             cofi__fast_place(c, i);
 }
@@ -230,7 +230,7 @@ static void rest(struct cofi__fast_collector *c, uint64_t space)
 /* Whether two processes share the memory, as a child of vfork does with its parent until it executes something. */
 static bool is_shared(const struct cofi__fast_collector *c, const struct thread *t)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *o = cofi__fast_slot(c, i);
         if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && o->head.pid != t->head.pid &&
             has_runtime(c, c->seats[i].pid))
@@ -280,13 +280,13 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
 {
     uint32_t i = 0;
     place_all(c);
-    while (i < c->control->slots_used && (c->seats[i].stays || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE))
+    while (i < cofi__fast_slots(c) && (c->seats[i].stays || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE))
         i++;
-    if (i == c->control->slots_used)
+    if (i == cofi__fast_slots(c))
         return false;
     int32_t pid = c->seats[i].pid;
     bool out = detach(c, pid, cofi__fast_slot(c, i));
-    for (i = 0; i < c->control->slots_used; i++) {
+    for (i = 0; i < cofi__fast_slots(c); i++) {
         if (c->seats[i].pid != pid || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE)
             continue;
         c->seats[i].stays = !out;
@@ -299,7 +299,7 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
 
 static bool is_any_begun(const struct cofi__fast_collector *c)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_TAKEN)
             return true;
     return false;

@@ -142,7 +142,7 @@ static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error 
 
 struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index)
 {
-    for (uint32_t i = 0; i < c->control->slots; i++) {
+    for (uint32_t i = 0; i < c->made.slots; i++) {
         struct thread *t = cofi__fast_slot(c, i);
         uint32_t free = COFI__FAST_SLOT_FREE;
         if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
@@ -170,7 +170,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
     uint64_t tsc = __rdtsc();
-    int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(c->control, index), error);
+    int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(&c->made, index), error);
     if (status < 0) {
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
@@ -218,7 +218,7 @@ static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
         return;
     }
     cofi__fast_end_process(c, pid);
-    bool wanted = pid == c->child || c->control->follow;
+    bool wanted = pid == c->child || c->made.follow;
     int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
     c->result->started = true;
     if (result < 0 && is_gone(pid))
@@ -300,7 +300,7 @@ static void serve_snapshots(struct cofi__fast_collector *c)
     c->snapshots_seen = asked;
     c->triggered = false;
     cofi__fast_snapshot(c);
-    for (uint32_t i = 0; i < c->control->slots_used; i++) {
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         struct thread *t = cofi__fast_slot(c, i);
         if (!t->head.asks)
             continue;

@@ -60,7 +60,7 @@ static bool is_ours(const struct cofi__fast_collector *c, int32_t pid)
 
 static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
 {
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (c->seats[i].placed && c->seats[i].pid == pid)
             return true;
     return false;
@@ -70,7 +70,7 @@ static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
  * 0: not found. */
 static int32_t find_process(const struct cofi__fast_collector *c, const struct thread *t, int32_t *its_parent)
 {
-    int32_t parent = c->seats[t->head.maker % c->control->slots].pid;
+    int32_t parent = c->seats[cofi__fast_maker(c, t)].pid;
     char path[64];
     int32_t found = 0;
     DIR *proc = opendir("/proc");
@@ -112,7 +112,7 @@ static int32_t find_thread(int32_t pid, int32_t inner)
 /* The process of a thread whose maker is in the same one, and is known; 0: not so. */
 static int32_t known_process(const struct cofi__fast_collector *c, const struct thread *t)
 {
-    uint32_t index = t->head.maker % c->control->slots;
+    uint32_t index = cofi__fast_maker(c, t);
     const struct cofi__fast_seat *maker = &c->seats[index];
     return maker->placed && cofi__fast_slot(c, index)->head.pid == t->head.pid ? maker->pid : 0;
 }

@@ -24,7 +24,7 @@ static size_t written(const uint8_t *log, size_t n)
 static long copy_chunk(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number, uint64_t from,
                        uint8_t *copy, bool live)
 {
-    const struct cofi__fast_control *k = c->control;
+    const struct cofi__fast_control *k = &c->made;
     uint32_t chunk = (uint32_t)(number % k->chunks);
     const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, chunk);
     bool whole = number < __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
@@ -42,14 +42,14 @@ void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool l
 {
     const struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
-    uint64_t chunks = c->control->chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
-    uint64_t oldest = full + 1 > chunks ? full + 1 - chunks : 0;
-    uint8_t *copy = malloc(c->control->chunk_bytes);
+    uint64_t chunks = c->made.chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
+    uint64_t oldest = full >= chunks ? full + 1 - chunks : 0;
+    uint8_t *copy = malloc(c->made.chunk_bytes);
     if (!copy) {
         cofi__fast_keep_error(c, COFI_ERR_NOMEM);
         return;
     }
-    for (uint64_t i = seat->taken_chunks > oldest ? seat->taken_chunks : oldest; i <= full; i++) {
+    for (uint64_t i = seat->taken_chunks > oldest ? seat->taken_chunks : oldest; full - i < chunks; i++) {
         if (i == full && t->head.chunk != full % chunks)
             break; /* it has begun no other yet */
         bool follows = i == seat->taken_chunks;
@@ -70,10 +70,11 @@ void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool l
 void cofi__fast_take_live(struct cofi__fast_collector *c, uint32_t index)
 {
     const struct thread *t = cofi__fast_slot(c, index);
-    const struct cofi__fast_control *k = c->control;
+    const struct cofi__fast_control *k = &c->made;
     struct cofi__fast_seat *seat = &c->seats[index];
-    if (k->keep_all && t->head.chunk == t->head.full % k->chunks) {
-        const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, t->head.chunk);
+    uint32_t chunk = t->head.chunk;
+    if (k->keep_all && chunk == t->head.full % k->chunks) {
+        const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, chunk);
         cofi__fast_take_log(c, seat, log, written(log, k->chunk_bytes));
     } else if (!k->keep_all) {
         cofi__fast_take_ring(c, index, true);
@@ -84,10 +85,10 @@ void cofi__fast_take_live(struct cofi__fast_collector *c, uint32_t index)
 
 void cofi__fast_snapshot(struct cofi__fast_collector *c)
 {
-    if (c->control->keep_all || c->ended)
+    if (c->made.keep_all || c->ended)
         return;
     c->result->snapshots++;
-    for (uint32_t i = 0; i < c->control->slots_used; i++)
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (c->seats[i].known && __atomic_load_n(&cofi__fast_slot(c, i)->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE)
             cofi__fast_take_ring(c, i, true);
     if (c->writer)
