@@ -7,28 +7,54 @@
 #include "base/error.h"
 #include "flow/query.h"
 
+/* Two instructions at a time: registers are as wide. */
+typedef uint8_t insn_pair __attribute__((vector_size(2 * sizeof(struct cofi_flow_insn)), aligned(1), may_alias));
+_Static_assert(INSN_COPY == 4, "two pairs");
+
+static inline void copy_insns(struct cofi_flow_insn *to, const struct cofi_flow_insn *from)
+{
+    const insn_pair *in = (const insn_pair *)from;
+    insn_pair first = in[0], second = in[1], *out = (insn_pair *)to;
+    out[0] = first;
+    out[1] = second;
+}
+
 /* Whole blocks while there is room. Copies go by INSN_COPY, so that few blocks cost a loop: what is too much is
  * written over, and behind a block's list there is memory to read. Returns how many; *at: the block behind. */
-static size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at, size_t until,
-                           struct cofi_flow_insn *out, size_t max)
+static inline __attribute__((always_inline)) size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at, size_t until,
+                                                                 struct cofi_flow_insn *out, size_t max)
 {
     const struct cofi_flow_block *const *block = batch->blocks + *at, *const *end = batch->blocks + until;
     struct cofi_flow_insn *to = out, *stop = out + (max > BLOCK_INSNS + INSN_COPY ? max - BLOCK_INSNS - INSN_COPY : 0);
     for (; block < end && to < stop; block++) {
         const struct cofi_flow_insn *in = (*block)->insns;
         uint32_t n = (*block)->n;
-        memcpy(to, in, INSN_COPY * sizeof *to);
+        copy_insns(to, in);
         for (uint32_t i = INSN_COPY; i < n; i += INSN_COPY)
-            memcpy(to + i, in + i, INSN_COPY * sizeof *to);
+            copy_insns(to + i, in + i);
         to += n;
     }
     *at = (size_t)(block - batch->blocks);
     return (size_t)(to - out);
 }
 
+typedef size_t copy_blocks(const struct cofi_flow_batch *, size_t *, size_t, struct cofi_flow_insn *, size_t);
+
+static size_t by_sse2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out, size_t max)
+{
+    return whole_blocks(batch, at, until, out, max);
+}
+
+__attribute__((target("avx2")))
+static size_t by_avx2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out, size_t max)
+{
+    return whole_blocks(batch, at, until, out, max);
+}
+
 size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
                        size_t until, struct cofi_flow_insn *out, size_t max)
 {
+    copy_blocks *copy = __builtin_cpu_supports("avx2") ? by_avx2 : by_sse2;
     size_t n = 0, at = cursor->block, from = cursor->insn;
     while (at < until && n < max) {
         const struct cofi_flow_block *b = batch->blocks[at];
@@ -38,7 +64,7 @@ size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cur
         from = take < left ? from + take : 0;
         at += take == left;
         if (!from)
-            n += whole_blocks(batch, &at, until, out + n, max - n);
+            n += copy(batch, &at, until, out + n, max - n);
     }
     *cursor = (struct cofi_flow_cursor){at, from};
     return n;
