@@ -427,13 +427,13 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
 }
 
-/* What is no state the program has written there: the end of a thread that we know. */
+/* A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the program has written there. */
 static uint32_t state_of(const struct cofi__fast_collector *c, uint32_t index)
 {
     uint32_t state = __atomic_load_n(&cofi__fast_slot(c, index)->head.state, __ATOMIC_ACQUIRE);
-    if (state <= COFI__FAST_SLOT_ENDED)
-        return state;
-    return c->seats[index].known ? COFI__FAST_SLOT_ENDED : COFI__FAST_SLOT_FREE;
+    if (c->seats[index].known && state != COFI__FAST_SLOT_ENDED)
+        return COFI__FAST_SLOT_LIVE;
+    return state <= COFI__FAST_SLOT_ENDED ? state : COFI__FAST_SLOT_FREE;
 }
 
 bool cofi__fast_collect(struct cofi__fast_collector *c)
@@ -531,7 +531,7 @@ void cofi__fast_reap_lost(struct cofi__fast_collector *c)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = state_of(c, i);
-        if (state == COFI__FAST_SLOT_LIVE && t->head.tid && is_gone(c, i))
+        if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i))
             free_slot(c, i);
         else if (state == COFI__FAST_SLOT_TAKEN)
             reap_taken(t, &c->seats[i], maker_is_gone(c, t));
