@@ -38,6 +38,7 @@ static inline __attribute__((always_inline)) size_t whole_blocks(const struct co
     return (size_t)(to - out);
 }
 
+/* The same for the registers that all processors have, and for those of 32 bytes. */
 typedef size_t copy_blocks(const struct cofi_flow_batch *, size_t *, size_t, struct cofi_flow_insn *, size_t);
 
 static size_t by_sse2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out, size_t max)

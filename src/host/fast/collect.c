@@ -427,8 +427,7 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
 }
 
-/* A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the program has written there. */
-static uint32_t state_of(const struct cofi__fast_collector *c, uint32_t index)
+uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index)
 {
     uint32_t state = __atomic_load_n(&cofi__fast_slot(c, index)->head.state, __ATOMIC_ACQUIRE);
     if (c->seats[index].known && state != COFI__FAST_SLOT_ENDED)
@@ -442,7 +441,7 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
     c->made.slots_used = cofi__fast_slots(c);
     for (uint32_t i = 0; i < c->made.slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        uint32_t state = state_of(c, i);
+        uint32_t state = cofi__fast_state(c, i);
         if (state == COFI__FAST_SLOT_FREE)
             continue;
         if (state >= COFI__FAST_SLOT_LIVE)
@@ -460,7 +459,7 @@ unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
 {
     unsigned busy = 0;
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
-        busy += state_of(c, i) != COFI__FAST_SLOT_FREE;
+        busy += cofi__fast_state(c, i) != COFI__FAST_SLOT_FREE;
     return busy;
 }
 
@@ -480,7 +479,7 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
-        if (state_of(c, i) < COFI__FAST_SLOT_LIVE)
+        if (cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
         cofi__fast_place(c, i);
         if (c->seats[i].pid == pid)
@@ -530,7 +529,7 @@ void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         struct thread *t = cofi__fast_slot(c, i);
-        uint32_t state = state_of(c, i);
+        uint32_t state = cofi__fast_state(c, i);
         if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i))
             free_slot(c, i);
         else if (state == COFI__FAST_SLOT_TAKEN)

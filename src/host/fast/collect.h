@@ -33,7 +33,7 @@ struct cofi__fast_collector {
     uint8_t *shared;
     size_t shared_bytes;
     struct cofi__fast_control *control;
-    struct cofi__fast_control made; /* as it was made; what is shared the program may write over */
+    struct cofi__fast_control made; /* as it was made, with the slots seen to be used: what is shared the program may write over */
     struct cofi__fast_seat *seats;
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
@@ -59,6 +59,9 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c);
 void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* How many slots were ever taken. */
 uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
+/* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the
+ * program has written there. */
+uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index);
 /* The slot of the thread that made this one. */
 uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t);
 /* Slots in use. */

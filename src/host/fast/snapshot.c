@@ -89,7 +89,7 @@ void cofi__fast_snapshot(struct cofi__fast_collector *c)
         return;
     c->result->snapshots++;
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
-        if (c->seats[i].known && __atomic_load_n(&cofi__fast_slot(c, i)->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE)
+        if (c->seats[i].known && cofi__fast_state(c, i) == COFI__FAST_SLOT_LIVE)
             cofi__fast_take_ring(c, i, true);
     if (c->writer)
         cofi__fast_keep_error(c, cofi_writer_flush(c->writer));

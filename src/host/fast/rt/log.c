@@ -201,6 +201,14 @@ static void copy_in(uint8_t *ring, uint64_t at, const void *from, size_t n)
     }
 }
 
+/* As of when a note tells what it does. */
+static uint64_t note_time(const struct thread *t, unsigned kind)
+{
+    if (kind == COFI__FAST_NOTE_MAP && rt.maps_tsc)
+        return rt.maps_tsc;
+    return kind == COFI__FAST_NOTE_FORK ? t->made : rdtsc();
+}
+
 /* Append a note; waits while the ring is full, so none is lost while there is a collector. */
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n)
 {
@@ -214,8 +222,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
-    uint64_t tsc = kind == COFI__FAST_NOTE_MAP && rt.maps_tsc ? rt.maps_tsc : kind == COFI__FAST_NOTE_FORK ? t->made : rdtsc();
-    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, tsc, v ? v[0] : 0, v ? v[1] : 0,
+    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, note_time(t, kind), v ? v[0] : 0, v ? v[1] : 0,
                                      v ? v[2] : 0, v ? v[3] : 0, (uint32_t)n, 0};
     uint8_t *ring = (uint8_t *)t + COFI__FAST_SLOT_NOTES;
     copy_in(ring, t->head.notes_head, &h, sizeof h);
