@@ -11,8 +11,9 @@ static uint64_t chunk_start(const struct thread *t, uint32_t chunk)
 }
 
 /* Wake the collector. */
-void bell(void)
+void bell(struct thread *t)
 {
+    slot_keep(t);
     __atomic_add_fetch(&rt.control->bell, 1, __ATOMIC_SEQ_CST);
     sys(SYS_futex, (uint64_t)&rt.control->bell, 1, 1, 0, 0, 0);
 }
@@ -28,7 +29,7 @@ bool collector_gone(void)
 /* Wait for the collector's answer to a note. */
 void collector_wait(struct thread *t)
 {
-    bell();
+    bell(t);
     while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !collector_gone()) {
         uint64_t timeout[2] = {0, 100000000};
         sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
@@ -47,7 +48,7 @@ static bool wait_for_room(struct thread *t)
         uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
         if (has_room(t))
             return true;
-        bell();
+        bell(t);
         if (rt.control->drop)
             return false;
         uint64_t timeout[2] = {0, 100000000};
@@ -78,7 +79,7 @@ static void next_chunk(struct thread *t)
         t->head.used[t->head.chunk] = t->p - chunk_start(t, t->head.chunk);
         __atomic_store_n(&t->head.full, t->head.full + 1, __ATOMIC_RELEASE);
         if (rt.control->keep_all)
-            bell();
+            bell(t);
         use_chunk(t, (t->head.chunk + 1) % rt.control->chunks);
     } else {
         use_chunk(t, t->head.chunk);
@@ -218,7 +219,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
     while (COFI__FAST_NOTES_BYTES - (t->head.notes_head - __atomic_load_n(&t->head.notes_tail, __ATOMIC_ACQUIRE)) < size) {
         if (collector_gone())
             return;
-        bell();
+        bell(t);
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }

@@ -222,7 +222,7 @@ uint64_t log_nowhere(const struct thread *t);
 void log_settle(struct thread *t);
 unsigned log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
-void bell(void);
+void bell(struct thread *t);
 bool collector_gone(void);
 void collector_wait(struct thread *t);
 
@@ -278,6 +278,8 @@ void trace_trigger(struct thread *t);
 
 /* threads.c */
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);
+/* Of a thread that runs: its slot is in use, and by whom, though the program may have written over it. */
+void slot_keep(struct thread *t);
 
 /* section.c */
 void section_register(struct thread *t);

@@ -166,7 +166,7 @@ static long do_exec(struct thread *t)
     halt_over(t);
     signals_set_mask(t->mask);
     note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
-    bell();
+    bell(t);
     return r;
 }
 

@@ -32,9 +32,19 @@ static bool slot_claim(struct cofi__fast_slot *s)
            __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-static struct thread *slot_take(void)
+void slot_keep(struct thread *t)
+{
+    if (t->head.state == COFI__FAST_SLOT_LIVE)
+        return;
+    t->head.pid = t->pid;
+    t->head.tid = t->tid;
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
+}
+
+static struct thread *slot_take(struct thread *t)
 {
     struct cofi__fast_control *c = rt.control;
+    slot_keep(t);
     for (int round = 0; round < 100; round++) {
         for (uint32_t i = 0; i < c->slots; i++) {
             struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
@@ -42,7 +52,7 @@ static struct thread *slot_take(void)
             if (slot_claim(s))
                 return (struct thread *)s;
         }
-        bell(); /* ended threads' slots come back */
+        bell(t); /* ended threads' slots come back */
         uint64_t pause[2] = {0, 10000000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
@@ -89,7 +99,7 @@ static void sighand_free(struct sighand *s)
 /* The child's context: the parent's, but for what the kernel gives a child. */
 static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
 {
-    struct thread *c = slot_take();
+    struct thread *c = slot_take(t);
     if (!c)
         return NULL;
     size_t from = offsetof(struct thread, s_rdx);
