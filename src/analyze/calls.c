@@ -15,6 +15,12 @@ struct frame {
     uint32_t node;
 };
 
+/* Two functions that had the same address one after the other differ in their keys. */
+struct known {
+    struct cofi_function function;
+    uint64_t key;
+};
+
 struct cofi_calls {
     cofi_function_at *at;
     void *opaque;
@@ -22,10 +28,10 @@ struct cofi_calls {
     size_t node_count, node_room;
     struct frame *stack;
     size_t depth, stack_room;
-    struct cofi_function *functions; /* by index in by_address */
+    struct known *functions; /* by index in by_address */
     size_t function_count, function_room;
     struct cofi__map by_address; /* (address, 0) -> function */
-    struct cofi__map by_path;    /* (parent node, function start) -> node */
+    struct cofi__map by_path;    /* (parent node, function's key) -> node */
     struct cofi__map called;     /* (address, 0): a CALL went there, so a function starts there */
 };
 
@@ -34,15 +40,23 @@ enum {
     SEARCH_DEPTH = 4096  /* how far up a return or longjmp looks for its frame */
 };
 
-static int function_at(struct cofi_calls *calls, uint64_t address, struct cofi_function *function)
+static uint64_t mix(uint64_t key, const char *text)
+{
+    for (; text && *text; text++)
+        key = (key ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return key;
+}
+
+static int function_at(struct cofi_calls *calls, uint64_t address, struct known *function)
 {
     const uint32_t *known = cofi__map_get(&calls->by_address, address, 0);
     if (known) {
         *function = calls->functions[*known];
         return 0;
     }
-    *function = (struct cofi_function){.start = address};
-    calls->at(calls->opaque, address, function);
+    *function = (struct known){.function.start = address};
+    calls->at(calls->opaque, address, &function->function);
+    function->key = mix(mix(function->function.start, function->function.module), function->function.name);
     COFI_TRY(cofi__array_grow(&calls->functions, &calls->function_room, calls->function_count, sizeof *calls->functions));
     calls->functions[calls->function_count] = *function;
     return cofi__map_put(&calls->by_address, address, 0, (uint32_t)calls->function_count++);
@@ -53,10 +67,9 @@ static uint32_t current(const struct cofi_calls *calls)
     return calls->depth ? calls->stack[calls->depth - 1].node : 0;
 }
 
-static int child_of(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function,
-                    uint32_t *child)
+static int child_of(struct cofi_calls *calls, uint32_t parent, const struct known *function, uint32_t *child)
 {
-    const uint32_t *known = cofi__map_get(&calls->by_path, parent, function->start);
+    const uint32_t *known = cofi__map_get(&calls->by_path, parent, function->key);
     if (known) {
         *child = *known;
         return 0;
@@ -64,19 +77,19 @@ static int child_of(struct cofi_calls *calls, uint32_t parent, const struct cofi
     COFI_TRY(cofi__array_grow(&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes));
     *child = (uint32_t)calls->node_count++;
     struct cofi_calls_node *up = &calls->nodes[parent];
-    calls->nodes[*child] = (struct cofi_calls_node){.function = *function, .parent = parent,
+    calls->nodes[*child] = (struct cofi_calls_node){.function = function->function, .parent = parent,
                                                     .next = up->first_child, .depth = up->depth + 1};
     up->first_child = *child;
-    return cofi__map_put(&calls->by_path, parent, function->start, *child);
+    return cofi__map_put(&calls->by_path, parent, function->key, *child);
 }
 
 /* Enter the function at `to`; direct recursion stays in its node, so that depth does not make paths. */
 static int push(struct cofi_calls *calls, uint64_t ret, uint64_t to)
 {
-    struct cofi_function function;
+    struct known function;
     uint32_t node = current(calls);
     COFI_TRY(function_at(calls, to, &function));
-    if (node && calls->nodes[node].function.start == function.start)
+    if (node && calls->nodes[node].function.start == function.function.start)
         calls->nodes[node].recursions++;
     else
         COFI_TRY(child_of(calls, node, &function, &node));
@@ -180,11 +193,12 @@ int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
 
 int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
 {
-    struct cofi_function function;
-    COFI_TRY(function_at(calls, to, &function));
-    if (!leaves(calls, &function, to))
+    struct known known;
+    COFI_TRY(function_at(calls, to, &known));
+    const struct cofi_function *function = &known.function;
+    if (!leaves(calls, function, to))
         return 0;
-    if ((to != function.start || !function.name) && unwind_to_function(calls, &function))
+    if ((to != function->start || !function->name) && unwind_to_function(calls, function))
         return 0;
     return push(calls, calls->depth ? calls->stack[calls->depth - 1].ret : 0, to);
 }

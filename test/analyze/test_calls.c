@@ -14,6 +14,8 @@ enum { MAIN = 0x100, F = 0x200, G = 0x300, H = 0x400 };
 
 static const char *const names[] = {"?", "main", "f", "g", "h"};
 
+static const char *library; /* that lies at all these addresses now */
+
 static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
 {
     (void)opaque;
@@ -23,6 +25,7 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
     }
     function->start = address & ~UINT64_C(0xff);
     function->name = names[address >> 8];
+    function->module = library;
 }
 
 struct fixture {
@@ -203,6 +206,28 @@ static void without_symbols_calls_tell_where_functions_start(void **state)
     assert_int_equal(nodes[1].self, 2);
 }
 
+static void another_librarys_function_at_the_same_address_is_another_node(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    for (int i = 0; i < 4; i++) {
+        library = i % 2 ? "b" : "a";
+        cofi_calls_forget(calls);
+        cofi_calls_call(calls, MAIN + 5, F);
+        cofi_calls_insns(calls, F, 3);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    library = NULL;
+    cofi_calls_finish(calls);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 4); /* root, main, f of a, f of b */
+    for (int i = 2; i < 4; i++) {
+        assert_int_equal(nodes[i].calls, 2);
+        assert_int_equal(nodes[i].self, 6);
+        assert_string_equal(nodes[i].function.module, i == 2 ? "a" : "b");
+    }
+}
+
 static void every_instruction_is_in_one_node(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -244,6 +269,7 @@ int main(void)
         TEST(a_call_of_displacement_zero_is_no_call),
         TEST(a_signal_handler_is_a_child_of_what_it_interrupted),
         TEST(without_symbols_calls_tell_where_functions_start),
+        TEST(another_librarys_function_at_the_same_address_is_another_node),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

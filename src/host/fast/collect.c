@@ -2,6 +2,7 @@
  * Slots -> recording: notes become sideband, chunks of log become packets. */
 #include "host/fast/collect.h"
 #include "host/fast/memo.h"
+#include "host/names.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +84,15 @@ static uint32_t cold_runs(const struct cofi_fast_options *o)
     return runs < UINT16_MAX ? runs : UINT16_MAX;
 }
 
+/* As far as they can be told; the runtime compares. */
+static struct cofi__fast_names our_names(void)
+{
+    struct stat root = {0}, mounts = {0};
+    stat("/", &root);
+    stat("/proc/self/ns/mnt", &mounts);
+    return (struct cofi__fast_names){root.st_dev, root.st_ino, mounts.st_ino};
+}
+
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
 {
     const struct cofi_fast_options *o = c->options;
@@ -91,6 +102,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
+    k->names = our_names();
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
         const struct cofi_filter *f = &o->filters->filter[i];
@@ -158,6 +170,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
     }
     free(c->seats);
     free(c->memo);
+    cofi__map_free(&c->files);
     if (c->shared && c->shared != MAP_FAILED)
         munmap(c->shared, c->shared_bytes);
     if (c->fd >= 0)
@@ -316,29 +329,54 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
     cofi__fast_sideband(c, &sb, h->tsc);
 }
 
+/* The thread's process has another name for a file than we do. It waits a moment. */
+static void look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
+{
+    uint64_t pages = (h->b - h->a) / 4096, origin = h->d >> COFI__FAST_ORIGIN_SHIFT;
+    if (cofi__name_for_us(&(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name))
+        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, origin << COFI__FAST_ORIGIN_SHIFT | pages, 1));
+    wake(&t->head.drained_word);
+}
+
+/* Code of a thread's process, and of its parent where it shares that one's memory. */
+static void tell_code(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, struct cofi_sideband *sb,
+                      uint64_t tsc)
+{
+    const struct cofi__fast_seat *maker = &c->seats[cofi__fast_maker(c, t)];
+    cofi__fast_sideband(c, sb, tsc);
+    sb->pid = seat->maker_pid ? seat->maker_pid : maker->pid;
+    sb->tid = seat->maker_pid ? seat->maker_tid : maker->tid;
+    if (t->head.vfork && sb->pid)
+        cofi__fast_sideband(c, sb, tsc);
+}
+
 /* h has the numbers of the seat. */
 static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
                       const struct cofi__fast_note_head *h, const uint8_t *bytes)
 {
-    char name[4097];
+    char name[COFI__NAME_BYTES];
     struct cofi_sideband sb = {.pid = h->pid, .tid = h->tid, .addr = h->a};
     switch ((enum cofi__fast_note)h->kind) {
     case COFI__FAST_NOTE_MAP:
         memcpy(name, bytes, h->bytes);
         name[h->bytes] = 0;
+        if (h->d & COFI__FAST_ELSEWHERE)
+            look_for(c, t, h, name);
         sb.kind = COFI_SB_MMAP;
         sb.len = h->b - h->a;
         sb.pgoff = h->c;
-        sb.prot = (uint32_t)h->d;
+        sb.prot = h->d & (PROT_READ | PROT_WRITE | PROT_EXEC);
         sb.flags = MAP_PRIVATE;
         sb.name = name;
-        cofi__fast_sideband(c, &sb, h->tsc);
+        tell_code(c, t, seat, &sb, h->tsc);
         break;
     case COFI__FAST_NOTE_CODE:
+        if (h->b && cofi__map_get(&c->files, h->c, h->d))
+            break; /* its file has it */
         sb.kind = COFI_SB_CODE;
         sb.bytes = bytes;
         sb.len = h->bytes;
-        cofi__fast_sideband(c, &sb, h->tsc);
+        tell_code(c, t, seat, &sb, h->tsc);
         break;
     case COFI__FAST_NOTE_FORK: take_fork(c, t, seat, h); break;
     case COFI__FAST_NOTE_TRIGGER:
@@ -407,7 +445,7 @@ static void tell_children(struct cofi__fast_collector *c, uint32_t index)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
         struct cofi__fast_seat *seat = &c->seats[i];
-        if (t->head.state == COFI__FAST_SLOT_FREE || !t->head.nested || t->head.maker != index || seat->maker_pid)
+        if (t->head.state == COFI__FAST_SLOT_FREE || !(t->head.nested || t->head.vfork) || t->head.maker != index || seat->maker_pid)
             continue;
         seat->maker_pid = c->seats[index].pid;
         seat->maker_tid = c->seats[index].tid;

@@ -5,6 +5,7 @@
 
 #include <cofi/fast.h>
 
+#include "base/map.h"
 #include "host/fast/encode.h"
 #include "host/fast/inject.h"
 #include "host/fast/shared.h"
@@ -37,6 +38,7 @@ struct cofi__fast_collector {
     struct cofi__fast_seat *seats;
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
+    struct cofi__map files;      /* mappings of files that we find by other names than the program: start, origin and pages */
     int32_t child;               /* the command's process */
     bool child_ended;
     int status;                  /* first error of the writer */

@@ -36,8 +36,8 @@ enum { COFI__FAST_TIP_BYTES = 7, COFI__FAST_CONTROL_BYTES = 18 };
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
-    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection; name */
-    COFI__FAST_NOTE_CODE,   /* a: address; bytes */
+    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE and the origin above it; name */
+    COFI__FAST_NOTE_CODE,   /* a: address; bytes. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
     COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
     COFI__FAST_NOTE_COMM,   /* name */
     COFI__FAST_NOTE_EXIT,
@@ -48,12 +48,21 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */
 };
 
+/* The collector may find another file by that name, or none: its code is told page by page. Where a file is mapped twice at a place, both
+ * have the same origin, in 32 bits. */
+enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
+
 struct cofi__fast_note_head {
     uint32_t size, kind;
     int32_t pid, tid;
     uint64_t tsc;
     uint64_t a, b, c, d;
     uint32_t bytes, reserved; /* of what follows */
+};
+
+/* Where names of files lead: a process with another root, or other mounts, may find other files by them. */
+struct cofi__fast_names {
+    uint64_t root_device, root_inode, mounts;
 };
 
 /* A filter as enum cofi_filter_action has them. file 0: start and end are addresses; else offsets in the file whose path
@@ -92,7 +101,7 @@ struct cofi__fast_slot {
     uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
     uint64_t used[COFI__FAST_CHUNKS_MAX]; /* bytes in a completed chunk */
     uint64_t notes_head, notes_tail; /* bytes ever written and read */
-    uint32_t drained_word;        /* futex: changes when drained does */
+    uint32_t drained_word;        /* futex: changes when drained does, and when a file was looked for */
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
@@ -124,6 +133,7 @@ struct cofi__fast_control {
     struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
     uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
+    struct cofi__fast_names names; /* the collector's */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];
 };

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "host/names.h"
 #include "host/step/code.h"
 #include "host/step/maps.h"
 
@@ -241,6 +243,24 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
     free(bytes);
 }
 
+/* The same name leads us there, most often. */
+static bool leads_there(const struct step_mapping *m)
+{
+    struct stat st;
+    return !step_maps_is_file(m) || (!stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode);
+}
+
+static void tell_mapping(struct step_space *space, pid_t tid, const struct step_mapping *m, const struct step_news *news)
+{
+    char name[COFI__NAME_BYTES];
+    struct step_mapping told = *m;
+    if (!leads_there(m) && strlen(m->path) < sizeof name) {
+        told.path = strcpy(name, m->path);
+        cofi__name_for_us(&(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name);
+    }
+    news->mapping(news->opaque, space, &told);
+}
+
 int step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news)
 {
     struct step_mapping *maps;
@@ -272,7 +292,7 @@ int step_space_refresh(struct step_space *space, pid_t tid, const struct step_ne
             continue;
         }
         forget(space, maps[i].start, maps[i].end);
-        news->mapping(news->opaque, space, &maps[i]);
+        tell_mapping(space, tid, &maps[i], news);
         if (!strcmp(maps[i].path, "[vdso]"))
             tell_vdso(space, tid, &maps[i], news);
     }

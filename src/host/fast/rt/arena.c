@@ -68,6 +68,8 @@ void *rt_alloc(size_t n)
     return p;
 }
 
+size_t rt_kept_left(void) { return (size_t)((uint8_t *)CACHE_KEPT_END - kept); }
+
 void *rt_alloc_kept(size_t n)
 {
     void *p = kept;

@@ -62,6 +62,8 @@ static struct block *make_block(struct thread *t, const struct region *r, uint64
             note_code(t, b);
         cache_watch(b);
         b->since = rdtsc();
+    } else if (r->told && t->mode == MODE_TRACED) {
+        maps_tell(t, block_low(b), block_high(b));
     }
     return b;
 }

@@ -33,17 +33,17 @@ void filter_maps_begin(void)
     }
 }
 
-/* A mapping of a file's bytes from pgoff on at [r->start, r->end). */
-void filter_maps_file(const struct region *r, uint64_t pgoff, const char *path, size_t n)
+/* A file is mapped. */
+void filter_maps_file(const struct region *r, const struct origin *o)
 {
-    uint64_t hash = rt.control->filters ? cofi__fast_path_hash(path, n) : 0, bytes = r->end - r->start;
+    uint64_t hash = rt.control->filters ? cofi__fast_path_hash(o->name, o->n) : 0, bytes = r->end - r->start;
     for (unsigned i = 0; i < rt.control->filters; i++) {
         const struct cofi__fast_filter *f = &rt.control->filter[i];
         if (f->file != hash)
             continue;
-        uint64_t low = f->start > pgoff ? f->start : pgoff, high = f->end < pgoff + bytes ? f->end : pgoff + bytes;
+        uint64_t end = o->offset + bytes, low = f->start > o->offset ? f->start : o->offset, high = f->end < end ? f->end : end;
         if (low < high)
-            add(f->action, r->start + (low - pgoff), r->start + (high - pgoff));
+            add(f->action, r->start + (low - o->offset), r->start + (high - o->offset));
     }
 }
 

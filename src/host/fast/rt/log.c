@@ -36,6 +36,15 @@ void collector_wait(struct thread *t)
     }
 }
 
+/* Give the collector a moment to look for the files of notes while their mappings are there. word: drained_word before they were put. */
+void collector_look(struct thread *t, uint32_t word)
+{
+    uint64_t moment[2] = {0, 50000000};
+    bell(t);
+    if (!collector_gone())
+        sys(SYS_futex, (uint64_t)&t->head.drained_word, 0, word, (uint64_t)moment, 0, 0);
+}
+
 static bool has_room(const struct thread *t)
 {
     return t->head.full + 1 - __atomic_load_n(&t->head.drained, __ATOMIC_ACQUIRE) < rt.control->chunks;
@@ -203,10 +212,12 @@ static void copy_in(uint8_t *ring, uint64_t at, const void *from, size_t n)
 }
 
 /* As of when a note tells what it does. */
-static uint64_t note_time(const struct thread *t, unsigned kind)
+static uint64_t note_time(const struct thread *t, unsigned kind, const uint64_t v[4])
 {
     if (kind == COFI__FAST_NOTE_MAP && rt.maps_tsc)
         return rt.maps_tsc;
+    if (kind == COFI__FAST_NOTE_CODE && v[1])
+        return v[1];
     return kind == COFI__FAST_NOTE_FORK ? t->made : rdtsc();
 }
 
@@ -223,7 +234,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
-    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, note_time(t, kind), v ? v[0] : 0, v ? v[1] : 0,
+    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, note_time(t, kind, v), v ? v[0] : 0, v ? v[1] : 0,
                                      v ? v[2] : 0, v ? v[3] : 0, (uint32_t)n, 0};
     uint8_t *ring = (uint8_t *)t + COFI__FAST_SLOT_NOTES;
     copy_in(ring, t->head.notes_head, &h, sizeof h);

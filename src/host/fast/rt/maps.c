@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/cache.h"
@@ -23,6 +24,13 @@ static const char *hex(const char *p, uint64_t *v)
             return p;
         *v = *v * 16 + d;
     }
+}
+
+static const char *decimal(const char *p, uint64_t *v)
+{
+    for (*v = 0; *p >= '0' && *p <= '9'; p++)
+        *v = *v * 10 + (uint64_t)(*p - '0');
+    return p;
 }
 
 static bool is_ours(uint64_t start)
@@ -53,7 +61,8 @@ static const struct region *lookup(uint64_t pc)
 static const struct region *known(const struct region *r)
 {
     const struct region *o = first_behind(old_regions, old_count, r->start);
-    return o < old_regions + old_count && o->start == r->start && o->end == r->end && o->file == r->file ? o : NULL;
+    bool same = o < old_regions + old_count && o->start == r->start && o->end == r->end && o->file == r->file && o->origin == r->origin;
+    return same && !o->gone ? o : NULL;
 }
 
 /* Ranges made executable since the mappings were read, which were not: what was written there before then is in no file. */
@@ -77,23 +86,75 @@ void maps_made_executable(uint64_t start, uint64_t end)
     last->end = end > last->end ? end : last->end;
 }
 
+/* Where names lead now: the guest may have changed its root since. */
+static bool names_as_collector;
+
+static bool names_are(const struct cofi__fast_names *names)
+{
+    struct stat root = {0}, mounts = {0};
+    sys(SYS_stat, (uint64_t)"/", (uint64_t)&root, 0, 0, 0, 0);
+    sys(SYS_stat, (uint64_t)"/proc/self/ns/mnt", (uint64_t)&mounts, 0, 0, 0, 0);
+    return root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
+}
+
+/* Whether the collector finds a file by the name that its mapping has. */
+static bool is_found(const struct origin *o)
+{
+    static char path[4096];
+    struct stat file;
+    if (!names_as_collector || o->n >= sizeof path)
+        return false;
+    memcpy(path, o->name, o->n);
+    path[o->n] = 0;
+    return !sys(SYS_stat, (uint64_t)path, (uint64_t)&file, 0, 0, 0, 0) && S_ISREG(file.st_mode) && file.st_ino == o->inode;
+}
+
+/* Whether a page of such a region is told for the first time. */
+static bool tell_first(const struct region *r, uint64_t page)
+{
+    uint8_t *told = (uint8_t *)(uint64_t)r->told + (page - r->start) / PAGE / 8, bit = (uint8_t)(1 << (page - r->start) / PAGE % 8);
+    bool first = !(*told & bit);
+    *told |= bit;
+    return first;
+}
+
+/* As it was since the region is there: what was translated from it before is told by no TSC. */
+static void tell_page(struct thread *t, const struct region *r, uint64_t page)
+{
+    uint64_t since = r->since > rt.space ? r->since : rt.space;
+    for (uint64_t a = page; a < page + PAGE; a += PAGE / 2) {
+        uint64_t v[4] = {a, since, r->start, (uint64_t)r->origin << COFI__FAST_ORIGIN_SHIFT | (r->end - r->start) / PAGE};
+        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, PAGE / 2);
+    }
+}
+
+void maps_tell(struct thread *t, uint64_t start, uint64_t end)
+{
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE) {
+        const struct region *r = lookup(page);
+        if (r && r->told && tell_first(r, page))
+            tell_page(t, r, page);
+    }
+}
+
 static bool was_dirty(const struct region *r)
 {
     for (unsigned i = 0; i < made; i++)
         if (made_executable[i].start < r->end && r->start < made_executable[i].end)
             return true;
     for (const struct region *o = first_behind(old_regions, old_count, r->start); o < old_regions + old_count && o->start < r->end; o++)
-        if (o->dirty)
+        if (o->dirty && !o->gone)
             return true;
     return false;
 }
 
 /* Tell the collector about code that it will need: a file's mapping, or the vDSO's bytes. */
-static void announce(struct thread *t, const struct region *r, uint64_t pgoff, const char *name, size_t n)
+static void announce(struct thread *t, const struct region *r, const struct origin *o, bool found)
 {
-    uint64_t v[4] = {r->start, r->end, pgoff, PROT_READ | PROT_EXEC};
-    note_put(t, COFI__FAST_NOTE_MAP, v, name, n);
-    if (n >= 6 && !memcmp(name, "[vdso]", 6))
+    uint64_t elsewhere = found ? 0 : COFI__FAST_ELSEWHERE | (uint64_t)r->origin << COFI__FAST_ORIGIN_SHIFT;
+    uint64_t v[4] = {r->start, r->end, o->offset, PROT_READ | PROT_EXEC | elsewhere};
+    note_put(t, COFI__FAST_NOTE_MAP, v, o->name, o->n);
+    if (o->n >= 6 && !memcmp(o->name, "[vdso]", 6))
         for (uint64_t a = r->start; a < r->end; a += 2048) {
             uint64_t w[4] = {a, 0, 0, 0};
             note_put(t, COFI__FAST_NOTE_CODE, w, (const void *)a, 2048);
@@ -144,18 +205,36 @@ static bool goes_on(const struct region *r)
     return true;
 }
 
-static void add_region(struct thread *t, struct region r, uint64_t pgoff, const char *name, size_t n)
+static bool met_elsewhere; /* since the mappings were read last */
+
+/* A region that was not there before. */
+static void meet(struct thread *t, struct region *r, const struct origin *o)
 {
+    size_t n = (r->end - r->start) / PAGE / 8 + 1;
+    bool found = !r->file || is_found(o);
+    if (!found && n < rt_kept_left() / 2)
+        r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
+    r->dirty |= !found && !r->told; /* told all the same, block by block */
+    met_elsewhere |= !found;
+    announce(t, r, o, found);
+}
+
+static void add_region(struct thread *t, struct region r, const struct origin *o)
+{
+    r.origin = (uint32_t)o->inode * 2654435761u + (uint32_t)(o->inode >> 32) + (uint32_t)(o->offset >> 12);
     if (r.file)
-        filter_maps_file(&r, pgoff, name, n);
+        filter_maps_file(&r, o);
     if (goes_on(&r))
         return;
     if (rt.region_count == REGIONS)
         rt_die("too many mappings of code at", r.start);
-    bool named = n && !r.writable;
+    bool named = o->n && !r.writable;
     r.dirty = was_dirty(&r) || !named || r.shared;
-    if (named && !known(&r))
-        announce(t, &r, pgoff, name, n);
+    const struct region *before = known(&r);
+    if (before)
+        r.told = before->told;
+    else if (named)
+        meet(t, &r, o);
     rt.regions[rt.region_count++] = r;
 }
 
@@ -163,25 +242,28 @@ static void add_region(struct thread *t, struct region r, uint64_t pgoff, const 
 static void take_line(struct thread *t, const char *line, const char *end)
 {
     struct region r = {0};
-    uint64_t pgoff, major, minor, inode, to;
+    struct origin o;
+    uint64_t major, minor, to;
     const char *p = hex(line, &r.start);
     p = hex(p + 1, &to);
     const char *flags = p + 1;
-    p = hex(p + 6, &pgoff);
+    p = hex(p + 6, &o.offset);
     p = hex(p + 1, &major);
     p = hex(p + 1, &minor);
-    p = hex(p + 1, &inode);
+    p = decimal(p + 1, &o.inode);
     while (p < end && *p == ' ')
         p++;
+    o.name = p;
+    o.n = (size_t)(end - p);
     r.shared = flags[3] == 's';
-    r.file = p < end && *p == '/';
+    r.file = o.n && *p == '/';
     rt.vsyscall |= r.start == 0xffffffffff600000;
     if (flags[2] != 'x' || is_ours(r.start) || r.start >> 63)
         return;
-    for (; r.start < to; pgoff += r.end - r.start, r.start = r.end) {
+    for (; r.start < to; o.offset += r.end - r.start, r.start = r.end) {
         r.writable = flags[1] == 'w';
         r.end = r.writable || !rt.protected_pages ? to : same_until(r.start, to, &r.writable);
-        add_region(t, r, pgoff, p, (size_t)(end - p));
+        add_region(t, r, &o);
     }
 }
 
@@ -205,6 +287,9 @@ static int parse(struct thread *t)
     old_count = rt.region_count;
     rt.region_count = 0;
     filter_maps_begin();
+    met_elsewhere = false;
+    uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
+    names_as_collector = names_are(&rt.control->names);
     size_t have = 0;
     for (;;) {
         long n = sys(SYS_read, (uint64_t)fd, (uint64_t)(buffer + have), sizeof buffer - have, 0, 0, 0);
@@ -226,6 +311,8 @@ static int parse(struct thread *t)
     made = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
+    if (met_elsewhere)
+        collector_look(t, word);
     return 0;
 }
 
@@ -400,13 +487,14 @@ void maps_release_all(void)
 }
 
 /* The guest has changed mappings of [start, end). */
-void maps_changed(uint64_t start, uint64_t end, bool writable)
+void maps_changed(uint64_t start, uint64_t end, enum change what)
 {
     bool hit = false;
     for (unsigned i = 0; i < rt.region_count; i++) {
         struct region *r = &rt.regions[i];
         if (start < r->end && r->start < end) {
-            r->dirty |= writable;
+            r->gone |= what == CHANGE_MAPPING && start <= r->start && r->end <= end;
+            r->dirty |= what != CHANGE_RIGHTS;
             hit = true;
         }
     }

@@ -137,9 +137,19 @@ enum mode {
 enum how { HOW_NONE, HOW_NEXT, HOW_JCC, HOW_DIRECT, HOW_INDIRECT };
 
 /* A range of the guest's memory with execute permission. */
+/* What a mapping shows. */
+struct origin {
+    uint64_t inode, offset;
+    const char *name;     /* n bytes, as /proc/self/maps has them */
+    size_t n;
+};
+
 struct region {
     uint64_t start, end;
+    uint32_t origin;      /* which file and where in it: another number for others */
+    uint32_t told;        /* where the collector may find another file by its name, or none: address of a bit a page, told; else 0 */
     bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
+    bool gone;            /* unmapped or replaced since the mappings were read */
     uint64_t since;       /* TSC: when it was first seen */
 };
 
@@ -209,6 +219,7 @@ void rt_lock(void);
 void rt_unlock(void);
 void *rt_alloc(size_t n);      /* for blocks; gone with their generation */
 void *rt_alloc_kept(size_t n); /* never freed */
+size_t rt_kept_left(void);
 
 /* log.c */
 void log_open(struct thread *t);
@@ -225,11 +236,15 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
 void bell(struct thread *t);
 bool collector_gone(void);
 void collector_wait(struct thread *t);
+void collector_look(struct thread *t, uint32_t word);
 
 /* maps.c */
 const struct region *maps_find(struct thread *t, uint64_t pc);
 size_t maps_readable(uint64_t pc);
-void maps_changed(uint64_t start, uint64_t end, bool writable);
+/* Say to the collector what code lies in [start, end), where it does not find the files. */
+void maps_tell(struct thread *t, uint64_t start, uint64_t end);
+enum change { CHANGE_RIGHTS, CHANGE_BYTES, CHANGE_MAPPING };
+void maps_changed(uint64_t start, uint64_t end, enum change what);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
@@ -260,7 +275,7 @@ extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
 
 /* filter.c */
 void filter_maps_begin(void);
-void filter_maps_file(const struct region *r, uint64_t pgoff, const char *path, size_t n);
+void filter_maps_file(const struct region *r, const struct origin *o);
 void filter_maps_end(void);
 unsigned filter_first(void);
 unsigned filter_mode(unsigned mode, uint64_t pc, bool taken);

@@ -74,10 +74,10 @@ static void release_targets(const struct thread *t)
     }
 }
 
-static void changed(uint64_t start, uint64_t bytes, bool writable)
+static void changed(uint64_t start, uint64_t bytes, enum change what)
 {
     rt_lock();
-    maps_changed(start, start + ((bytes + 4095) & ~4095ul), writable);
+    maps_changed(start, start + ((bytes + 4095) & ~4095ul), what);
     rt_unlock();
 }
 
@@ -101,23 +101,26 @@ static long do_mapping(struct thread *t)
         return r;
     switch (t->sysno) {
     case SYS_mmap:
-        changed((uint64_t)r, n, prot & PROT_WRITE);
+        changed((uint64_t)r, n, CHANGE_MAPPING);
         if (prot & PROT_EXEC)
             rt.maps_stale = true;
         break;
     case SYS_mremap:
-        changed(a, n, true);
-        changed((uint64_t)r, t->regs[RDX], true);
+        changed(a, n, CHANGE_BYTES);
+        changed((uint64_t)r, t->regs[RDX], CHANGE_BYTES);
         rt.maps_stale = true;
         break;
     case SYS_mprotect:
     case SYS_pkey_mprotect:
-        changed(a, n, prot & PROT_WRITE);
+        changed(a, n, prot & PROT_WRITE ? CHANGE_BYTES : CHANGE_RIGHTS);
         if (prot & PROT_EXEC)
             made_executable(a, n);
         break;
+    case SYS_munmap:
+        changed(a, n, CHANGE_MAPPING);
+        break;
     default:
-        changed(a, n, true);
+        changed(a, n, CHANGE_BYTES);
         break;
     }
     return r;
