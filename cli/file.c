@@ -84,6 +84,13 @@ static int spool(struct file *file, int fd, uint8_t *bytes, size_t most)
     return error;
 }
 
+/* Devices like /dev/zero have none. */
+static bool has_end(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) || !S_ISCHR(st.st_mode);
+}
+
 static int slurp(struct file *file, int fd)
 {
     size_t n = 0;
@@ -95,7 +102,7 @@ static int slurp(struct file *file, int fd)
         return 0;
     }
     if (!error)
-        error = spool(file, fd, bytes, n);
+        error = has_end(fd) ? spool(file, fd, bytes, n) : EFBIG;
     free(bytes);
     return error;
 }

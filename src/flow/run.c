@@ -526,18 +526,19 @@ static bool endless(struct cofi_flow *flow, struct block *cur)
 static int broken(struct cofi_flow *flow, struct making *m)
 {
     struct run *run = flow->build;
-    unsigned known = m->status == COFI_ERR_NO_CODE ? run->blocks : m->sure;
+    bool no_insn = m->status == COFI_ERR_NO_CODE || m->status == COFI_ERR_BAD_INSN;
+    unsigned known = no_insn ? run->blocks : m->sure;
     for (unsigned i = 0; i < known; i++)
         COFI_TRY(cofi__emit_block(flow, run->list[i]));
     flow->n -= run->n;
     flow->stats.tnt_bits += run->n;
     flow->spans.draft.on = false;
     place_set(flow, m->ip);
-    if (m->status == COFI_ERR_NO_CODE && run->n == m->k && !m->tip && known) {
+    if (no_insn && run->n == m->k && !m->tip && known) {
         flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
         return 0;
     }
-    return cofi__lose(flow, m->status, m->status == COFI_ERR_NO_CODE || m->status == COFI_ERR_BAD_INSN, m->why);
+    return cofi__lose(flow, m->status, no_insn, m->why);
 }
 
 /* Use up the pending outcomes and, with want_tip, the TIP that follows them. Ends early when the batch

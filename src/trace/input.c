@@ -14,6 +14,7 @@
 #include "trace/reader.h"
 
 enum { IN_MEMORY_MAX = 16 * 1024 * 1024 };
+static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 
 static int failed(struct cofi_error *error, const char *path, int number)
 {
@@ -77,12 +78,31 @@ static int scratch_file(void)
     return fd >= 0 ? fd : memfd_create("cofi", MFD_CLOEXEC);
 }
 
+/* The first bytes of what is read, as many as it takes to tell what it is. */
+struct head {
+    uint8_t bytes[8];
+    size_t n;
+};
+
+/* What begins otherwise is no recording: what was read of it is enough to say so, and it may have no end. */
+static bool may_be_recording(struct head *head, const uint8_t *bytes, size_t n)
+{
+    size_t take = sizeof head->bytes - head->n;
+    take = take < n ? take : n;
+    memcpy(head->bytes + head->n, bytes, take);
+    head->n += take;
+    size_t packed = head->n < sizeof zstd_magic ? head->n : sizeof zstd_magic;
+    return !memcmp(head->bytes, "PERFILE2", head->n) || !memcmp(head->bytes, zstd_magic, packed);
+}
+
 static int copy_all(int from, int to)
 {
     static const size_t chunk = 1 << 16;
     uint8_t *bytes = malloc(chunk);
+    struct head head = {0};
+    bool more = true;
     int number = bytes ? 0 : ENOMEM;
-    while (!number) {
+    while (!number && more) {
         ssize_t n = read(from, bytes, chunk);
         if (n < 0 && errno == EINTR)
             continue;
@@ -90,6 +110,7 @@ static int copy_all(int from, int to)
             number = n < 0 ? errno : 0;
             break;
         }
+        more = may_be_recording(&head, bytes, (size_t)n);
         for (ssize_t done = 0; done < n && !number;) {
             ssize_t some = write(to, bytes + done, (size_t)(n - done));
             if (some < 0 && errno != EINTR)
@@ -114,7 +135,7 @@ static int spool(struct cofi__input *input, int fd)
     return number;
 }
 
-enum { ZSTD_MAGIC_BYTES = 4, RATIO_MAX = 20000 };
+enum { RATIO_MAX = 20000 };
 
 /* Unpack into an unnamed file. A stream that is cut or damaged gives what precedes; so does one that would
  * fill the disk: no trace is packed RATIO_MAX to 1. */
@@ -142,8 +163,7 @@ static int unpack(const struct cofi__input *packed, int to)
 /* A recording that was written as .zst. */
 static int take_compressed(struct cofi__input *input)
 {
-    static const uint8_t magic[ZSTD_MAGIC_BYTES] = {0x28, 0xb5, 0x2f, 0xfd};
-    if (input->n < ZSTD_MAGIC_BYTES || memcmp(input->bytes, magic, sizeof magic))
+    if (input->n < sizeof zstd_magic || memcmp(input->bytes, zstd_magic, sizeof zstd_magic))
         return 0;
     struct cofi__input packed = *input;
     int copy = scratch_file();

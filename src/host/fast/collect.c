@@ -525,23 +525,27 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
     }
 }
 
-/* A slot whose thread has not begun, and who was to begin it is gone [killed meanwhile]: after two seconds it is free,
- * for a child that its maker did not outlive may yet begin. */
-static void reap_taken(struct thread *t, struct cofi__fast_seat *seat, bool gone)
+static void free_taken(struct thread *t, struct cofi__fast_seat *seat)
+{
+    uint32_t taken = COFI__FAST_SLOT_TAKEN;
+    seat->maker_pid = seat->maker_tid = 0;
+    seat->lost_at = 0;
+    __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child
+ * that its maker did not outlive may yet begin. */
+static void reap_orphan(struct thread *t, struct cofi__fast_seat *seat, bool gone)
 {
     enum { PATIENCE = 2 };
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    uint32_t taken = COFI__FAST_SLOT_TAKEN;
     if (!gone)
         seat->lost_at = 0;
     else if (!seat->lost_at)
         seat->lost_at = now.tv_sec;
-    else if (now.tv_sec > seat->lost_at + PATIENCE) {
-        seat->maker_pid = seat->maker_tid = 0;
-        __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST,
-                                    __ATOMIC_RELAXED);
-    }
+    else if (now.tv_sec > seat->lost_at + PATIENCE)
+        free_taken(t, seat);
 }
 
 static bool is_none(int32_t pid, int32_t tid) { return pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH); }
@@ -563,6 +567,21 @@ static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t
            is_gone(c, index);
 }
 
+/* Of such a slot, once its maker has told whom it is for: that one was killed before it began. */
+static bool child_is_gone(const struct thread *t)
+{
+    int32_t tid = (int32_t)__atomic_load_n(&t->head.child, __ATOMIC_ACQUIRE);
+    return tid > 0 && !t->head.nested && syscall(SYS_tkill, tid, 0) && errno == ESRCH;
+}
+
+static void reap_taken(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat)
+{
+    if (child_is_gone(t))
+        free_taken(t, seat);
+    else
+        reap_orphan(t, seat, maker_is_gone(c, t));
+}
+
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
@@ -571,6 +590,6 @@ void cofi__fast_reap_lost(struct cofi__fast_collector *c)
         if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i))
             free_slot(c, i);
         else if (state == COFI__FAST_SLOT_TAKEN)
-            reap_taken(t, &c->seats[i], maker_is_gone(c, t));
+            reap_taken(c, t, &c->seats[i]);
     }
 }

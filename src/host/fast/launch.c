@@ -153,6 +153,7 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
             t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
             t->head.chunk = 0;
             t->head.vfork = 0;
+            t->head.child = cofi__fast_taken(t->head.child);
             return t;
         }
     }
@@ -357,7 +358,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         cofi__fast_progress(c);
         if (!any && (!c->child_ended || cofi__fast_busy(c)))
             wait_for_bell(c, seen);
-        if (++rounds % 32 == 0)
+        if (++rounds % 32 == 0 || c->child_ended)
             cofi__fast_reap_lost(c);
         if (c->options->stop && *c->options->stop >= 2 && !c->child_ended)
             kill(c->child, SIGKILL);

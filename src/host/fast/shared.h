@@ -107,6 +107,7 @@ struct cofi__fast_slot {
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
     uint32_t maker;               /* slot of the thread that made it */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
+    uint64_t child;               /* the thread that it was taken for, as its maker numbers it, 0 until that has it; above it: how often it was taken */
     uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
 };
 
@@ -150,6 +151,9 @@ enum {
     COFI__FAST_SLOT_LOG = COFI__FAST_SLOT_ALT + COFI__FAST_STACK_BYTES,
     COFI__FAST_GUARD = 4096
 };
+
+/* A slot has been taken: whom for is not known yet. */
+static inline uint64_t cofi__fast_taken(uint64_t child) { return ((child >> 32) + 1) << 32; }
 
 static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *control, uint32_t index)
 {

@@ -639,3 +639,31 @@ int guest_jumps(void)
     printf("%llu\n", (unsigned long long)c);
     return 0;
 }
+
+static sigjmp_buf undone;
+
+static void undo(int signo)
+{
+    siglongjmp(undone, signo);
+}
+
+/* A branch, a jump or a call leads straight to what is no instruction. */
+int guest_undecodable(void)
+{
+    static const uint8_t codes[][8] = {
+        {0x31, 0xc0, 0x75, 0x02, 0x06, 0xc3, 0x06}, /* JNZ, not taken */
+        {0x31, 0xc0, 0x74, 0x01, 0xc3, 0x06},       /* JZ, taken */
+        {0xeb, 0x01, 0xc3, 0x06},                   /* JMP */
+        {0x06},                                     /* reached by the call itself */
+    };
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    signal(SIGILL, undo);
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        memcpy(p + 64 * i, codes[i], sizeof codes[i]);
+        int signo = sigsetjmp(undone, 1);
+        if (!signo)
+            call(p + 64 * i);
+        printf("%zu: signal %d\n", i, signo);
+    }
+    return 0;
+}

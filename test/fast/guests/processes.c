@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,4 +224,131 @@ int guest_busy(void)
     volatile uint64_t h = 1;
     for (;;)
         h = (h & 3) == 1 ? h * 5 + (uint64_t)tree(0) : h / 2 + 1;
+}
+
+static volatile int usr1s;
+
+static void on_usr1(int signo)
+{
+    (void)signo;
+    usr1s++;
+}
+
+static uint64_t much_work(void)
+{
+    volatile uint64_t h = 0;
+    for (uint64_t i = 0; i < 20000000; i++)
+        h = i % 3 ? h + i : h ^ i;
+    return h;
+}
+
+static void print_status(const char *what, int status)
+{
+    printf("%s: %s %d\n", what, WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* clone3 with CLONE_CLEAR_SIGHAND: handlers become the default, what is ignored stays so. */
+int guest_cleared(void)
+{
+    uint64_t args[11] = {0x100000000, [4] = SIGCHLD};
+    struct sigaction now;
+    int status;
+    signal(SIGUSR1, on_usr1);
+    signal(SIGUSR2, SIG_IGN);
+    fflush(stdout);
+    if (!syscall(SYS_clone3, args, sizeof args)) {
+        sigaction(SIGUSR1, NULL, &now);
+        printf("USR1 %s", now.sa_handler == SIG_DFL ? "default" : "other");
+        sigaction(SIGUSR2, NULL, &now);
+        printf(", USR2 %s, %d\n", now.sa_handler == SIG_IGN ? "ignored" : "other", (int)(much_work() & 1));
+        fflush(stdout);
+        kill(getpid(), SIGUSR1);
+        _exit(1);
+    }
+    wait(&status);
+    print_status("child", status);
+    return 0;
+}
+
+static int what_was_handed_over(void)
+{
+    static const int signals[] = {SIGTRAP, SIGSEGV, SIGUSR1, SIGUSR2};
+    sigset_t blocked, pending;
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    sigpending(&pending);
+    for (int i = 0; i < 4; i++) {
+        struct sigaction a;
+        sigaction(signals[i], NULL, &a);
+        printf("%d:%s%s%s\n", signals[i], a.sa_handler == SIG_IGN ? " ignored" : "", sigismember(&blocked, signals[i]) ? " blocked" : "",
+               sigismember(&pending, signals[i]) ? " pending" : "");
+    }
+    return 0;
+}
+
+/* What is executed ignores what was ignored, faults too, and finds pending what was. */
+int guest_handed_over(void)
+{
+    sigset_t set;
+    if (getenv("HANDED_OVER"))
+        return what_was_handed_over();
+    setenv("HANDED_OVER", "1", 1);
+    signal(SIGSEGV, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    raise(SIGTRAP);
+    raise(SIGUSR1);
+    execlp("missing program", "missing", NULL);
+    execl("/etc/passwd", "no program", NULL);
+    execl("/proc/self/exe", "guests", "handed_over", NULL);
+    return 1;
+}
+
+static long call_high(uint64_t number, uint64_t a)
+{
+    long r;
+    __asm__ volatile("syscall" : "=a"(r) : "0"(number | 1ul << 40), "D"(a), "S"(0L), "d"(0L) : "rcx", "r11", "memory");
+    return r;
+}
+
+/* The kernel looks at the low half of a call's number. */
+int guest_high_numbers(void)
+{
+    int status;
+    fflush(stdout);
+    if (!call_high(SYS_fork, 0)) {
+        much_work();
+        call_high(SYS_exit_group, 3);
+    }
+    wait(&status);
+    print_status("child", status);
+    signal(SIGUSR1, on_usr1);
+    raise(SIGUSR1);
+    printf("%d signals\n", usr1s);
+    fflush(stdout);
+    return (int)call_high(SYS_exit_group, 4);
+}
+
+/* More children than there is room for at once are killed as soon as they are made; threads end with their process before they begin. */
+int guest_killed_unborn(void)
+{
+    int failed = 0, status;
+    for (int i = 0; i < 3000; i++) {
+        pid_t pid = fork();
+        if (!pid)
+            _exit(0);
+        failed += pid < 0;
+        if (pid > 0)
+            kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    printf("%d failed\n", failed);
+    fflush(stdout);
+    for (int i = 0; i < 4; i++) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, often_in_the_kernel, (void *)1);
+    }
+    _exit(5);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -260,5 +261,58 @@ int guest_trapped(void)
     printf("before\n");
     fflush(stdout);
     __asm__ volatile("int3");
+    return 0;
+}
+
+static volatile int depth;
+
+static void raise_again(int signo, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    if (++depth < 200)
+        raise(signo);
+}
+
+/* A frame that does not fit on the alternate stack is none: the process dies. */
+int guest_alternate_overflow(void)
+{
+    int status;
+    if (!fork()) {
+        static char stack[1 << 20];
+        sigaltstack(&(stack_t){.ss_sp = stack + sizeof stack - 16384, .ss_size = 16384}, NULL);
+        catch(SIGUSR1, raise_again, SA_ONSTACK | SA_NODEFER);
+        raise(SIGUSR1);
+        _exit(depth);
+    }
+    wait(&status);
+    printf("%s %d\n", WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return 0;
+}
+
+static void count_one(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    count++;
+}
+
+/* A pending signal that the mask of the call lets through. */
+int guest_io_waits(void)
+{
+    struct io_event_bytes { uint64_t word[4]; } event;
+    struct { const sigset_t *mask; size_t size; } with = {.size = 8};
+    sigset_t blocked, none;
+    uint64_t aio = 0;
+    struct timespec second = {1, 0};
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    with.mask = &none;
+    catch(SIGUSR1, count_one, 0);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    raise(SIGUSR1);
+    if (syscall(SYS_io_setup, 1, &aio))
+        return 1;
+    long r = syscall(SYS_io_pgetevents, aio, 1L, 1L, &event, &second, &with);
+    printf("%ld %s, %d signals\n", r, r < 0 ? strerror(errno) : "", (int)count);
     return 0;
 }

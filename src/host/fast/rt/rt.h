@@ -86,6 +86,7 @@ struct thread {
     int32_t pid, tid, parent_tid;
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
+    bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool strict;          /* seccomp's first mode */
     uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
     uint64_t asked_value;
@@ -346,6 +347,8 @@ long do_sigtimedwait(struct thread *t);
 long do_sigaction(struct thread *t);
 long do_sigprocmask(struct thread *t);
 long do_sigaltstack(struct thread *t);
+void signals_hand_over(struct thread *t, bool before);
+void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
 void signals_set_mask(uint64_t guest_mask);
 uint64_t signals_block_all(void);

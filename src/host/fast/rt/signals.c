@@ -221,18 +221,37 @@ void regs_to_context(const struct thread *t, struct ksigcontext *mc)
     mc->eflags = t->flags | 0x200;
 }
 
+/* Calls that wait with another mask: the register that points to it, or to where its address is. */
+static const struct waiting {
+    uint16_t nr;
+    uint8_t reg;
+    bool inside;
+} waiting[] = {
+    {SYS_rt_sigsuspend, RDI, false},
+    {SYS_ppoll, R10, false},
+    {SYS_epoll_pwait, R8, false},
+    {SYS_epoll_pwait2, R8, false},
+    {SYS_pselect6, R9, true},
+    {SYS_io_pgetevents, R9, true},
+    {SYS_io_uring_enter, R8, false},
+};
+
+static uint64_t mask_address(const struct thread *t, const struct waiting *w)
+{
+    enum { ENTER_EXT_ARG = 8 };
+    uint64_t at = t->regs[w->reg], inside[2];
+    if (!(w->inside || (w->nr == SYS_io_uring_enter && t->regs[R10] & ENTER_EXT_ARG)) || !at)
+        return at;
+    return rt_probe(inside, (void *)at, sizeof inside) ? 0 : inside[0];
+}
+
 /* Mask at the time of delivery: a call that waits with another mask has that one in force. */
 static uint64_t mask_now(const struct thread *t)
 {
-    uint64_t at = 0, m = t->mask, pair[2];
-    if (t->sysno == SYS_rt_sigsuspend)
-        at = t->regs[RDI];
-    else if (t->sysno == SYS_ppoll)
-        at = t->regs[R10];
-    else if (t->sysno == SYS_epoll_pwait || t->sysno == 441)
-        at = t->regs[R8];
-    else if (t->sysno == SYS_pselect6 && t->regs[R9] && !rt_probe(pair, (void *)t->regs[R9], 16))
-        at = pair[0];
+    uint64_t at = 0, m = t->mask;
+    for (size_t i = 0; i < ARRAY_LEN(waiting); i++)
+        if (t->sysno == waiting[i].nr)
+            at = mask_address(t, &waiting[i]);
     if (at)
         rt_probe(&m, (void *)at, 8);
     return m;
@@ -422,6 +441,13 @@ long do_sigtimedwait(struct thread *t)
     return rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
 }
 
+/* Whether a frame at this place, which was to lie on the alternate stack, is below it. */
+static bool leaves_altstack(const struct thread *t, const struct ksigaction *a, uint64_t frame)
+{
+    bool enters = a->flags & SA_ONSTACK && !(t->altstack.flags & (int)SS_DISABLE);
+    return (enters || on_altstack(t, t->regs[RSP])) && !on_altstack(t, frame);
+}
+
 /* Deliver t->info as of the guest's state in t. */
 void signals_deliver(struct thread *t)
 {
@@ -446,7 +472,7 @@ void signals_deliver(struct thread *t)
     }
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
-    if (!writable((uint64_t)f, fpu + t->xstate_size + 4)) {
+    if (leaves_altstack(t, &a, (uint64_t)f) || !writable((uint64_t)f, fpu + t->xstate_size + 4)) {
         no_frame(t, signo);
         return;
     }
@@ -486,4 +512,32 @@ void do_sigreturn(struct thread *t)
     uc->mask = t->mask & ~SYNC_SIGNALS;
     uc->stack = (struct kstack){(uint64_t)t + COFI__FAST_SLOT_ALT, 0, 0, COFI__FAST_STACK_BYTES};
     rt_sigreturn(uc);
+}
+
+/* Before an exec that nothing else runs beside, and behind one that failed: what is executed ignores the faults that the guest ignores,
+ * and finds pending what is. */
+void signals_hand_over(struct thread *t, bool before)
+{
+    struct ksiginfo info;
+    for (int signo; before && (signo = take_held(t, ~0ul, &info));)
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    for (int i = 1; i < 32; i++) {
+        const struct ksigaction *a = &t->sighand->actions[i];
+        if (is_sync(i) && a->handler == 1 && before)
+            sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)a, 0, 8, 0, 0);
+        else if (is_sync(i) && a->handler == 1)
+            rt_set_action(i, a);
+    }
+}
+
+/* CLONE_CLEAR_SIGHAND: the kernel has taken all handlers away, ours too. */
+void signals_cleared(struct thread *t)
+{
+    for (int i = 1; i <= 64; i++) {
+        struct ksigaction *a = &t->sighand->actions[i];
+        if (a->handler > 1)
+            *a = (struct ksigaction){0};
+        if (i != SIGKILL && i != SIGSTOP && comes_anyway(i, a))
+            rt_set_action(i, a);
+    }
 }

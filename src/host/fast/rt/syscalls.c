@@ -163,9 +163,14 @@ static long do_exec(struct thread *t)
     }
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
-    if (!is_refused(t))
+    bool alone = !is_refused(t);
+    if (alone) {
         halt_others(t);
+        signals_hand_over(t, true);
+    }
     long r = pass(t);
+    if (alone)
+        signals_hand_over(t, false);
     halt_over(t);
     signals_set_mask(t->mask);
     note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
@@ -267,7 +272,7 @@ static long call(struct thread *t)
 void do_syscall(struct thread *t)
 {
     trace_pause(t, COFI__FAST_PGD, t->pc);
-    t->sysno = t->regs[RAX];
+    t->sysno = (uint64_t)(int64_t)(int32_t)t->regs[RAX]; /* as the kernel */
     if (t->strict)
         seccomp_strict(t);
     if (t->sysno == SYS_rt_sigreturn)

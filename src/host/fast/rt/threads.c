@@ -6,6 +6,10 @@
 
 #include "host/fast/rt/rt.h"
 
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ul
+#endif
+
 static void raise_to(uint32_t *word, uint32_t least)
 {
     uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -107,6 +111,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
     c->head.notes_head = c->head.notes_tail = 0;
+    c->head.child = cofi__fast_taken(c->head.child);
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
     c->head.tid = t->tid;
     c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
@@ -124,6 +129,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
         c->altstack = (struct kstack){.flags = SS_DISABLE};
     c->has_signal = false;
+    c->clear_sighand = flags & CLONE_CLEAR_SIGHAND;
     c->held = 0;
     c->inside = 0;
     c->rseq = flags & CLONE_VM ? 0 : t->rseq; /* a thread registers its own */
@@ -151,6 +157,9 @@ void rt_child(struct thread *t)
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     }
     signals_own_stack(t);
+    if (t->clear_sighand)
+        signals_cleared(t);
+    t->clear_sighand = false;
     t->miss_id = 2;
     uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
     note_put(t, COFI__FAST_NOTE_FORK, v, NULL, 0);
@@ -172,6 +181,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         return -11; /* EAGAIN: as if there were too many */
     }
     c->parent_tid = t->tid;
+    uint64_t turn = c->head.child;
     struct sighand *lent = c->sighand != t->sighand ? c->sighand : NULL;
     if (own_memory)
         rt_lock();
@@ -182,6 +192,8 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         sighand_free(lent);
     if (r < 0)
         __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+    else /* unless the child has ended, and the slot is another's */
+        __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     signals_set_mask(t->mask);
     return r;
 }
