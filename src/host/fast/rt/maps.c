@@ -238,8 +238,20 @@ static void add_region(struct thread *t, struct region r, const struct origin *o
     rt.regions[rt.region_count++] = r;
 }
 
+/* The kernel writes a newline in a name as \\012. Returns the name's length. */
+static size_t unescape(char *name, const char *end)
+{
+    char *to = name;
+    for (const char *from = name; from < end; to++) {
+        bool newline = end - from >= 4 && !memcmp(from, "\\012", 4);
+        *to = newline ? '\n' : *from;
+        from += newline ? 4 : 1;
+    }
+    return (size_t)(to - name);
+}
+
 /* One line of /proc/self/maps. */
-static void take_line(struct thread *t, const char *line, const char *end)
+static void take_line(struct thread *t, char *line, const char *end)
 {
     struct region r = {0};
     struct origin o;
@@ -254,7 +266,7 @@ static void take_line(struct thread *t, const char *line, const char *end)
     while (p < end && *p == ' ')
         p++;
     o.name = p;
-    o.n = (size_t)(end - p);
+    o.n = unescape(line + (p - line), end);
     r.shared = flags[3] == 's';
     r.file = o.n && *p == '/';
     rt.vsyscall |= r.start == 0xffffffffff600000;
