@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -65,9 +66,18 @@ void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end
     c->control->stopped = 1;
 }
 
+/* Whether the command has ended, and nobody has looked yet. */
+static bool command_is_over(const struct cofi__fast_collector *c)
+{
+    siginfo_t info = {0};
+    return c->child_ended || (c->child > 0 && !waitid(P_PID, (id_t)c->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid);
+}
+
+/* The first request is the command's, if it is there. */
 static bool wants_end(const struct cofi__fast_collector *c)
 {
-    return c->options->stop && *c->options->stop >= 2;
+    int requests = c->options->stop ? *c->options->stop : 0;
+    return requests >= 2 || (requests && command_is_over(c));
 }
 
 bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n)
