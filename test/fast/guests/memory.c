@@ -451,6 +451,98 @@ int guest_trap_flag(void)
     return 0;
 }
 
+/* What a program steps through: calls to the kernel, INT, branches, PUSHF, each way to set and to clear the flag. */
+#define TF_ON "pushfq\n orl $0x100, (%rsp)\n popfq\n"
+#define TF_OFF "pushfq\n andl $~0x100, (%rsp)\n popfq\n"
+#define IRET_WITH(change) "mov %rsp, %rdx\n mov %ss, %ecx\n push %rcx\n push %rdx\n pushfq\n " change "\n mov %cs, %ecx\n push %rcx\n" \
+                          "lea 9f(%rip), %rcx\n push %rcx\n iretq\n 9:"
+__asm__("step_popf: " TF_ON "mov $39, %eax\n syscall\n nop\n mov $39, %eax\n syscall\n syscall\n pushfq\n pop %rax\n int3\n nop\n"
+        "call 2f\n jmp 3f\n ud2\n 2: ret\n 3: mov $20, %eax\n dec %eax\n jne 3b+5\n " TF_OFF "nop\n ret\n"
+        "step_iret: " IRET_WITH("orl $0x100, (%rsp)") "nop\n nop\n " IRET_WITH("andl $~0x100, (%rsp)") "nop\n ret\n"
+        "step_frame: ud2\n nop\n mov $3, %ecx\n rep stosb\n" TF_OFF "ret\n"
+        "step_fork: " TF_ON "mov $57, %eax\n syscall\n nop\n" TF_OFF "ret\n"
+        "step_dies: " TF_ON "nop\n mov $60, %eax\n xor %edi, %edi\n syscall\n");
+void step_popf(void);
+void step_iret(void);
+void step_frame(char *to);
+int step_fork(void);
+void step_dies(void);
+
+static struct trap { int64_t at; int code, same, vector; unsigned flags, pushed; } trap_log[200];
+static char *trap_base;
+
+static void log_trap(int signo, siginfo_t *info, void *context)
+{
+    (void)signo;
+    greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    if (traps < 200)
+        trap_log[traps] = (struct trap){(char *)g[REG_RIP] - trap_base, info->si_code, (char *)info->si_addr == (char *)g[REG_RIP],
+                                        (int)g[REG_TRAPNO], (unsigned)g[REG_EFL] & 0x100, (unsigned)g[REG_R11] & 0x100};
+    traps++;
+}
+
+static void set_in_frame(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    g[REG_EFL] |= 0x100;
+    g[REG_RIP] += 2;
+}
+
+static void print_traps(const char *what)
+{
+    printf("%s: %d\n", what, traps);
+    for (int i = 0; i < traps && i < 200; i++)
+        printf(" %d: code %d, %d, vector %d, flag %x, R11's %x\n", (int)trap_log[i].at, trap_log[i].code, trap_log[i].same,
+               trap_log[i].vector, trap_log[i].flags, trap_log[i].pushed);
+    fflush(stdout);
+    traps = 0;
+}
+
+/* A trap that is blocked or ignored ends the program. */
+static void die_by_trap(void (*handler)(int), int how)
+{
+    int status = 0;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    pid_t child = fork();
+    if (!child) {
+        signal(SIGTRAP, handler);
+        sigprocmask(how, &set, NULL);
+        step_dies();
+    }
+    waitpid(child, &status, 0);
+    printf("%d\n", WIFSIGNALED(status) ? WTERMSIG(status) : -1);
+}
+
+/* The program steps itself: a trap behind each instruction while the flag is set. */
+int guest_single_steps(void)
+{
+    struct sigaction a = {.sa_sigaction = log_trap, .sa_flags = SA_SIGINFO};
+    char bytes[4];
+    sigaction(SIGTRAP, &a, NULL);
+    a.sa_sigaction = set_in_frame;
+    sigaction(SIGILL, &a, NULL);
+    trap_base = (char *)(uintptr_t)step_popf;
+    step_popf();
+    print_traps("POPF");
+    step_iret();
+    print_traps("IRETQ");
+    step_frame(bytes);
+    print_traps("a signal's frame");
+    int child = step_fork();
+    if (child)
+        waitpid(child, NULL, 0);
+    print_traps(child ? "parent" : "child");
+    if (!child)
+        _exit(0);
+    die_by_trap(SIG_DFL, SIG_UNBLOCK);
+    die_by_trap(SIG_IGN, SIG_UNBLOCK);
+    die_by_trap(SIG_DFL, SIG_BLOCK);
+    return 0;
+}
+
 static struct { int signo, code; unsigned long flags; } seen;
 static sigjmp_buf back;
 

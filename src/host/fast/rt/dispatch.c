@@ -196,6 +196,18 @@ static void cross(struct thread *t)
         trace_branch(t, how, t->crossing_outcomes);
 }
 
+/* What comes before the instruction at t->pc, or in its place; in a section signals wait. False: nothing. */
+static bool attend(struct thread *t, bool section)
+{
+    if (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)) || leave_wanted(t)))
+        safepoint(t);
+    else if (t->flags & FLAG_TF && step_is_call(t)) /* the next trap is behind the instruction after it */
+        do_syscall(t);
+    else
+        return t->pc >> 63 && do_vsyscall(t);
+    return true;
+}
+
 void rt_dispatch(struct thread *t)
 {
     struct exit *from = NULL;
@@ -231,17 +243,14 @@ void rt_dispatch(struct thread *t)
         from = NULL;
         kind = EXIT_DIRECT;
     }
-    while (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)) || leave_wanted(t))) {
-        safepoint(t);
+    while (attend(t, section)) {
         from = NULL;
         indirect = false;
         kind = EXIT_DIRECT;
     }
-    while (t->pc >> 63 && do_vsyscall(t)) {
-        from = NULL;
-        indirect = false;
-    }
-    bool step = kind == EXIT_STEP || t->force_step || section;
+    bool step = kind == EXIT_STEP || t->force_step || section || t->flags & FLAG_TF;
+    if (t->flags & FLAG_TF && !t->force_step)
+        go_on(t, NULL, entered, false); /* which tells the code */
     t->force_step = false;
     if (step)
         step_begin(t);

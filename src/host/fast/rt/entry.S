@@ -18,8 +18,8 @@
 #define IBL_SHIFT 20
 #define IBL2      0x6e280000
 #define IBL2_MASK 0x7fff
-/* TF, DF, NT, AC and ID: what POPF alone can change, which is slow. In the runtime they are clear. */
-#define UNUSUAL   0x244500
+/* DF, NT, AC and ID: what POPF alone can change, which is slow. In the runtime they are clear. */
+#define UNUSUAL   0x244400
 
         .section .text.start, "ax"
         .globl rt_begin

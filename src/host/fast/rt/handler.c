@@ -94,6 +94,7 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->info = *info;
     t->has_signal = true;
     t->sync_signal = sync;
+    t->once = info->signo == SIGTRAP && info->code == TRAP_TRACE;
     if (sync) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
         t->err = mc->err;
         t->trapno = mc->trapno;
@@ -140,14 +141,20 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
     t->stepping = false;
+    bool ran = signo == SIGTRAP && info->code == TRAP_TRACE;
+    uint64_t own = t->flags & FLAG_TF;
     regs_from_context(t, &uc->mc);
     t->regs[R11] = uc->mc.r11;
+    if (!ran || !t->step_pops)
+        t->flags = (t->flags & ~(uint64_t)FLAG_TF) | own;
     if (uc->mc.cs != 0x33)
         rt_die("the program goes to 32-bit code, which only --host=step records, at", t->pc);
     uint64_t from = t->pc;
     t->pc = uc->mc.rip;
-    if (signo == SIGTRAP && info->code == TRAP_TRACE) {
+    if (ran) {
         step_done(t, from);
+        if (own) /* the program steps itself */
+            keep(t, info, &uc->mc, true);
         return;
     }
     if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc)) { /* it wrote to two pages, and this is the second */
@@ -195,6 +202,10 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         return;
     }
     if (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT) { /* AC is set, and records have any address */
+        redirect(t, uc);
+        return;
+    }
+    if (signo == SIGTRAP && info->code == TRAP_TRACE && t->flags & FLAG_TF) { /* POPF has set it; all runs in place from here on */
         redirect(t, uc);
         return;
     }

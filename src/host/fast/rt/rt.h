@@ -12,6 +12,8 @@
 
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
+enum { FLAG_TF = 0x100 };
+
 struct block;
 struct exit;
 struct sighand;
@@ -64,6 +66,7 @@ struct thread {
     bool stepping;        /* one instruction runs natively under the trap flag */
     bool has_signal;      /* info holds a signal to deliver */
     bool sync_signal;
+    bool once;            /* … of an instruction that does not raise it again */
     bool force_step;      /* the instruction at pc runs in place */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
@@ -71,6 +74,7 @@ struct thread {
     struct ksiginfo held_info[12];
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
     bool step_pushes;     /* … is PUSHF, which pushes our trap flag */
+    bool step_pops;       /* … is POPF or IRET, after which the trap flag is the guest's own */
     uint64_t step_next;
     uint64_t fault_pc;
     uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */
@@ -321,6 +325,7 @@ void leave_now(struct thread *t) __attribute__((noreturn));
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);
 void step_done(struct thread *t, uint64_t from);
+bool step_is_call(const struct thread *t);
 void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 

@@ -207,7 +207,7 @@ void regs_from_context(struct thread *t, const struct ksigcontext *mc)
     r[RSP] = mc->rsp, r[RBP] = mc->rbp, r[RSI] = mc->rsi, r[RDI] = mc->rdi;
     r[R8] = mc->r8, r[R9] = mc->r9, r[R10] = mc->r10, r[R12] = mc->r12;
     r[R13] = mc->r13, r[R14] = mc->r14, r[R15] = mc->r15;
-    t->flags = mc->eflags & ~0x100ul;
+    t->flags = mc->eflags;
 }
 
 void regs_to_context(const struct thread *t, struct ksigcontext *mc)
@@ -286,13 +286,13 @@ static bool writable(uint64_t from, uint64_t to)
     return !rt_probe((void *)(to - 1), (void *)(to - 1), 1);
 }
 
-/* End the program as the kernel would for this signal: by the same fault, or by sending it again. */
+/* End the program as the kernel would for this signal: by the same fault, if it comes again, or by sending the signal. */
 static void die_of(struct thread *t, int signo)
 {
     halt_others(t);
     set_default(signo);
     t->has_signal = false;
-    if (t->sync_signal) {
+    if (t->sync_signal && !t->once) {
         t->pc = t->fault_pc;
         native_step(t);
     }
@@ -336,7 +336,7 @@ static void enter_handler(struct thread *t, const struct ksigaction *a, struct k
     t->regs[RSI] = (uint64_t)&f->info;
     t->regs[RDX] = (uint64_t)&f->uc;
     t->regs[RAX] = 0;
-    t->flags &= ~(0x100ul | 0x400ul | 0x10000ul);
+    t->flags &= ~(FLAG_TF | 0x400ul | 0x10000ul);
     t->pc = a->handler;
     uint64_t block = a->mask | (a->flags & SA_NODEFER ? 0 : 1ul << (signo - 1));
     t->mask = mask | block;

@@ -16,17 +16,27 @@ void step_begin(struct thread *t)
 {
     struct cofi__fast x;
     t->step_class = COFI_CLASS_OTHER;
-    t->step_pushes = false;
+    t->step_pushes = t->step_pops = false;
     if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0)
         return;
     t->step_class = (uint8_t)cofi__fast_class(&x);
     t->step_next = t->pc + x.length;
-    t->step_pushes = x.space == COFI__FAST_LEGACY && x.map == 0 && x.opcode == 0x9c;
+    bool legacy = x.space == COFI__FAST_LEGACY && x.map == 0;
+    t->step_pushes = legacy && x.opcode == 0x9c;
+    t->step_pops = legacy && (x.opcode == 0x9d || x.opcode == 0xcf);
     if (t->step_class == COFI_CLASS_FAR_CALL) {
         if (x.modrm_offset && x.opcode == 0xff)
             return; /* far CALL stays with the program */
         trace_pause(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
     }
+}
+
+/* Whether the instruction at t->pc is SYSCALL. */
+bool step_is_call(const struct thread *t)
+{
+    struct cofi__fast x;
+    return cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) > 0 && x.space == COFI__FAST_LEGACY &&
+           x.map == 1 && x.opcode == 0x05;
 }
 
 /* The flags that PUSHF has pushed, as they would be without our trap flag. */
@@ -44,7 +54,7 @@ static void clear_pushed(const struct thread *t)
 void step_done(struct thread *t, uint64_t from)
 {
     (void)from;
-    if (t->step_pushes)
+    if (t->step_pushes && !(t->flags & FLAG_TF))
         clear_pushed(t);
     if (t->paused) {
         trace_resume(t);

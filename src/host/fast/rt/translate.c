@@ -372,6 +372,10 @@ static void emit_copy(struct build *g, const struct item *it)
         uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
         __builtin_memcpy(p + x->disp_offset, &disp, 4);
     }
+    if (x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d) { /* POPF: a trap by TF comes before the next one */
+        mark(g, it->pc + x->length, 0);
+        b1(o, 0x90);
+    }
     g->out &= ~writes;
     g->empty = false;
     g->dirty |= r11 && may_write_r11(x);
