@@ -187,3 +187,84 @@ int guest_seccomp_asks(void)
     printf("%d\n", raise(SIGUSR1));
     return 0;
 }
+
+static struct { int signo, code, calls, vector; void *addr; } tsc_fault;
+
+/* Skip the instruction, which is RDTSC or RDTSCP. */
+static void skip_tsc(int signo, siginfo_t *info, void *context)
+{
+    greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    tsc_fault.signo = signo;
+    tsc_fault.code = info->si_code;
+    tsc_fault.addr = info->si_addr;
+    tsc_fault.vector = (int)g[REG_TRAPNO];
+    tsc_fault.calls++;
+    g[REG_RIP] += ((const uint8_t *)g[REG_RIP])[1] == 0x31 ? 2 : 3;
+}
+
+static void print_tsc(const char *who)
+{
+    int mode = 0, r = prctl(PR_GET_TSC, &mode);
+    tsc_fault.calls = 0;
+    for (volatile int i = 0; i < 200; i++)
+        __asm__ volatile("rdtsc\n rdtscp\n add %%eax, %%edx" : : : "rax", "rcx", "rdx", "cc", "memory");
+    printf("%s: %d %d, %d faults\n", who, r, mode, tsc_fault.calls);
+    fflush(stdout);
+}
+
+static void *read_tsc(void *who)
+{
+    print_tsc(who);
+    return NULL;
+}
+
+static void in_child(void (*run)(void))
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        run();
+        fflush(stdout);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    printf("status %x\n", status & 0xff7f);
+}
+
+static void tsc_in_fork(void) { print_tsc("fork"); }
+
+static void tsc_dies(void)
+{
+    signal(SIGSEGV, SIG_DFL);
+    __asm__ volatile("rdtsc" : : : "rax", "rdx", "memory");
+}
+
+static void tsc_over_exec(void)
+{
+    execl("/proc/self/exe", "guests", "waited", (char *)0);
+}
+
+/* The program forbids itself to read the TSC, which the runtime does all the time. */
+int guest_tsc(void)
+{
+    struct sigaction a = {.sa_sigaction = skip_tsc, .sa_flags = SA_SIGINFO};
+    pthread_t thread;
+    sigaction(SIGSEGV, &a, NULL);
+    print_tsc("before");
+    printf("%d\n", prctl(PR_SET_TSC, 3));
+    printf("%d\n", prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
+    print_tsc("forbidden");
+    printf("signal %d code %d addr %p vector %d\n", tsc_fault.signo, tsc_fault.code, tsc_fault.addr, tsc_fault.vector);
+    printf("%d\n", prctl(PR_GET_TSC, 8));
+    if (!pthread_create(&thread, NULL, read_tsc, "thread"))
+        pthread_join(thread, NULL);
+    in_child(tsc_in_fork);
+    in_child(tsc_dies);
+    in_child(tsc_over_exec);
+    printf("%d\n", execl("/dev/null", "null", (char *)0));
+    print_tsc("after an exec that failed");
+    printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
+    print_tsc("after");
+    return 0;
+}

@@ -203,7 +203,7 @@ static bool attend(struct thread *t, bool section)
         safepoint(t);
     else if (t->flags & FLAG_TF && step_is_call(t)) /* the next trap is behind the instruction after it */
         do_syscall(t);
-    else
+    else if (!t->no_tsc || section || !forbid_fault(t))
         return t->pc >> 63 && do_vsyscall(t);
     return true;
 }
@@ -277,6 +277,7 @@ void rt_start(struct thread *t)
 {
     if (t->attached >= LEAVES_FIRST)
         leave_now(t);
+    bool no_tsc = forbid_came();
     if (t->attached != ATTACHED_JOINS)
         begin_program(t);
     while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
@@ -301,6 +302,8 @@ void rt_start(struct thread *t)
     maps_find(t, t->pc);
     rt_unlock();
     __atomic_store_n(&rt.begun, 1, __ATOMIC_RELEASE);
+    if (no_tsc)
+        forbid_tsc(t);
     trace_begin(t, true);
     rt_dispatch(t);
     rt_resume(t);

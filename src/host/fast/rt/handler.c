@@ -282,6 +282,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     }
     if (in_syscall(t, uc)) {
         seccomp_settle(t);
+        forbid_lend(t, false);
         name_call(t, signo, info);
         keep(t, info, &uc->mc, false);
         redirect(t, uc);

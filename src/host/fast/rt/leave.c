@@ -40,6 +40,7 @@ void leave_now(struct thread *t)
         arena_unmap();
     }
     signals_give_back(t);
+    forbid_lend(t, true);
     __atomic_store_n(&t->left, 1, __ATOMIC_SEQ_CST);
     for (;;)
         sys(SYS_futex, (uint64_t)&t->left, FUTEX_WAIT, 1, 0, 0, 0);

@@ -3,12 +3,14 @@
 #include "cofi/insn.h"
 #include "host/fast/rt/plan.h"
 
-/* What must run in place: it reads or writes GS, or its effect depends on where it stands. */
+/* What must run in place: it reads or writes GS, its effect depends on where it stands, or it may be forbidden. */
 static bool needs_step(const struct cofi__fast *x)
 {
     unsigned reg = x->modrm >> 3 & 7;
     bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
     if (x->prefixes & COFI__FAST_GS && !flags) /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
+        return true;
+    if (rt.stops_tsc && forbid_is_tsc(x))
         return true;
     if (x->space != COFI__FAST_LEGACY || x->map > 1)
         return false;

@@ -92,6 +92,7 @@ struct thread {
     uint64_t sysno;
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool strict;          /* seccomp's first mode */
+    bool no_tsc;          /* RDTSC raises SIGSEGV */
     uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
     uint64_t asked_value;
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
@@ -172,6 +173,7 @@ struct runtime {
     uint64_t releases;    /* pages made writable again, ever */
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
+    bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
@@ -340,11 +342,23 @@ void seccomp_init(void);
 void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t);
 long seccomp_ask(struct thread *t);
+long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
+/* forbid.c */
+struct cofi__fast;
+bool forbid_came(void);
+void forbid_tsc(struct thread *t);
+void forbid_lend(const struct thread *t, bool lend);
+bool forbid_is_tsc(const struct cofi__fast *x);
+bool forbid_fault(struct thread *t);
+long do_set_tsc(struct thread *t);
+long do_get_tsc(struct thread *t);
+
 /* signals.c */
 void signals_init(struct thread *t);
+void signals_raise(struct thread *t, const struct ksiginfo *info);
 void signals_deliver(struct thread *t);
 bool signals_release(struct thread *t);
 long do_sigpending(struct thread *t);

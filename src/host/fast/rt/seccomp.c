@@ -39,7 +39,7 @@ static size_t put_prefix(struct sock_filter *out)
 
 /* The guest's call with another value in a register. No signal may come between, or the call would be done with that
  * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
-static long call_with(struct thread *t, unsigned reg, uint64_t value)
+long call_with(struct thread *t, unsigned reg, uint64_t value)
 {
     uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);

@@ -362,7 +362,7 @@ static bool take_action(struct thread *t, int signo, struct ksigaction *a)
 static void delivered(struct thread *t)
 {
     t->has_signal = t->has_second;
-    t->sync_signal = false;
+    t->sync_signal = t->once = false;
     if (t->has_second)
         t->info = t->second;
     t->has_second = false;
@@ -380,6 +380,18 @@ static void no_frame(struct thread *t, int signo)
     }
     t->info = (struct ksiginfo){.signo = SIGSEGV, .code = 0x80};
     t->sync_signal = true;
+    t->fault_pc = t->pc;
+}
+
+/* A fault at t->pc that the kernel does not raise. */
+void signals_raise(struct thread *t, const struct ksiginfo *info)
+{
+    signals_block_all();
+    t->has_second = t->has_signal;
+    if (t->has_signal)
+        t->second = t->info;
+    t->info = *info;
+    t->has_signal = t->sync_signal = t->once = true;
     t->fault_pc = t->pc;
 }
 

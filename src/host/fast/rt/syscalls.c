@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
@@ -168,7 +169,9 @@ static long do_exec(struct thread *t)
         halt_others(t);
         signals_hand_over(t, true);
     }
+    forbid_lend(t, true);
     long r = pass(t);
+    forbid_lend(t, false);
     if (alone)
         signals_hand_over(t, false);
     halt_over(t);
@@ -216,9 +219,13 @@ static long do_signal_call(struct thread *t)
                                             : do_sigaltstack(t);
 }
 
-static long do_seccomp_call(struct thread *t)
+static long do_prctl(struct thread *t)
 {
-    long r = do_seccomp(t);
+    int option = (int)t->regs[RDI];
+    long r = t->sysno == SYS_seccomp    ? do_seccomp(t)
+             : option == PR_SET_TSC     ? do_set_tsc(t)
+             : option == PR_GET_TSC     ? do_get_tsc(t)
+                                        : do_seccomp(t);
     return r == SYS_PASS ? pass(t) : r;
 }
 
@@ -239,7 +246,7 @@ static long call(struct thread *t)
     case SYS_rt_sigpending: return do_sigpending(t);
     case SYS_rt_sigtimedwait: return do_sigtimedwait(t);
     case SYS_prctl:
-    case SYS_seccomp: return do_seccomp_call(t);
+    case SYS_seccomp: return do_prctl(t);
     case SYS_mmap:
     case SYS_munmap:
     case SYS_mprotect:
