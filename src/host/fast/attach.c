@@ -75,6 +75,14 @@ static int set_off(struct cofi__fast_collector *c, pid_t pid, pid_t tid, bool fi
     return 0;
 }
 
+/* Whether the thread's system calls raise SIGSYS, but from some place (Linux 6.4 and later tell). */
+static bool is_dispatched(pid_t tid)
+{
+    enum { GET_DISPATCH = 0x4211 };
+    struct { uint64_t mode, selector, offset, bytes; } dispatch = {0};
+    return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof dispatch, &dispatch) && dispatch.mode;
+}
+
 /* What cannot be put into the runtime, all of it stopped. */
 static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_collector *c, struct cofi_error *error)
 {
@@ -89,6 +97,8 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_SYSTEM, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
         else if (!cofi__fast_is_64bit(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
+        else if (is_dispatched(h->threads[i].tid))
+            return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
     return h->n <= c->made.slots ? 0 : cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
 }
 

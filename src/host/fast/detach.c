@@ -239,6 +239,17 @@ static bool is_shared(const struct cofi__fast_collector *c, const struct thread 
     return false;
 }
 
+/* Whether a thread has its system calls raise SIGSYS, but from some place: it would, where it waits to be let go. */
+static bool is_dispatched(const struct cofi__fast_collector *c, const struct thread *t)
+{
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+        const struct thread *o = cofi__fast_slot(c, i);
+        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && o->dispatch)
+            return true;
+    }
+    return false;
+}
+
 /* A child that shares its parent's memory executes another program or ends, soon. */
 static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
 {
@@ -258,7 +269,7 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
         return false;
     rest(c, t->space);
     int status = bring_to_rest(&l);
-    if (status >= 0 && is_shared(c, t))
+    if (status >= 0 && (is_shared(c, t) || is_dispatched(c, t)))
         status = COFI_ERR_UNSUPPORTED;
     if (status >= 0)
         take_out(&l);

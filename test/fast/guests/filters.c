@@ -240,7 +240,7 @@ static void tsc_dies(void)
     __asm__ volatile("rdtsc" : : : "rax", "rdx", "memory");
 }
 
-static void tsc_over_exec(void)
+static void execute(void)
 {
     execl("/proc/self/exe", "guests", "waited", (char *)0);
 }
@@ -261,10 +261,127 @@ int guest_tsc(void)
         pthread_join(thread, NULL);
     in_child(tsc_in_fork);
     in_child(tsc_dies);
-    in_child(tsc_over_exec);
+    in_child(execute);
     printf("%d\n", execl("/dev/null", "null", (char *)0));
     print_tsc("after an exec that failed");
     printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
     print_tsc("after");
+    return 0;
+}
+
+static volatile uint8_t selector;
+static struct { int calls, code, number, arch; int64_t after, rax, rcx, r11; } dispatched;
+static volatile char *unreadable;
+
+static void on_dispatch(int signo, siginfo_t *info, void *context)
+{
+    (void)signo;
+    const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    selector = 0;
+    dispatched.calls++;
+    dispatched.code = info->si_code;
+    dispatched.number = info->si_syscall;
+    dispatched.arch = (int)info->si_arch;
+    dispatched.after = (char *)info->si_call_addr - (char *)(uintptr_t)g[REG_RIP];
+    dispatched.rax = g[REG_RAX];
+    dispatched.rcx = g[REG_RCX] - g[REG_RIP];
+    dispatched.r11 = (g[REG_R11] ^ g[REG_EFL]) & 0xcd5;
+}
+
+/* A SYSCALL in one place. */
+__asm__(".globl place_of_call\nplace_of_call: mov %rdi, %rax\n syscall\n after_call: ret\n");
+long place_of_call(long number);
+extern char after_call[];
+
+static int dispatch(long mode, uintptr_t start, uintptr_t bytes, const volatile void *at)
+{
+    errno = 0;
+    long r = prctl(59, mode, start, bytes, at);
+    int e = errno;
+    selector = 0;
+    return r ? -e : 0;
+}
+
+/* One call from the place, its selector's byte as asked. */
+static void call_selected(const char *what, uint8_t byte)
+{
+    memset(&dispatched, 0, sizeof dispatched);
+    selector = byte;
+    long r = place_of_call(0xe000);
+    selector = 0;
+    printf("%s: %lx, %d: code %d number %x arch %x after %d rax %x rcx %d r11 %x\n", what, r, dispatched.calls, dispatched.code,
+           (unsigned)dispatched.number, (unsigned)dispatched.arch, (int)dispatched.after, (unsigned)dispatched.rax, (int)dispatched.rcx,
+           (unsigned)dispatched.r11);
+    fflush(stdout);
+}
+
+static void dispatch_errors(void)
+{
+    const uintptr_t a = 0x1000;
+    printf("%d %d %d %d", dispatch(0, 1, 0, NULL), dispatch(9, 0, 0, NULL), dispatch(1, 1, 0, &selector), dispatch(1, a, -a, &selector));
+    printf(" %d %d %d\n", dispatch(1, 0, 0, (void *)-1), dispatch(1, a, a, &selector), dispatch(0, 0, 0, NULL));
+    printf("%d %d", dispatch(2, 0, 0, &selector), dispatch(2, a, -a, &selector));
+    printf(" %d %d\n", dispatch(2, a, a, &selector), dispatch(0, 0, 0, NULL));
+}
+
+static void bad_selector(void)
+{
+    dispatch(1, 0, 0, &selector);
+    call_selected("another byte", 2);
+}
+
+static void no_selector(void) { dispatch(1, 0, 0, unreadable); }
+static void all_calls(void) { dispatch(1, 0, 0, NULL); }
+static void in_fork(void) { call_selected("fork", 1); }
+
+static void dispatch_over_exec(void)
+{
+    dispatch(1, 0, 0, &selector);
+    execute();
+}
+
+static void blocked_dispatch(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSYS);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    dispatch(1, 0, 0, &selector);
+    call_selected("blocked", 1);
+}
+
+static void *call_in_thread(void *opaque)
+{
+    call_selected("thread", 1);
+    return opaque;
+}
+
+/* System calls that the program dispatches to itself, which the kernel would do with the runtime's, too. */
+int guest_dispatch(void)
+{
+    struct sigaction a = {.sa_sigaction = on_dispatch, .sa_flags = SA_SIGINFO};
+    pthread_t thread;
+    sigaction(SIGSYS, &a, NULL);
+    dispatch_errors();
+    printf("%d\n", dispatch(1, 0, 0, &selector));
+    call_selected("lets pass", 0);
+    call_selected("blocks", 1);
+    for (int i = 0; i < 300; i++)
+        call_selected("again", i % 3 == 0);
+    in_child(in_fork);
+    if (!pthread_create(&thread, NULL, call_in_thread, NULL))
+        pthread_join(thread, NULL);
+    printf("%d\n", dispatch(1, (uintptr_t)place_of_call, (uintptr_t)after_call - (uintptr_t)place_of_call, &selector));
+    call_selected("up to the call", 1);
+    printf("%d\n", dispatch(1, (uintptr_t)place_of_call, (uintptr_t)after_call - (uintptr_t)place_of_call + 1, &selector));
+    call_selected("with the address behind", 1);
+    printf("%d\n", dispatch(0, 0, 0, NULL));
+    call_selected("off", 1);
+    unreadable = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    in_child(bad_selector);
+    in_child(no_selector);
+    in_child(all_calls);
+    in_child(blocked_dispatch);
+    in_child(dispatch_over_exec);
     return 0;
 }

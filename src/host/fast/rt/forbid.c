@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a thread of the program forbids itself, so that it gets a signal instead: reading the TSC. The runtime does that itself, so the
- * kernel must not hear of it but for an exec, over which it stays. */
+ * What a thread of the program forbids itself, so that it gets a signal instead: reading the TSC, and system calls from elsewhere than
+ * some range (syscall user dispatch). The runtime does both itself, so the kernel must not hear of it, but of the TSC for an exec, over
+ * which that stays. */
+#include <linux/audit.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -9,6 +11,8 @@
 #include "x86/fast.h"
 
 enum { SI_KERNEL_CODE = 0x80, TRAP_PROTECTION = 13 };
+enum { DISPATCH_OFF, DISPATCH_OUTSIDE, DISPATCH_INSIDE, SELECT_ALLOW = 0, SELECT_BLOCK = 1, DISPATCH_CODE = 2 };
+enum { USER_END = 0x7ffffffff000 };
 
 static void set_tsc(uint64_t mode)
 {
@@ -84,6 +88,57 @@ bool forbid_fault(struct thread *t)
         return false;
     t->err = 0;
     t->trapno = TRAP_PROTECTION;
+    signals_raise(t, &info);
+    return true;
+}
+
+/* prctl(PR_SET_SYSCALL_USER_DISPATCH, …): the kernel is asked, with a selector of ours that lets all pass, whether it would do it. */
+long do_dispatch_user(struct thread *t)
+{
+    const uint64_t *r = t->regs;
+    const uint8_t allow = SELECT_ALLOW;
+    uint64_t mode = r[RSI], start = r[RDX], bytes = r[R10], selector = r[R8];
+    long result = mode == DISPATCH_OFF ? rt_guest_syscall(t) ? SYS_PENDING : (long)r[RAX] : call_with(t, R8, (uint64_t)&allow);
+    if (result)
+        return result;
+    if (mode != DISPATCH_OFF)
+        sys(SYS_prctl, PR_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0);
+    if (mode != DISPATCH_OFF && selector > USER_END)
+        return -14;
+    t->dispatch = mode != DISPATCH_OFF;
+    t->dispatch_start = mode == DISPATCH_INSIDE ? start + bytes : start;
+    t->dispatch_bytes = mode == DISPATCH_INSIDE ? -bytes : bytes;
+    t->dispatch_selector = selector;
+    return 0;
+}
+
+/* The selector's byte; or the end of the program, where there is none that has a meaning. */
+static bool selects_block(struct thread *t)
+{
+    uint8_t state;
+    if (!t->dispatch_selector)
+        return true;
+    if (rt_probe(&state, (const void *)t->dispatch_selector, 1))
+        signals_end(t, SIGSEGV);
+    else if (state > SELECT_BLOCK)
+        signals_end(t, SIGSYS);
+    else
+        return state == SELECT_BLOCK;
+    return true;
+}
+
+/* Calls are dispatched: whether the SYSCALL at t->pc raises SIGSYS instead; then it does, behind it. The kernel compares where it
+ * returns to. */
+bool forbid_call(struct thread *t)
+{
+    struct ksiginfo info = {.signo = SIGSYS, .code = DISPATCH_CODE, .addr = t->pc + 2};
+    const uint32_t number_and_kind[2] = {(uint32_t)t->regs[RAX], AUDIT_ARCH_X86_64};
+    if (info.addr - t->dispatch_start < t->dispatch_bytes || !selects_block(t))
+        return false;
+    memcpy(info.rest, number_and_kind, sizeof number_and_kind);
+    t->pc += 2;
+    t->regs[RCX] = t->pc;
+    t->regs[R11] = t->flags;
     signals_raise(t, &info);
     return true;
 }

@@ -93,6 +93,8 @@ struct thread {
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool strict;          /* seccomp's first mode */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
+    bool dispatch;        /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
+    uint64_t dispatch_start, dispatch_bytes, dispatch_selector;
     uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
     uint64_t asked_value;
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
@@ -347,6 +349,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
 /* forbid.c */
+enum { PR_DISPATCH = 59 }; /* PR_SET_SYSCALL_USER_DISPATCH */
 struct cofi__fast;
 bool forbid_came(void);
 void forbid_tsc(struct thread *t);
@@ -355,10 +358,13 @@ bool forbid_is_tsc(const struct cofi__fast *x);
 bool forbid_fault(struct thread *t);
 long do_set_tsc(struct thread *t);
 long do_get_tsc(struct thread *t);
+long do_dispatch_user(struct thread *t);
+bool forbid_call(struct thread *t);
 
 /* signals.c */
 void signals_init(struct thread *t);
 void signals_raise(struct thread *t, const struct ksiginfo *info);
+void signals_end(struct thread *t, int signo);
 void signals_deliver(struct thread *t);
 bool signals_release(struct thread *t);
 long do_sigpending(struct thread *t);

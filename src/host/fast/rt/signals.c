@@ -301,6 +301,13 @@ static void die_of(struct thread *t, int signo)
     sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
 }
 
+/* … whatever the guest has for it. */
+void signals_end(struct thread *t, int signo)
+{
+    t->sync_signal = false;
+    die_of(t, signo);
+}
+
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 {
     uint64_t sp = t->regs[RSP] - 128;

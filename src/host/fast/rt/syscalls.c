@@ -225,6 +225,7 @@ static long do_prctl(struct thread *t)
     long r = t->sysno == SYS_seccomp    ? do_seccomp(t)
              : option == PR_SET_TSC     ? do_set_tsc(t)
              : option == PR_GET_TSC     ? do_get_tsc(t)
+             : option == PR_DISPATCH    ? do_dispatch_user(t)
                                         : do_seccomp(t);
     return r == SYS_PASS ? pass(t) : r;
 }
@@ -279,6 +280,8 @@ static long call(struct thread *t)
 void do_syscall(struct thread *t)
 {
     trace_pause(t, COFI__FAST_PGD, t->pc);
+    if (t->dispatch && forbid_call(t))
+        return;
     t->sysno = (uint64_t)(int64_t)(int32_t)t->regs[RAX]; /* as the kernel */
     if (t->strict)
         seccomp_strict(t);
