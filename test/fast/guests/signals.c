@@ -239,6 +239,35 @@ int guest_restart(void)
     return 0;
 }
 
+/* A fault's signal that is sent, while it is ignored or blocked, does not end a read. */
+int guest_unheard(void)
+{
+    static const int signals[] = {SIGSEGV, SIGTRAP, SIGUSR1};
+    for (int i = 0; i < 6; i++) {
+        int fd[2], signo = signals[i % 3];
+        struct sigaction a = {.sa_handler = i < 3 ? SIG_IGN : SIG_DFL};
+        sigset_t set;
+        char c = '?';
+        sigemptyset(&set);
+        sigaddset(&set, signo);
+        if (pipe(fd))
+            return 1;
+        sigaction(signo, &a, NULL);
+        sigprocmask(i < 3 ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
+        pid_t child = fork();
+        if (!child) {
+            usleep(100000);
+            kill(getppid(), signo);
+            usleep(100000);
+            _exit(write(fd[1], "x", 1) != 1);
+        }
+        long n = read(fd[0], &c, 1);
+        printf("%d %s: %ld %c\n", signo, i < 3 ? "ignored" : "blocked", n, c);
+        waitpid(child, NULL, 0);
+    }
+    return 0;
+}
+
 /* A handler of SIGTERM that is not there: the default ends the program. */
 int guest_terminated(void)
 {

@@ -39,7 +39,8 @@ void rt_set_action(int signo, const struct ksigaction *guest)
     struct ksigaction a = *guest;
     if (a.handler > 1 || comes_anyway(signo, guest)) {
         uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
-        a.flags = (a.flags & keep) | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
+        uint64_t again = guest->handler > 1 ? 0 : SA_RESTART; /* what the guest ignores, or has no handler for, ends no call */
+        a.flags = (a.flags & keep) | again | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
         a.handler = (uint64_t)rt_handler;
         a.restorer = (uint64_t)rt_restorer;
         a.mask = ~0ul;
