@@ -461,6 +461,7 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     tell_children(c, index);
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
+    cofi__fast_forget_child(&t->head);
     t->head.nested = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
 }
@@ -530,6 +531,7 @@ static void free_taken(struct thread *t, struct cofi__fast_seat *seat)
     uint32_t taken = COFI__FAST_SLOT_TAKEN;
     seat->maker_pid = seat->maker_tid = 0;
     seat->lost_at = 0;
+    cofi__fast_forget_child(&t->head);
     __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 

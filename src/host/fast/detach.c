@@ -302,8 +302,10 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
             continue;
         c->seats[i].stays = !out;
         *stay += !out;
-        if (out)
+        if (out) {
+            cofi__fast_forget_child(&cofi__fast_slot(c, i)->head);
             cofi__fast_slot(c, i)->head.state = COFI__FAST_SLOT_FREE;
+        }
     }
     return true;
 }

@@ -153,7 +153,6 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
             t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
             t->head.chunk = 0;
             t->head.vfork = 0;
-            t->head.child = cofi__fast_taken(t->head.child);
             return t;
         }
     }

@@ -107,7 +107,7 @@ struct cofi__fast_slot {
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
     uint32_t maker;               /* slot of the thread that made it */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
-    uint64_t child;               /* the thread that it was taken for, as its maker numbers it, 0 until that has it; above it: how often it was taken */
+    uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until that has it; above it: how often it was freed */
     uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
 };
 
@@ -152,8 +152,12 @@ enum {
     COFI__FAST_GUARD = 4096
 };
 
-/* A slot has been taken: whom for is not known yet. */
-static inline uint64_t cofi__fast_taken(uint64_t child) { return ((child >> 32) + 1) << 32; }
+/* A slot is to be free: whom it will be taken for is not known, and a maker that is late does not tell. */
+static inline void cofi__fast_forget_child(struct cofi__fast_slot *slot)
+{
+    uint64_t turns = (__atomic_load_n(&slot->child, __ATOMIC_ACQUIRE) >> 32) + 1;
+    __atomic_store_n(&slot->child, turns << 32, __ATOMIC_SEQ_CST);
+}
 
 static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *control, uint32_t index)
 {

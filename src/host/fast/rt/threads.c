@@ -111,7 +111,6 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
     c->head.notes_head = c->head.notes_tail = 0;
-    c->head.child = cofi__fast_taken(c->head.child);
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
     c->head.tid = t->tid;
     c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
