@@ -96,10 +96,9 @@ int cofi__image_fork_table(struct cofi_image *image, const struct cofi__table *p
 {
     for (size_t i = 0; i < parent->image->n_stores; i++)
         COFI_TRY(hold_store(image, parent->image->stores[i]));
-    for (size_t i = 0; i < parent->n; i++) {
-        const struct cofi__segment *s = &parent->segments[i];
+    struct cofi__place place = {0};
+    for (const struct cofi__segment *s; (s = cofi__segments_next(&parent->segments, &place));)
         COFI_TRY(cofi__image_add(image, time_ns, s->start, s->end - s->start, s->source, s->pgoff));
-    }
     if (!image->kernel)
         image->kernel = parent->image->kernel;
     return 0;
@@ -111,7 +110,7 @@ int cofi_image_fork(struct cofi_image *image, const struct cofi_image *parent, u
     int status = cofi__table_forward(&table, time_ns);
     if (status >= 0)
         status = cofi__image_fork_table(image, &table, time_ns);
-    free(table.segments);
+    cofi__segments_free(&table.segments);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <cofi/image.h>
 
 #include "image/file.h"
+#include "image/segments.h"
 
 /* One change: from time_ns on, [addr, addr + len) shows source from pgoff; source null: nothing. */
 struct cofi__change {
@@ -73,15 +74,9 @@ int cofi__image_map_vmlinuz(struct cofi_image *image, uint64_t time_ns, const ch
 int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr, const uint8_t *bytes,
                              size_t len, const char *label);
 
-/* What a view shows: disjoint segments in address order. */
-struct cofi__segment {
-    uint64_t start, end, pgoff;
-    struct cofi__source *source;
-};
-
+/* What a view shows. */
 struct cofi__table {
-    struct cofi__segment *segments;
-    size_t n, room;
+    struct cofi__segments segments;
     const struct cofi_image *image;
     size_t next; /* the change that is due next */
 };
@@ -94,7 +89,6 @@ int cofi__table_forward(struct cofi__table *table, uint64_t time_ns);
 /* Call changed for every range that shows different bytes in b than in a. Returns how many. */
 int cofi__table_differences(const struct cofi__table *a, const struct cofi__table *b,
                             void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
-const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr);
 
 /* cofi_image_fork from what a table of the parent shows now. */
 int cofi__image_fork_table(struct cofi_image *image, const struct cofi__table *parent, uint64_t time_ns);

@@ -1,26 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Changes in time order -> what is where now, and which ranges differ from before. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/error.h"
 #include "image/image.h"
-
-/* First segment that ends behind addr. */
-static size_t lower_bound(const struct cofi__table *table, uint64_t addr)
-{
-    return cofi__array_upper_bound(table->segments, table->n, sizeof *table->segments,
-                                   offsetof(struct cofi__segment, end), addr);
-}
-
-const struct cofi__segment *cofi__table_find(const struct cofi__table *table, uint64_t addr)
-{
-    size_t i = lower_bound(table, addr);
-    if (i < table->n && table->segments[i].start <= addr)
-        return &table->segments[i];
-    return NULL;
-}
 
 /* What reports go through. */
 struct report {
@@ -82,8 +65,8 @@ static void tell_change(const struct cofi__table *table, const struct cofi__chan
                         struct report *report)
 {
     uint64_t end = change->addr + change->len, at = change->addr;
-    for (size_t i = lower_bound(table, at); i < table->n && table->segments[i].start < end; i++) {
-        const struct cofi__segment *s = &table->segments[i];
+    struct cofi__place place = cofi__segments_from(&table->segments, at);
+    for (const struct cofi__segment *s; (s = cofi__segments_next(&table->segments, &place)) && s->start < end;) {
         uint64_t from = s->start > at ? s->start : at, to = s->end < end ? s->end : end;
         if (change->source)
             tell(report, at, from);
@@ -94,50 +77,10 @@ static void tell_change(const struct cofi__table *table, const struct cofi__chan
         tell(report, at, end);
 }
 
-static int reserve(struct cofi__table *table, size_t more)
-{
-    if (table->n + more <= table->room)
-        return 0;
-    size_t room = (table->n + more) * 2;
-    void *segments = realloc(table->segments, room * sizeof *table->segments);
-    if (!segments)
-        return COFI_ERR_NOMEM;
-    table->segments = segments;
-    table->room = room;
-    return 0;
-}
-
-/* Replace segments [first, last) by the n given ones. */
-static void splice(struct cofi__table *table, size_t first, size_t last, const struct cofi__segment *with,
-                   size_t n)
-{
-    memmove(&table->segments[first + n], &table->segments[last],
-            (table->n - last) * sizeof *table->segments);
-    memcpy(&table->segments[first], with, n * sizeof *with);
-    table->n = table->n - (last - first) + n;
-}
-
 static int apply(struct cofi__table *table, const struct cofi__change *change)
 {
-    uint64_t end = change->addr + change->len;
-    struct cofi__segment with[3];
-    size_t n = 0, first = lower_bound(table, change->addr), last = first;
-    COFI_TRY(reserve(table, 2));
-    if (first < table->n && table->segments[first].start < change->addr) {
-        with[n] = table->segments[first];
-        with[n++].end = change->addr;
-    }
-    if (change->source)
-        with[n++] = (struct cofi__segment){change->addr, end, change->pgoff, change->source};
-    while (last < table->n && table->segments[last].start < end)
-        last++;
-    if (last > first && table->segments[last - 1].end > end) {
-        with[n] = table->segments[last - 1];
-        with[n].pgoff += end - with[n].start;
-        with[n++].start = end;
-    }
-    splice(table, first, last, with, n);
-    return 0;
+    const struct cofi__segment segment = {change->addr, change->addr + change->len, change->pgoff, change->source};
+    return cofi__segments_put(&table->segments, &segment);
 }
 
 int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
@@ -163,13 +106,13 @@ int cofi__table_forward(struct cofi__table *table, uint64_t time_ns)
 }
 
 /* Parts of segment s that b does not show, and those that it shows otherwise unless missing_only. */
-static void tell_segment(const struct cofi__table *b, const struct cofi__segment *s, bool missing_only,
+static void tell_segment(const struct cofi__segments *b, const struct cofi__segment *s, bool missing_only,
                          struct report *report)
 {
     uint64_t at = s->start;
     const struct cofi__change as_change = {0, s->start, s->end - s->start, s->pgoff, s->source};
-    for (size_t i = lower_bound(b, at); i < b->n && b->segments[i].start < s->end; i++) {
-        const struct cofi__segment *other = &b->segments[i];
+    struct cofi__place place = cofi__segments_from(b, at);
+    for (const struct cofi__segment *other; (other = cofi__segments_next(b, &place)) && other->start < s->end;) {
         uint64_t from = other->start > at ? other->start : at, to = other->end < s->end ? other->end : s->end;
         tell(report, at, from);
         if (!missing_only)
@@ -183,9 +126,11 @@ int cofi__table_differences(const struct cofi__table *a, const struct cofi__tabl
                             void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
 {
     struct report report = {changed, opaque, 0};
-    for (size_t i = 0; i < a->n; i++)
-        tell_segment(b, &a->segments[i], false, &report);
-    for (size_t i = 0; i < b->n; i++)
-        tell_segment(a, &b->segments[i], true, &report);
+    const struct cofi__segment *s;
+    struct cofi__place in_a = {0}, in_b = {0};
+    while ((s = cofi__segments_next(&a->segments, &in_a)))
+        tell_segment(&b->segments, s, false, &report);
+    while ((s = cofi__segments_next(&b->segments, &in_b)))
+        tell_segment(&a->segments, s, true, &report);
     return report.count;
 }

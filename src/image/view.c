@@ -152,7 +152,7 @@ void cofi_view_close(struct cofi_view *view)
         return;
     while (view->shown) {
         struct shown *next = view->shown->next;
-        free(view->shown->table.segments);
+        cofi__segments_free(&view->shown->table.segments);
         free(view->shown);
         view->shown = next;
     }
@@ -177,11 +177,11 @@ uint64_t cofi_view_next_change(const struct cofi_view *view)
 static const struct cofi__segment *find_segment(const struct cofi_view *view, uint64_t addr)
 {
     if (view->kernel->image && addr >> 63) {
-        const struct cofi__segment *segment = cofi__table_find(view->kernel, addr);
+        const struct cofi__segment *segment = cofi__segments_find(&view->kernel->segments, addr);
         if (segment)
             return segment;
     }
-    return cofi__table_find(view->user, addr);
+    return cofi__segments_find(&view->user->segments, addr);
 }
 
 /* The ELF's own address of addr is addr - base. */

@@ -82,7 +82,7 @@ static void forget_tables(struct cofi_recording *recording)
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n; i++) {
         if (processes[i].now)
-            free(processes[i].now->segments);
+            cofi__segments_free(&processes[i].now->segments);
         free(processes[i].now);
         processes[i].now = NULL;
     }
