@@ -19,14 +19,56 @@ static size_t slot_of(const struct cofi_flow *flow, uint64_t ip, uint32_t cut)
     return (h >> 16) & (flow->table_size - 1);
 }
 
+/* Blocks of up to 64 bytes are listed by the 64 bytes that they start in, longer ones by 512 or by their page: a block is
+ * shorter than that. So those that a change touches start where it is or one before, and there few others do. */
+enum { SHIFT_FIRST = 6, SHIFT_STEP = 3, SHIFT_LAST = 12, STARTS_EACH = 4 /* places of the table */ };
+
+static unsigned shift_of(const struct block *b)
+{
+    unsigned shift = SHIFT_FIRST;
+    while (shift < SHIFT_LAST && b->pub.end - b->pub.ip > UINT64_C(1) << shift)
+        shift += SHIFT_STEP;
+    return shift;
+}
+
+/* Neighbours lie side by side, for changes of many bytes. */
+static struct block **start_list(const struct cofi_flow *flow, uint64_t place, unsigned shift)
+{
+    uint64_t group = cofi__block_hash((place >> 10) + ((uint64_t)shift << 56)) >> 16;
+    return &flow->starts[(group + place) & (flow->starts_n - 1)];
+}
+
+static void start_put(struct cofi_flow *flow, struct block *b)
+{
+    unsigned shift = shift_of(b);
+    struct block **list = start_list(flow, b->pub.ip >> shift, shift);
+    b->near = *list;
+    *list = b;
+}
+
+static bool tables_make(struct cofi_flow *flow, size_t size)
+{
+    struct block **table = calloc(size, sizeof *table), **starts = calloc(size / STARTS_EACH, sizeof *starts);
+    if (!table || !starts) {
+        free(table);
+        free(starts);
+        return false;
+    }
+    free(flow->starts);
+    flow->table = table;
+    flow->table_size = size;
+    flow->starts = starts;
+    flow->starts_n = size / STARTS_EACH;
+    return true;
+}
+
 static bool table_grow(struct cofi_flow *flow)
 {
     size_t old = flow->table_size, size = old ? old * 2 : 1 << 10;
-    struct block **table = calloc(size, sizeof *table), **was = flow->table;
-    if (!table)
+    struct block **was = flow->table;
+    if (!tables_make(flow, size))
         return false;
-    flow->table = table;
-    flow->table_size = size;
+    struct block **table = flow->table;
     flow->table_n = 0;
     uint32_t space = flow->space;
     for (size_t i = 0; i < old; i++) {
@@ -37,6 +79,7 @@ static bool table_grow(struct cofi_flow *flow)
         while (table[s])
             s = (s + 1) & (size - 1);
         table[s] = was[i];
+        start_put(flow, was[i]);
         flow->table_n++;
     }
     flow->space = space;
@@ -55,8 +98,6 @@ static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cu
     }
     return NULL;
 }
-
-static unsigned page_bucket(uint64_t ip) { return (ip >> 12) % PAGE_BUCKETS; }
 
 /* In the first free place, or that of a dead one: nobody looks for it any more. */
 static void table_put(struct cofi_flow *flow, struct block *b)
@@ -91,9 +132,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     b->hash = edge_hash(b->pub.ip);
     flow->all[flow->all_n++] = b;
     table_put(flow, b);
-    unsigned page = page_bucket(b->pub.ip);
-    b->page_next = flow->pages[page];
-    flow->pages[page] = b;
+    start_put(flow, b);
     return b;
 }
 
@@ -215,50 +254,57 @@ static void kill_in(struct cofi_flow *flow, struct block *b, uint64_t addr, uint
 }
 
 /* The dead leave the list, so that code that changes often costs no more each time. */
-static void kill_in_page(struct cofi_flow *flow, struct block **link, uint64_t addr, uint64_t len)
+static void kill_in_list(struct cofi_flow *flow, struct block **link, uint64_t addr, uint64_t len)
 {
     while (*link) {
         kill_in(flow, *link, addr, len);
         if ((*link)->dead)
-            *link = (*link)->page_next;
+            *link = (*link)->near;
         else
-            link = &(*link)->page_next;
+            link = &(*link)->near;
     }
 }
 
+static void kill_from(struct cofi_flow *flow, unsigned shift, uint64_t addr, uint64_t len)
+{
+    uint64_t first = addr >> shift, places = ((addr + len - 1) >> shift) - first + 2;
+    for (uint64_t i = 0; i < places; i++)
+        kill_in_list(flow, start_list(flow, first - 1 + i, shift), addr, len);
+}
+
 /* The bytes of [addr, addr+len) are others now: forget the blocks that hold any of them. Runs notice by
- * the epoch. A block is shorter than a page, so it starts in the page of the change or the one before. */
+ * the epoch. */
 void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
 {
     struct cofi_flow *flow = opaque;
     if (!len)
         return;
-    uint64_t first = addr >> 12, pages = ((addr + len - 1) >> 12) - first + 2;
-    if (pages >= PAGE_BUCKETS) {
-        for (size_t i = 0; i < flow->all_n; i++)
-            kill_in(flow, flow->all[i], addr, len);
+    if (len >> SHIFT_FIRST >= flow->starts_n) {
+        for (size_t i = 0; i < flow->starts_n; i++)
+            kill_in_list(flow, &flow->starts[i], addr, len);
         return;
     }
-    for (uint64_t i = 0; i < pages; i++)
-        kill_in_page(flow, &flow->pages[(first - 1 + i) % PAGE_BUCKETS], addr, len);
+    for (unsigned shift = SHIFT_FIRST; shift <= SHIFT_LAST; shift += SHIFT_STEP)
+        kill_from(flow, shift, addr, len);
 }
 
 static size_t tables_bytes(const struct cofi_flow *flow)
 {
-    return (flow->table_size + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
+    return (flow->table_size + flow->starts_n + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
            (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
 }
 
 static void tables_free(struct cofi_flow *flow)
 {
     free(flow->table);
+    free(flow->starts);
     free(flow->all);
     free(flow->runs);
     free(flow->spans.slots);
-    flow->table = flow->all = NULL;
+    flow->table = flow->starts = flow->all = NULL;
     flow->runs = NULL;
     flow->spans.slots = NULL;
-    flow->table_size = flow->all_max = flow->runs_size = 0;
+    flow->table_size = flow->starts_n = flow->all_max = flow->runs_size = 0;
 }
 
 void cofi__cache_free(struct cofi_flow *flow)
@@ -277,10 +323,11 @@ static void cache_clear(struct cofi_flow *flow)
         tables_free(flow);
     if (flow->table)
         memset(flow->table, 0, flow->table_size * sizeof(struct block *));
+    if (flow->starts)
+        memset(flow->starts, 0, flow->starts_n * sizeof(struct block *));
     if (flow->runs)
         memset(flow->runs, 0, flow->runs_size * sizeof *flow->runs);
     flow->table_n = flow->all_n = flow->runs_n = 0;
-    memset(flow->pages, 0, sizeof flow->pages);
 }
 
 size_t cofi__cache_bytes(const struct cofi_flow *flow) { return flow->chunks.used + tables_bytes(flow); }

@@ -19,7 +19,7 @@ struct block {
     struct cofi_flow_block pub; /* first: the caller's pointer is this block's */
     struct block *taken;        /* where a direct branch leads, once known */
     struct block *fall;         /* the block behind this one, once known */
-    struct block *page_next;    /* others that start in the same page bucket */
+    struct block *near;         /* the next in its list of `starts` */
     uint32_t hash;              /* of the address, for edges; not 0 */
     uint8_t cut;                /* 0, or: only the first `cut` instructions of a longer block */
     uint8_t space;
@@ -27,7 +27,7 @@ struct block {
     uint64_t count;             /* coverage: visits outside of runs */
 };
 
-enum { BLOCK_INSNS = 128 /* fits `cut` */, PAGE_BUCKETS = 1024, INSN_COPY = 4 };
+enum { BLOCK_INSNS = 128 /* fits `cut` */, INSN_COPY = 4 };
 
 /* ---- runs: what a list of branch outcomes leads through ---- */
 
@@ -243,8 +243,8 @@ struct cofi_flow {
     size_t chunks_seen;    /* chunks.used when it was last looked whether the cache is full */
     struct arena blocks_arena, runs_arena, spans_arena;
     struct block **table;
-    size_t table_size, table_n;
-    struct block *pages[PAGE_BUCKETS];
+    size_t table_size, table_n, starts_n;
+    struct block **starts; /* starts_n lists, by size and place: where a change looks for the blocks it kills */
     struct block **all;    /* in the order of their ids */
     size_t all_n, all_max;
     uint32_t id_first, id_step; /* flows of one stream give no id twice */
