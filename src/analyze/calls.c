@@ -225,18 +225,35 @@ void cofi_calls_forget(struct cofi_calls *calls)
     calls->function_count = 0;
 }
 
-/* Children sorted by total, largest first: insertion into a new list. */
+/* Two lists by total, largest first, as one; of equals those of a come first. */
+static uint32_t merge(struct cofi_calls *calls, uint32_t a, uint32_t b)
+{
+    uint32_t first = 0, *place = &first;
+    while (a && b) {
+        uint32_t *from = calls->nodes[b].total > calls->nodes[a].total ? &b : &a;
+        *place = *from;
+        place = &calls->nodes[*from].next;
+        *from = *place;
+    }
+    *place = a ? a : b;
+    return first;
+}
+
+/* Children sorted by total, largest first: lists of 1, 2, 4… of them, merged where there are two of a length. */
 static void sort_children(struct cofi_calls *calls, uint32_t parent)
 {
-    uint32_t sorted = 0;
+    uint32_t lists[32] = {0}, sorted = 0;
     for (uint32_t child = calls->nodes[parent].first_child, next; child; child = next) {
+        uint32_t list = child;
+        unsigned i = 0;
         next = calls->nodes[child].next;
-        uint32_t *place = &sorted;
-        while (*place && calls->nodes[*place].total >= calls->nodes[child].total)
-            place = &calls->nodes[*place].next;
-        calls->nodes[child].next = *place;
-        *place = child;
+        calls->nodes[child].next = 0;
+        for (; lists[i]; lists[i++] = 0)
+            list = merge(calls, lists[i], list);
+        lists[i] = list;
     }
+    for (unsigned i = 0; i < ARRAY_LEN(lists); i++)
+        sorted = merge(calls, lists[i], sorted);
     calls->nodes[parent].first_child = sorted;
 }
 

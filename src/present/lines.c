@@ -19,6 +19,7 @@ struct entry {
     const struct cofi_flow_block *block;
     uint64_t ip;
     uint32_t insns;
+    uint32_t age; /* it holds while the lines have the same */
     size_t text_n;
     uint32_t *ends; /* insns of them, then the text */
 };
@@ -30,6 +31,7 @@ struct cofi_lines {
     struct entry *entries; /* by block id */
     size_t room;
     size_t kept; /* bytes in entries */
+    uint32_t age; /* how often all was forgotten */
 };
 
 int cofi_lines_open(struct cofi_lines **lines, enum cofi_lines_format format, int32_t tid, int source)
@@ -43,7 +45,13 @@ int cofi_lines_open(struct cofi_lines **lines, enum cofi_lines_format format, in
     return 0;
 }
 
+/* Code may change as often as it runs: what is kept is not gone through each time. */
 void cofi_lines_forget(struct cofi_lines *lines)
+{
+    lines->age++;
+}
+
+static void let_go(struct cofi_lines *lines)
 {
     for (size_t i = 0; i < lines->room; i++)
         free(lines->entries[i].ends);
@@ -63,7 +71,7 @@ void cofi_lines_close(struct cofi_lines *lines)
 {
     if (!lines)
         return;
-    cofi_lines_forget(lines);
+    let_go(lines);
     free(lines->entries);
     free(lines);
 }
@@ -198,7 +206,7 @@ static int make_entry(struct cofi_lines *lines, struct cofi_view *view, const st
     if (!ends)
         return COFI_ERR_NOMEM;
     lines->kept += room;
-    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .text_n = n, .ends = ends};
+    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = n, .ends = ends};
     return 0;
 }
 
@@ -225,9 +233,9 @@ const char *cofi_lines_block(struct cofi_lines *lines, struct cofi_view *view,
     struct entry *entry = entry_of(lines, block->id);
     if (!entry)
         return NULL;
-    if (entry->block != block || entry->ip != block->ip || entry->insns != block->n) {
+    if (entry->block != block || entry->age != lines->age || entry->ip != block->ip || entry->insns != block->n) {
         if (lines->kept > KEEP_BYTES)
-            cofi_lines_forget(lines);
+            let_go(lines);
         free(entry->ends);
         *entry = (struct entry){0};
         if (make_entry(lines, view, block, entry) < 0)

@@ -228,6 +228,31 @@ static void another_librarys_function_at_the_same_address_is_another_node(void *
     }
 }
 
+static void children_are_in_the_order_of_their_totals(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    enum { CHILDREN = 1000 };
+    uint32_t order[2][CHILDREN];
+    size_t n;
+    for (uint64_t i = 0; i < CHILDREN; i++) {
+        cofi_calls_call(calls, MAIN + 5, 0x1000 + 16 * i);
+        cofi_calls_insns(calls, 0x1000 + 16 * i, i * 7919 % 64);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    for (unsigned again = 0; again < 2; again++) {
+        cofi_calls_finish(calls);
+        const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+        unsigned children = 0;
+        for (uint32_t i = nodes[nodes[0].first_child].first_child, before = i; i; before = i, i = nodes[i].next) {
+            assert_true(nodes[before].total > nodes[i].total || (nodes[before].total == nodes[i].total && before >= i));
+            assert_true(children < CHILDREN);
+            order[again][children++] = i;
+        }
+        assert_int_equal(children, CHILDREN);
+    }
+    assert_memory_equal(order[0], order[1], sizeof order[0]); /* equals stay as they are */
+}
+
 static void every_instruction_is_in_one_node(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -270,6 +295,7 @@ int main(void)
         TEST(a_signal_handler_is_a_child_of_what_it_interrupted),
         TEST(without_symbols_calls_tell_where_functions_start),
         TEST(another_librarys_function_at_the_same_address_is_another_node),
+        TEST(children_are_in_the_order_of_their_totals),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
