@@ -192,7 +192,7 @@ static void an_instruction_and_where_it_led_give_its_event(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct step_code code;
         struct cofi_event event;
-        assert_true(step_code_decode(&code, rows[i].bytes, sizeof rows[i].bytes, 0x1000, 64) > 0);
+        assert_true(cofi__step_code_decode(&code, rows[i].bytes, sizeof rows[i].bytes, 0x1000, 64) > 0);
         assert_int_equal(cofi__derive_plausible(&code.insn, 0x1000, rows[i].to, 64),
                          rows[i].plausible);
         cofi__derive(&event, &code.insn, 0x1000, cofi__derive_next(&code.insn, 0x1000, 64),
@@ -219,48 +219,48 @@ static void flags_decide_a_branch_to_its_own_successor(void **state)
         struct step_code code;
         uint8_t bytes[2] = {flag_rows[i].opcode, 0};
         struct user_regs_struct regs = {.eflags = flag_rows[i].flags};
-        assert_int_equal(step_code_decode(&code, bytes, 2, 0x1000, 64), 2);
-        assert_int_equal(step_code_taken(&code, &regs, 64), flag_rows[i].taken);
+        assert_int_equal(cofi__step_code_decode(&code, bytes, 2, 0x1000, 64), 2);
+        assert_int_equal(cofi__step_code_taken(&code, &regs, 64), flag_rows[i].taken);
     }
     struct step_code loop;
     struct user_regs_struct regs = {.rcx = 1};
-    step_code_decode(&loop, (const uint8_t[]){0xe2, 0}, 2, 0x1000, 64);
-    assert_false(step_code_taken(&loop, &regs, 64));
+    cofi__step_code_decode(&loop, (const uint8_t[]){0xe2, 0}, 2, 0x1000, 64);
+    assert_false(cofi__step_code_taken(&loop, &regs, 64));
     regs.rcx = UINT64_C(1) << 32 | 1;
-    assert_true(step_code_taken(&loop, &regs, 64));
-    step_code_decode(&loop, (const uint8_t[]){0x67, 0xe2, 0}, 3, 0x1000, 64);
-    assert_false(step_code_taken(&loop, &regs, 64));
-    step_code_decode(&loop, (const uint8_t[]){0xe3, 0}, 2, 0x1000, 64);
+    assert_true(cofi__step_code_taken(&loop, &regs, 64));
+    cofi__step_code_decode(&loop, (const uint8_t[]){0x67, 0xe2, 0}, 3, 0x1000, 64);
+    assert_false(cofi__step_code_taken(&loop, &regs, 64));
+    cofi__step_code_decode(&loop, (const uint8_t[]){0xe3, 0}, 2, 0x1000, 64);
     regs.rcx = 0;
-    assert_true(step_code_taken(&loop, &regs, 64));
+    assert_true(cofi__step_code_taken(&loop, &regs, 64));
 }
 
 static void what_stepping_must_know_is_found_in_the_bytes(void **state)
 {
     (void)state;
     struct step_code c;
-    step_code_decode(&c, (const uint8_t[]){0xf3, 0x48, 0xab}, 3, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0xf3, 0x48, 0xab}, 3, 0, 64);
     assert_true(c.string);
-    step_code_decode(&c, (const uint8_t[]){0xf3, 0xc3}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0xf3, 0xc3}, 2, 0, 64);
     assert_false(c.string);
-    step_code_decode(&c, (const uint8_t[]){0x66, 0x9c}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x66, 0x9c}, 2, 0, 64);
     assert_true(c.pushf);
-    step_code_decode(&c, (const uint8_t[]){0x9d}, 1, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x9d}, 1, 0, 64);
     assert_true(c.sets_tf);
-    step_code_decode(&c, (const uint8_t[]){0x8e, 0xd0}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x8e, 0xd0}, 2, 0, 64);
     assert_true(c.load_ss);
-    step_code_decode(&c, (const uint8_t[]){0x8e, 0xd8}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x8e, 0xd8}, 2, 0, 64);
     assert_false(c.load_ss);
-    step_code_decode(&c, (const uint8_t[]){0x17}, 1, 0, 32);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x17}, 1, 0, 32);
     assert_true(c.load_ss);
-    step_code_decode(&c, (const uint8_t[]){0xcd, 0x80}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0xcd, 0x80}, 2, 0, 64);
     assert_true(c.syscall);
     assert_int_equal(c.vector, 0x80);
-    step_code_decode(&c, (const uint8_t[]){0xcd, 0x03}, 2, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0xcd, 0x03}, 2, 0, 64);
     assert_false(c.syscall);
-    step_code_decode(&c, (const uint8_t[]){0x64, 0x48, 0x89, 0x04, 0x25, 8, 0, 0, 0}, 9, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x64, 0x48, 0x89, 0x04, 0x25, 8, 0, 0, 0}, 9, 0, 64);
     assert_true(c.store);
-    step_code_decode(&c, (const uint8_t[]){0x48, 0x89, 0xc3}, 3, 0, 64);
+    cofi__step_code_decode(&c, (const uint8_t[]){0x48, 0x89, 0xc3}, 3, 0, 64);
     assert_false(c.store);
 }
 

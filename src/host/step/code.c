@@ -114,8 +114,8 @@ static bool flags_say(uint8_t cond, uint64_t flags)
     return even[(cond >> 1) & 7] != (cond & 1);
 }
 
-bool step_code_taken(const struct step_code *code, const struct user_regs_struct *regs,
-                     unsigned mode)
+bool cofi__step_code_taken(const struct step_code *code, const struct user_regs_struct *regs,
+                           unsigned mode)
 {
     if (code->cond < COND_LOOPNE)
         return flags_say(code->cond, regs->eflags);
@@ -127,8 +127,8 @@ bool step_code_taken(const struct step_code *code, const struct user_regs_struct
     return count != 1 && (code->cond == COND_LOOP || (code->cond == COND_LOOPE) == zf);
 }
 
-int step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uint64_t ip,
-                     unsigned mode)
+int cofi__step_code_decode(struct step_code *code, const uint8_t *bytes, size_t n, uint64_t ip,
+                           unsigned mode)
 {
     *code = (struct step_code){0};
     int length = cofi_insn_decode(&code->insn, mode, ip, bytes, n);

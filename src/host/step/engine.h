@@ -34,7 +34,7 @@ enum step_resume {
     STEP_TO_ENTRY,    /* a system call instruction at task->ip: stops at its entry */
     STEP_TO_EXIT,     /* from a system call's entry to its exit */
     STEP_PAST_VSYSCALL, /* one instruction behind a vsyscall, at task->ip */
-    STEP_TO_FORGET    /* nowhere: see step_forget_tf */
+    STEP_TO_FORGET    /* nowhere: see cofi__step_forget_tf */
 };
 
 struct step_task {
@@ -87,67 +87,67 @@ struct step_engine {
 };
 
 /* tasks.c */
-struct step_task *step_find(struct step_engine *engine, pid_t tid);
-struct step_process *step_find_process(struct step_engine *engine, pid_t pid);
-struct step_task *step_add(struct step_engine *engine, pid_t tid, struct step_process *process);
-struct step_process *step_add_process(struct step_engine *engine, pid_t pid, struct step_space *space);
-/* It ended: told, unlinked from its process. The struct stays until step_sweep. */
-void step_end(struct step_engine *engine, struct step_task *task);
-void step_sweep(struct step_engine *engine);
-void step_free(struct step_engine *engine);
-pid_t step_tgid(pid_t tid, pid_t *ppid);
+struct step_task *cofi__step_find(struct step_engine *engine, pid_t tid);
+struct step_process *cofi__step_find_process(struct step_engine *engine, pid_t pid);
+struct step_task *cofi__step_add(struct step_engine *engine, pid_t tid, struct step_process *process);
+struct step_process *cofi__step_add_process(struct step_engine *engine, pid_t pid, struct step_space *space);
+/* It ended: told, unlinked from its process. The struct stays until cofi__step_sweep. */
+void cofi__step_end(struct step_engine *engine, struct step_task *task);
+void cofi__step_sweep(struct step_engine *engine);
+void cofi__step_free(struct step_engine *engine);
+pid_t cofi__step_tgid(pid_t tid, pid_t *ppid);
 
 /* sideband.c */
-void step_news_init(struct step_engine *engine);
-void step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec);
-void step_tell_fork(struct step_engine *engine, const struct step_task *child,
-                    const struct step_task *parent);
-void step_tell_exit(struct step_engine *engine, const struct step_task *task);
-void step_refresh(struct step_engine *engine, struct step_task *task);
+void cofi__step_news_init(struct step_engine *engine);
+void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec);
+void cofi__step_tell_fork(struct step_engine *engine, const struct step_task *child,
+                          const struct step_task *parent);
+void cofi__step_tell_exit(struct step_engine *engine, const struct step_task *task);
+void cofi__step_refresh(struct step_engine *engine, struct step_task *task);
 
 /* launch.c */
-int step_launch(struct step_engine *engine);
-int step_attach(struct step_engine *engine);
-void step_let_go(struct step_engine *engine);
-void step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent);
+int cofi__step_launch(struct step_engine *engine);
+int cofi__step_attach(struct step_engine *engine);
+void cofi__step_let_go(struct step_engine *engine);
+void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent);
 
 /* resume.c */
-void step_resume(struct step_engine *engine, struct step_task *task);
-void step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip);
-bool step_wants_restart(const struct step_task *task);
-bool step_catches(const struct step_task *task, int signal);
-bool step_forget_tf(struct step_task *task);
+void cofi__step_resume(struct step_engine *engine, struct step_task *task);
+void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip);
+bool cofi__step_wants_restart(const struct step_task *task);
+bool cofi__step_catches(const struct step_task *task, int signal);
+bool cofi__step_forget_tf(struct step_task *task);
 
 /* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS, do most of it */
-void step_rep_ahead(struct step_task *task);
+void cofi__step_rep_ahead(struct step_task *task);
 
 /* stop.c */
 /* What waitpid said of it. */
-void step_stopped(struct step_engine *engine, struct step_task *task, int status);
-bool step_regs(struct step_task *task);
+void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int status);
+bool cofi__step_regs(struct step_task *task);
 
 /* retire.c */
-void step_retired(struct step_engine *engine, struct step_task *task);
-void step_entered(struct step_engine *engine, struct step_task *task);
+void cofi__step_retired(struct step_engine *engine, struct step_task *task);
+void cofi__step_entered(struct step_engine *engine, struct step_task *task);
 /* The task's next user instruction is at ip, in user mode from now on. */
-void step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip);
+void cofi__step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip);
 
 /* ptwrite.c: tell the PTWRITE at task->ip, false if its operand cannot be read; and run it for a processor
  * that has none (SIGILL), false if it is none. */
-bool step_ptwrite(struct step_engine *engine, struct step_task *task);
-bool step_ptwrite_for(struct step_engine *engine, struct step_task *task);
+bool cofi__step_ptwrite(struct step_engine *engine, struct step_task *task);
+bool cofi__step_ptwrite_for(struct step_engine *engine, struct step_task *task);
 
 /* syscall.c: around a system call; signal mask and affinity as the program must see them */
-void step_kernel_entry(struct step_engine *engine, struct step_task *task);
-void step_kernel_exit(struct step_engine *engine, struct step_task *task);
-void step_show_trap_mask(struct step_task *task);
-void step_hide_trap_mask(struct step_task *task);
+void cofi__step_kernel_entry(struct step_engine *engine, struct step_task *task);
+void cofi__step_kernel_exit(struct step_engine *engine, struct step_task *task);
+void cofi__step_show_trap_mask(struct step_task *task);
+void cofi__step_hide_trap_mask(struct step_task *task);
 
 /* rseq.c */
-void step_rseq_find(struct step_task *task);
-void step_rseq_look(struct step_task *task);
-void step_rseq_before(struct step_task *task);
-void step_rseq_restore(struct step_task *task);
-bool step_rseq_inside(const struct step_task *task);
+void cofi__step_rseq_find(struct step_task *task);
+void cofi__step_rseq_look(struct step_task *task);
+void cofi__step_rseq_before(struct step_task *task);
+void cofi__step_rseq_restore(struct step_task *task);
+bool cofi__step_rseq_inside(const struct step_task *task);
 
 #endif

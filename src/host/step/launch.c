@@ -100,17 +100,17 @@ static int start(struct step_engine *engine, pid_t pid, int go, int report, int 
 
 static int first_stop(struct step_engine *engine, pid_t pid)
 {
-    struct step_process *process = step_add_process(engine, pid, step_space_new());
-    struct step_task *task = process ? step_add(engine, pid, process) : NULL;
-    if (!task || !step_regs(task))
+    struct step_process *process = cofi__step_add_process(engine, pid, cofi__step_space_new());
+    struct step_task *task = process ? cofi__step_add(engine, pid, process) : NULL;
+    if (!task || !cofi__step_regs(task))
         return COFI_ERR_NOMEM;
     process->ppid = getpid();
     struct sigaction trap;
     sigaction(SIGTRAP, NULL, &trap);
     process->trap_ignored = trap.sa_handler == SIG_IGN;
     begin(engine, task);
-    step_tell_comm(engine, task, true);
-    step_refresh(engine, task);
+    cofi__step_tell_comm(engine, task, true);
+    cofi__step_refresh(engine, task);
     task->in_syscall = true;
     task->nr = UINT64_MAX;
     task->state = STEP_READY;
@@ -121,7 +121,7 @@ static int first_stop(struct step_engine *engine, pid_t pid)
 }
 
 /* The child waits on a pipe until it is seized. */
-int step_launch(struct step_engine *engine)
+int cofi__step_launch(struct step_engine *engine)
 {
     int go[2], report[2], status = 0;
     if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
@@ -168,7 +168,7 @@ static int seize_threads(struct step_engine *engine, struct step_process *proces
         return -1;
     for (struct dirent *entry; (entry = readdir(dir));) {
         pid_t tid = (pid_t)atoi(entry->d_name);
-        if (tid <= 0 || step_find(engine, tid))
+        if (tid <= 0 || cofi__step_find(engine, tid))
             continue;
         if (step_ptrace(PTRACE_SEIZE, tid, 0, (void *)trace_options(engine, false)) < 0) {
             if (errno == ESRCH && tid != process->pid)
@@ -176,7 +176,7 @@ static int seize_threads(struct step_engine *engine, struct step_process *proces
             closedir(dir);
             return -1;
         }
-        struct step_task *task = step_add(engine, tid, process);
+        struct step_task *task = cofi__step_add(engine, tid, process);
         if (!task)
             break;
         step_ptrace(PTRACE_INTERRUPT, tid, 0, NULL);
@@ -194,8 +194,8 @@ static void await_stop(struct step_engine *engine, struct step_task *task)
     do
         got = waitpid(task->tid, &status, __WALL);
     while (got < 0 && errno == EINTR);
-    if (got < 0 || !WIFSTOPPED(status) || !step_regs(task)) {
-        step_end(engine, task);
+    if (got < 0 || !WIFSTOPPED(status) || !cofi__step_regs(task)) {
+        cofi__step_end(engine, task);
         return;
     }
     task->state = STEP_READY;
@@ -208,13 +208,13 @@ static void await_stop(struct step_engine *engine, struct step_task *task)
     }
 }
 
-int step_attach(struct step_engine *engine)
+int cofi__step_attach(struct step_engine *engine)
 {
     pid_t pid = engine->options->pid, ppid = 0;
-    if (step_tgid(pid, &ppid) != pid)
+    if (cofi__step_tgid(pid, &ppid) != pid)
         return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "no process %d",
                           (int)pid);
-    struct step_process *process = step_add_process(engine, pid, step_space_new());
+    struct step_process *process = cofi__step_add_process(engine, pid, cofi__step_space_new());
     if (!process)
         return COFI_ERR_NOMEM;
     process->ppid = ppid;
@@ -228,16 +228,16 @@ int step_attach(struct step_engine *engine)
             continue;
         pin(engine, t);
         begin(engine, t);
-        step_tell_comm(engine, t, false);
-        step_rseq_find(t);
-        step_hide_trap_mask(t);
+        cofi__step_tell_comm(engine, t, false);
+        cofi__step_rseq_find(t);
+        cofi__step_hide_trap_mask(t);
         if (t->tid == pid || !leader)
             leader = t;
     }
     if (!leader)
         return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "process %d has ended",
                           (int)pid);
-    step_refresh(engine, leader);
+    cofi__step_refresh(engine, leader);
     engine->result->started = true;
     if (engine->options->started)
         *engine->options->started = pid;
@@ -252,7 +252,7 @@ static bool shares_memory(const struct step_task *parent)
     enum { CLONE64 = 56, CLONE32 = 120, CLONE3 = 435, VFORK64 = 58, VFORK32 = 190 };
     uint64_t nr = parent->nr & 0xffff, flags = 0;
     if (nr == CLONE3)
-        step_read(parent->tid, parent->args[0], &flags, 8);
+        cofi__step_read(parent->tid, parent->args[0], &flags, 8);
     else if (nr == (parent->compat ? CLONE32 : CLONE64))
         flags = parent->args[0];
     else if (nr == (parent->compat ? VFORK32 : VFORK64))
@@ -267,8 +267,8 @@ static struct step_process *child_process(struct step_engine *engine, pid_t pid,
     if (shares_memory(parent))
         space->users++;
     else
-        space = step_space_copy(space);
-    struct step_process *process = step_add_process(engine, pid, space);
+        space = cofi__step_space_copy(space);
+    struct step_process *process = cofi__step_add_process(engine, pid, space);
     if (!process)
         return NULL;
     process->ppid = parent->process->pid;
@@ -276,9 +276,9 @@ static struct step_process *child_process(struct step_engine *engine, pid_t pid,
     return process;
 }
 
-void step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent)
+void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent)
 {
-    pid_t pid = step_tgid(child->tid, NULL);
+    pid_t pid = cofi__step_tgid(child->tid, NULL);
     if (pid && pid != parent->process->pid && engine->options->no_follow) {
         /* clone() with an exit signal of its own: nobody asked to follow it. */
         int status;
@@ -296,12 +296,12 @@ void step_adopt(struct step_engine *engine, struct step_task *child, struct step
     process->users++;
     memcpy(&child->affinity, &parent->affinity, sizeof child->affinity);
     child->cpu.task = (struct cofi_task){.pid = process->pid, .tid = child->tid};
-    step_tell_fork(engine, child, parent);
+    cofi__step_tell_fork(engine, child, parent);
     begin(engine, child);
-    if (child->early && step_regs(child)) {
+    if (child->early && cofi__step_regs(child)) {
         child->state = STEP_READY;
-        step_rseq_find(child);
-        step_hide_trap_mask(child);
+        cofi__step_rseq_find(child);
+        cofi__step_hide_trap_mask(child);
     }
 }
 
@@ -322,11 +322,11 @@ static void take_owed(struct step_task *task)
 static void detach(struct step_engine *engine, struct step_task *task)
 {
     take_owed(task);
-    step_rseq_restore(task);
-    step_show_trap_mask(task);
+    cofi__step_rseq_restore(task);
+    cofi__step_show_trap_mask(task);
     if (engine->cpu >= 0)
         sched_setaffinity(task->tid, sizeof task->affinity, &task->affinity);
-    step_end(engine, task);
+    cofi__step_end(engine, task);
     step_ptrace(PTRACE_DETACH, task->tid, 0, (void *)(uintptr_t)task->signal);
 }
 
@@ -339,14 +339,14 @@ static bool stop_for_detach(struct step_task *task)
     do
         got = waitpid(task->tid, &status, __WALL);
     while (got < 0 && errno == EINTR);
-    if (got < 0 || !WIFSTOPPED(status) || !step_regs(task))
+    if (got < 0 || !WIFSTOPPED(status) || !cofi__step_regs(task))
         return false;
     if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80) && WSTOPSIG(status) != SIGTRAP)
         task->signal = WSTOPSIG(status);
     return true;
 }
 
-void step_let_go(struct step_engine *engine)
+void cofi__step_let_go(struct step_engine *engine)
 {
     engine->letting_go = true;
     for (struct step_task *t = engine->tasks; t; t = t->next) {
@@ -356,6 +356,6 @@ void step_let_go(struct step_engine *engine)
         if (stopped || stop_for_detach(t))
             detach(engine, t);
         else
-            step_end(engine, t);
+            cofi__step_end(engine, t);
     }
 }

@@ -32,7 +32,7 @@ static bool parse(char *line, struct step_mapping *m)
     return true;
 }
 
-int step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
+int cofi__step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
 {
     char name[64], *line = NULL;
     size_t line_max = 0, max = 0;
@@ -57,11 +57,11 @@ int step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
     return 0;
 }
 
-void step_maps_free(struct step_mapping *maps, size_t n)
+void cofi__step_maps_free(struct step_mapping *maps, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         free(maps[i].path);
     free(maps);
 }
 
-bool step_maps_is_file(const struct step_mapping *m) { return m->path[0] == '/'; }
+bool cofi__step_maps_is_file(const struct step_mapping *m) { return m->path[0] == '/'; }

@@ -45,7 +45,7 @@ static uint8_t payload_of(struct step_task *task, uint64_t *value)
     ZydisDecoder decoder;
     ZydisDecodedInstruction zy;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    size_t n = step_read(task->tid, task->ip, bytes, sizeof bytes);
+    size_t n = cofi__step_read(task->tid, task->ip, bytes, sizeof bytes);
     bool wide = task->from_mode == 64;
     ZydisDecoderInit(&decoder, wide ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LEGACY_32,
                      wide ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
@@ -58,27 +58,27 @@ static uint8_t payload_of(struct step_task *task, uint64_t *value)
         *value = register_value(&task->regs, operands[0].reg.value, next);
         return size;
     }
-    return step_read(task->tid, address_of(&task->regs, &zy, &operands[0], next), value, size) ==
+    return cofi__step_read(task->tid, address_of(&task->regs, &zy, &operands[0], next), value, size) ==
                    size
                ? size
                : 0;
 }
 
-bool step_ptwrite(struct step_engine *engine, struct step_task *task)
+bool cofi__step_ptwrite(struct step_engine *engine, struct step_task *task)
 {
     uint64_t value, next = cofi__derive_next(&task->code.insn, task->ip, task->from_mode);
     uint8_t size = payload_of(task, &value);
     if (!size)
         return false;
-    step_in_user(engine, task, task->ip);
+    cofi__step_in_user(engine, task, task->ip);
     cofi__feed_ptwrite(&engine->feed, &task->cpu, task->ip, next, value, size);
     return true;
 }
 
-bool step_ptwrite_for(struct step_engine *engine, struct step_task *task)
+bool cofi__step_ptwrite_for(struct step_engine *engine, struct step_task *task)
 {
     if (task->code.insn.cls != COFI_CLASS_PTWRITE || !task->code.insn.length ||
-        task->regs.rip != task->ip || !step_ptwrite(engine, task))
+        task->regs.rip != task->ip || !cofi__step_ptwrite(engine, task))
         return false;
     task->regs.rip = task->cpu.ip;
     step_ptrace(PTRACE_SETREGS, task->tid, 0, &task->regs);

@@ -9,7 +9,7 @@
 
 enum { EFLAGS_TF = 0x100, EFLAGS_DF = 0x400, REP_WORTH = 16, REP_PIECE = 64 << 10 };
 
-/* Unlike step_read and step_write these respect the pages' protection. */
+/* Unlike cofi__step_read and cofi__step_write these respect the pages' protection. */
 static size_t get(pid_t tid, uint64_t addr, void *bytes, size_t n)
 {
     struct iovec local = {bytes, n}, remote = {(void *)(uintptr_t)addr, n};
@@ -53,7 +53,7 @@ static void fill(uint8_t *bytes, size_t n, uint64_t value, size_t element)
 }
 
 /* Leaves one iteration at least to the processor: its step's trap is what tells that the instruction retired. */
-void step_rep_ahead(struct step_task *task)
+void cofi__step_rep_ahead(struct step_task *task)
 {
     uint8_t bytes[REP_PIECE];
     struct user_regs_struct r = task->regs;

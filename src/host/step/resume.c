@@ -19,7 +19,7 @@ static bool is_restart(int64_t result)
 }
 
 /* With no handler to run first, the kernel will go back to the system call instruction. */
-bool step_wants_restart(const struct step_task *task)
+bool cofi__step_wants_restart(const struct step_task *task)
 {
     if (!task->cpu.in_kernel || (int64_t)task->regs.orig_rax == -1)
         return false;
@@ -27,7 +27,7 @@ bool step_wants_restart(const struct step_task *task)
            (task->mode == 32 && is_restart((int32_t)task->regs.rax));
 }
 
-bool step_catches(const struct step_task *task, int signal)
+bool cofi__step_catches(const struct step_task *task, int signal)
 {
     char name[64], line[128];
     unsigned long caught = 0;
@@ -41,21 +41,21 @@ bool step_catches(const struct step_task *task, int signal)
     return caught >> (signal - 1) & 1;
 }
 
-void step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip)
+void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip)
 {
     task->ip = ip;
     task->from_mode = task->mode;
     task->code.insn.length = 0;
     engine->telling = task;
-    const struct step_code *code = step_space_code(task->process->space, task->tid, ip, task->mode,
-                                                   engine->options->verify_all, &engine->news);
+    const struct step_code *code = cofi__step_space_code(task->process->space, task->tid, ip, task->mode,
+                                                         engine->options->verify_all, &engine->news);
     if (!code)
         return;
     task->code = *code;
     const struct cofi_insn *insn = &task->code.insn;
     task->taken = insn->cls == COFI_CLASS_JCC &&
                   insn->target == cofi__derive_next(insn, ip, task->mode) &&
-                  step_code_taken(&task->code, &task->regs, task->mode);
+                  cofi__step_code_taken(&task->code, &task->regs, task->mode);
 }
 
 /* A task that cannot be resumed has been killed: waitpid will tell. */
@@ -71,7 +71,7 @@ static void go(struct step_task *task, enum __ptrace_request how, enum step_resu
 /* After a step over POPF or IRET the kernel's next step would take its own TF for the program's
  * (arch/x86/kernel/step.c: TIF_SINGLESTEP is set, TIF_FORCED_TF is not). An interrupted
  * continuation, which runs nothing, clears both. Returns whether one was started. */
-bool step_forget_tf(struct step_task *task)
+bool cofi__step_forget_tf(struct step_task *task)
 {
     if (!task->code.sets_tf || (task->regs.eflags & EFLAGS_TF) || task->signal)
         return false;
@@ -86,12 +86,12 @@ static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
 {
     uint64_t from = task->regs.rip, back = 0;
     if ((from & ~UINT64_C(0xfff)) != VSYSCALL_PAGE || task->mode != 64 ||
-        step_read(task->tid, task->regs.rsp, &back, 8) != 8)
+        cofi__step_read(task->tid, task->regs.rsp, &back, 8) != 8)
         return false;
     task->from_mode = task->mode;
-    step_in_user(engine, task, from);
+    cofi__step_in_user(engine, task, from);
     cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_FAULT, COFI__VECTOR_PF, from);
-    step_fetch(engine, task, back);
+    cofi__step_fetch(engine, task, back);
     go(task, PTRACE_SINGLESTEP, STEP_PAST_VSYSCALL);
     return true;
 }
@@ -108,35 +108,35 @@ static bool check_segment(struct step_engine *engine, const struct step_task *ta
     return false;
 }
 
-void step_resume(struct step_engine *engine, struct step_task *task)
+void cofi__step_resume(struct step_engine *engine, struct step_task *task)
 {
     if (task->in_syscall) {
         go(task, PTRACE_SYSCALL, STEP_TO_EXIT);
         return;
     }
-    bool caught = task->signal && step_catches(task, task->signal);
+    bool caught = task->signal && cofi__step_catches(task, task->signal);
     task->restarting = false;
     task->user_tf = task->regs.eflags & EFLAGS_TF;
     if (caught) {
-        step_show_trap_mask(task);
-        step_rseq_restore(task);
-        /* As step_forget_tf; the stop comes when the frame stands. */
+        cofi__step_show_trap_mask(task);
+        cofi__step_rseq_restore(task);
+        /* As cofi__step_forget_tf; the stop comes when the frame stands. */
         bool forget = task->code.sets_tf;
-        step_fetch(engine, task, task->regs.rip);
+        cofi__step_fetch(engine, task, task->regs.rip);
         if (forget)
             ptrace(PTRACE_INTERRUPT, task->tid, NULL, NULL);
         go(task, forget ? PTRACE_CONT : PTRACE_SINGLESTEP, STEP_BY_SIGNAL);
-    } else if (step_wants_restart(task)) {
+    } else if (cofi__step_wants_restart(task)) {
         task->restarting = true;
-        step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);
+        cofi__step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);
         go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
     } else if (check_segment(engine, task) && !resume_vsyscall(engine, task)) {
-        step_fetch(engine, task, task->regs.rip);
-        step_rseq_before(task);
+        cofi__step_fetch(engine, task, task->regs.rip);
+        cofi__step_rseq_before(task);
         if (task->code.insn.length && task->code.syscall)
             go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
         else {
-            step_rep_ahead(task);
+            cofi__step_rep_ahead(task);
             go(task, PTRACE_SINGLESTEP, STEP_BY_STEP);
         }
     }

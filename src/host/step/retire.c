@@ -8,7 +8,7 @@
 
 enum { EFLAGS_TF = 0x100 };
 
-void step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip)
+void cofi__step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip)
 {
     if (task->cpu.in_kernel)
         cofi__feed_return(&engine->feed, &task->cpu, ip, task->from_mode);
@@ -19,10 +19,10 @@ static void clean_pushed_flags(struct step_task *task)
 {
     uint16_t flags;
     uint64_t sp = task->regs.rsp;
-    if (step_read(task->tid, sp, &flags, 2) != 2 || !(flags & EFLAGS_TF))
+    if (cofi__step_read(task->tid, sp, &flags, 2) != 2 || !(flags & EFLAGS_TF))
         return;
     flags &= (uint16_t)~EFLAGS_TF;
-    step_write(task->tid, sp, &flags, 2);
+    cofi__step_write(task->tid, sp, &flags, 2);
 }
 
 /* After MOV SS the trap came one instruction late: that one ran too. Returns whether it did. */
@@ -31,17 +31,17 @@ static bool retire_shadowed(struct step_engine *engine, struct step_task *task, 
     uint64_t second = cofi__derive_next(&task->code.insn, task->ip, mode);
     if (task->regs.rip == second)
         return false;
-    step_in_user(engine, task, task->ip);
+    cofi__step_in_user(engine, task, task->ip);
     cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, second, mode, false);
     engine->telling = task;
     const struct step_code *code =
-        step_space_code(task->process->space, task->tid, second, mode, true, &engine->news);
+        cofi__step_space_code(task->process->space, task->tid, second, mode, true, &engine->news);
     if (!code) {
         engine->result->unexplained++;
         return true;
     }
     struct step_code copy = *code;
-    step_in_user(engine, task, second);
+    cofi__step_in_user(engine, task, second);
     cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode,
                       false);
     if (copy.pushf && !task->user_tf)
@@ -56,7 +56,7 @@ static bool explain(struct step_engine *engine, struct step_task *task, uint64_t
 {
     engine->telling = task;
     const struct step_code *code =
-        step_space_code(task->process->space, task->tid, second, task->mode, true, &engine->news);
+        cofi__step_space_code(task->process->space, task->tid, second, task->mode, true, &engine->news);
     if (!code || !cofi__derive_plausible(&code->insn, second, task->regs.rip, task->mode))
         return false;
     struct step_code copy = *code;
@@ -64,7 +64,7 @@ static bool explain(struct step_engine *engine, struct step_task *task, uint64_t
         cofi__feed_interrupt(&engine->feed, &task->cpu,
                              vector == COFI__VECTOR_GP ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR, vector,
                              0);
-    step_in_user(engine, task, second);
+    cofi__step_in_user(engine, task, second);
     cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode,
                       false);
     return true;
@@ -75,7 +75,7 @@ static void retire_odd(struct step_engine *engine, struct step_task *task)
     uint64_t next = cofi__derive_next(&task->code.insn, task->ip, task->mode);
     if (explain(engine, task, next, COFI__VECTOR_GP))
         return;
-    step_rseq_look(task);
+    cofi__step_rseq_look(task);
     if (task->cs_ptr && explain(engine, task, task->cs_abort, COFI__VECTOR_RESCHEDULE))
         return;
     engine->result->unexplained++;
@@ -85,7 +85,7 @@ static void retire_odd(struct step_engine *engine, struct step_task *task)
 }
 
 /* The step trap came: the instruction at task->ip retired (or a part of a REP). */
-void step_retired(struct step_engine *engine, struct step_task *task)
+void cofi__step_retired(struct step_engine *engine, struct step_task *task)
 {
     if (!task->code.insn.length) {
         engine->result->unexplained++;
@@ -100,23 +100,23 @@ void step_retired(struct step_engine *engine, struct step_task *task)
         retire_odd(engine, task);
         return;
     }
-    if (task->code.insn.cls == COFI_CLASS_PTWRITE && step_ptwrite(engine, task))
+    if (task->code.insn.cls == COFI_CLASS_PTWRITE && cofi__step_ptwrite(engine, task))
         return;
-    step_in_user(engine, task, task->ip);
+    cofi__step_in_user(engine, task, task->ip);
     cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, task->regs.rip,
                       task->mode, task->taken);
     if (task->code.pushf && !task->user_tf)
         clean_pushed_flags(task);
     if (task->code.store)
-        step_rseq_look(task);
+        cofi__step_rseq_look(task);
 }
 
 /* The instruction at task->ip entered the kernel as it is made for. */
-void step_entered(struct step_engine *engine, struct step_task *task)
+void cofi__step_entered(struct step_engine *engine, struct step_task *task)
 {
     if (!task->code.insn.length)
         return;
-    step_in_user(engine, task, task->ip);
+    cofi__step_in_user(engine, task, task->ip);
     cofi__feed_call_kernel(&engine->feed, &task->cpu, &task->code.insn, task->ip,
                            task->code.insn.far == COFI_FAR_INT ? task->code.vector
                                                                : COFI_NO_VECTOR);

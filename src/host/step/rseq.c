@@ -21,7 +21,7 @@ struct rseq_configuration {
     uint32_t size, signature, flags, pad;
 };
 
-void step_rseq_find(struct step_task *task)
+void cofi__step_rseq_find(struct step_task *task)
 {
     struct rseq_configuration c = {0};
     long n = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, task->tid, sizeof c, &c);
@@ -30,17 +30,17 @@ void step_rseq_find(struct step_task *task)
     task->cs_hidden = false;
 }
 
-bool step_rseq_inside(const struct step_task *task)
+bool cofi__step_rseq_inside(const struct step_task *task)
 {
     return task->cs_ptr && task->regs.rip >= task->cs_start && task->regs.rip < task->cs_end;
 }
 
-void step_rseq_look(struct step_task *task)
+void cofi__step_rseq_look(struct step_task *task)
 {
     uint64_t pointer = 0;
     struct rseq_cs cs;
-    if (!task->rseq || step_read(task->tid, task->rseq + RSEQ_CS_OFFSET, &pointer, 8) != 8 ||
-        !pointer || step_read(task->tid, pointer, &cs, sizeof cs) != sizeof cs)
+    if (!task->rseq || cofi__step_read(task->tid, task->rseq + RSEQ_CS_OFFSET, &pointer, 8) != 8 ||
+        !pointer || cofi__step_read(task->tid, pointer, &cs, sizeof cs) != sizeof cs)
         return;
     task->cs_ptr = pointer;
     task->cs_start = cs.start;
@@ -49,22 +49,22 @@ void step_rseq_look(struct step_task *task)
     task->cs_hidden = false;
 }
 
-void step_rseq_before(struct step_task *task)
+void cofi__step_rseq_before(struct step_task *task)
 {
     if (!task->cs_ptr)
         return;
-    bool inside = step_rseq_inside(task);
+    bool inside = cofi__step_rseq_inside(task);
     uint64_t none = 0;
     if (inside && !task->cs_hidden)
-        task->cs_hidden = step_write(task->tid, task->rseq + RSEQ_CS_OFFSET, &none, 8) == 8;
+        task->cs_hidden = cofi__step_write(task->tid, task->rseq + RSEQ_CS_OFFSET, &none, 8) == 8;
     else if (!inside && task->cs_hidden)
         task->cs_ptr = 0; /* left: the kernel would clear it as well */
 }
 
-void step_rseq_restore(struct step_task *task)
+void cofi__step_rseq_restore(struct step_task *task)
 {
-    if (task->cs_hidden && step_rseq_inside(task))
-        step_write(task->tid, task->rseq + RSEQ_CS_OFFSET, &task->cs_ptr, 8);
+    if (task->cs_hidden && cofi__step_rseq_inside(task))
+        cofi__step_write(task->tid, task->rseq + RSEQ_CS_OFFSET, &task->cs_ptr, 8);
     task->cs_ptr = 0;
     task->cs_hidden = false;
 }

@@ -44,7 +44,7 @@ static void await_step(struct step_engine *engine, struct step_task *task)
     for (int patience = 2; task->state == STEP_RUNNING && patience;) {
         pid_t got = waitpid(task->tid, &status, __WALL);
         if (got == task->tid)
-            step_stopped(engine, task, status);
+            cofi__step_stopped(engine, task, status);
         else if (got < 0 && errno == EINTR)
             patience--;
         else
@@ -60,12 +60,12 @@ static bool listen(struct step_engine *engine, bool block)
     pid_t tid = waitpid(-1, &status, __WALL | (block ? 0 : WNOHANG));
     if (tid <= 0)
         return tid < 0 && errno == EINTR && block;
-    struct step_task *task = step_find(engine, tid);
+    struct step_task *task = cofi__step_find(engine, tid);
     if (!task) {
-        if (!WIFSTOPPED(status) || !(task = step_add(engine, tid, NULL)))
+        if (!WIFSTOPPED(status) || !(task = cofi__step_add(engine, tid, NULL)))
             return true;
     }
-    step_stopped(engine, task, status);
+    cofi__step_stopped(engine, task, status);
     return true;
 }
 
@@ -104,15 +104,15 @@ static void take_turn(struct step_engine *engine, struct step_task *task)
     unsigned quantum = engine->options->quantum ? engine->options->quantum : QUANTUM;
     engine->turn = task;
     for (unsigned n = 0; task->state == STEP_READY && !is_over(engine); n++) {
-        if (n >= quantum && (!step_rseq_inside(task) || n >= quantum + RSEQ_PATIENCE))
+        if (n >= quantum && (!cofi__step_rseq_inside(task) || n >= quantum + RSEQ_PATIENCE))
             break;
-        step_resume(engine, task);
+        cofi__step_resume(engine, task);
         if (task->state == STEP_RUNNING && task->resume == STEP_TO_EXIT) {
             int status;
             sched_yield(); /* most system calls are done when we get the processor back */
             if (waitpid(task->tid, &status, __WALL | WNOHANG) != task->tid)
                 break;
-            step_stopped(engine, task, status);
+            cofi__step_stopped(engine, task, status);
         } else {
             await_step(engine, task);
             if (task->code.pause && task->resume == STEP_BY_STEP)
@@ -153,7 +153,7 @@ static bool release_orphans(struct step_engine *engine)
 static void loop(struct step_engine *engine)
 {
     while (!is_over(engine)) {
-        step_sweep(engine);
+        cofi__step_sweep(engine);
         while (in_kernel_somewhere(engine) && listen(engine, false))
             ;
         struct step_task *task = next_ready(engine);
@@ -196,8 +196,8 @@ static void finish(struct step_engine *engine)
     const volatile int *stop = engine->options->stop;
     if (engine->root && !engine->root_ended && stop && *stop > 1 && !engine->feed.status)
         kill_all(engine);
-    step_let_go(engine);
-    step_free(engine);
+    cofi__step_let_go(engine);
+    cofi__step_free(engine);
 }
 
 void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time)
@@ -231,10 +231,10 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
     struct step_engine engine = {.options = options, .result = result, .error = error};
     cofi__feed_init(&engine.feed, options->observers, options->observers_n,
                     options->clock == COFI_CLOCK_REAL);
-    step_news_init(&engine);
+    cofi__step_news_init(&engine);
     pin_self(&engine);
     start_alarm(&engine);
-    int status = options->argv ? step_launch(&engine) : step_attach(&engine);
+    int status = options->argv ? cofi__step_launch(&engine) : cofi__step_attach(&engine);
     if (!status)
         loop(&engine);
     finish(&engine);

@@ -56,12 +56,12 @@ static void tell_code(void *opaque, struct step_space *space, uint64_t addr, con
     tell_users(opaque, space, &sideband);
 }
 
-void step_news_init(struct step_engine *engine)
+void cofi__step_news_init(struct step_engine *engine)
 {
     engine->news = (struct step_news){.opaque = engine, .code = tell_code, .mapping = tell_mapping};
 }
 
-void step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)
+void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)
 {
     char path[64], comm[32] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", (int)task->tid);
@@ -78,8 +78,8 @@ void step_tell_comm(struct step_engine *engine, struct step_task *task, bool exe
     cofi__feed_sideband(&engine->feed, &sideband);
 }
 
-void step_tell_fork(struct step_engine *engine, const struct step_task *child,
-                    const struct step_task *parent)
+void cofi__step_tell_fork(struct step_engine *engine, const struct step_task *child,
+                          const struct step_task *parent)
 {
     struct cofi_sideband sideband = {.kind = COFI_SB_FORK,
                                      .pid = child->process->pid,
@@ -89,7 +89,7 @@ void step_tell_fork(struct step_engine *engine, const struct step_task *child,
     cofi__feed_sideband(&engine->feed, &sideband);
 }
 
-void step_tell_exit(struct step_engine *engine, const struct step_task *task)
+void cofi__step_tell_exit(struct step_engine *engine, const struct step_task *task)
 {
     struct cofi_sideband sideband = {.kind = COFI_SB_EXIT,
                                      .pid = task->process->pid,
@@ -99,8 +99,8 @@ void step_tell_exit(struct step_engine *engine, const struct step_task *task)
     cofi__feed_sideband(&engine->feed, &sideband);
 }
 
-void step_refresh(struct step_engine *engine, struct step_task *task)
+void cofi__step_refresh(struct step_engine *engine, struct step_task *task)
 {
     engine->telling = task;
-    step_space_refresh(task->process->space, task->tid, &engine->news);
+    cofi__step_space_refresh(task->process->space, task->tid, &engine->news);
 }

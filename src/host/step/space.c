@@ -30,7 +30,7 @@ static size_t through_proc(pid_t tid, uint64_t addr, void *bytes, size_t n, bool
     return got > 0 ? (size_t)got : 0;
 }
 
-size_t step_read(pid_t tid, uint64_t addr, void *bytes, size_t n)
+size_t cofi__step_read(pid_t tid, uint64_t addr, void *bytes, size_t n)
 {
     /* Two pieces: a page that is not there must not hide the one before it. */
     size_t first = STEP_PAGE - addr % STEP_PAGE < n ? STEP_PAGE - addr % STEP_PAGE : n;
@@ -46,7 +46,7 @@ size_t step_read(pid_t tid, uint64_t addr, void *bytes, size_t n)
     return some;
 }
 
-size_t step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n)
+size_t cofi__step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n)
 {
     struct iovec local = {(void *)(uintptr_t)bytes, n}, remote = {(void *)(uintptr_t)addr, n};
     ssize_t got = process_vm_writev(tid, &local, 1, &remote, 1, 0);
@@ -135,7 +135,7 @@ static void undecode(struct step_page *page, size_t from)
         page->codes_n = 0;
 }
 
-struct step_space *step_space_new(void)
+struct step_space *cofi__step_space_new(void)
 {
     struct step_space *space = calloc(1, sizeof *space);
     if (space)
@@ -143,13 +143,13 @@ struct step_space *step_space_new(void)
     return space;
 }
 
-void step_space_drop(struct step_space *space)
+void cofi__step_space_drop(struct step_space *space)
 {
     if (!space || --space->users)
         return;
     forget(space, 0, UINT64_MAX);
     free(space->buckets);
-    step_maps_free(space->maps, space->maps_n);
+    cofi__step_maps_free(space->maps, space->maps_n);
     free(space);
 }
 
@@ -166,11 +166,11 @@ static bool copy_maps(struct step_space *copy, const struct step_space *space)
     return true;
 }
 
-struct step_space *step_space_copy(const struct step_space *space)
+struct step_space *cofi__step_space_copy(const struct step_space *space)
 {
-    struct step_space *copy = step_space_new();
+    struct step_space *copy = cofi__step_space_new();
     if (!copy || !copy_maps(copy, space)) {
-        step_space_drop(copy);
+        cofi__step_space_drop(copy);
         return NULL;
     }
     /* Pages that equal their file are found out again; those sent as bytes must be known as such.
@@ -188,7 +188,7 @@ struct step_space *step_space_copy(const struct step_space *space)
     return copy;
 }
 
-void step_space_doubt(struct step_space *space, uint64_t start, uint64_t end)
+void cofi__step_space_doubt(struct step_space *space, uint64_t start, uint64_t end)
 {
     for (size_t b = 0; b < space->buckets_n; b++)
         for (struct step_page *p = space->buckets[b]; p; p = p->next)
@@ -196,7 +196,7 @@ void step_space_doubt(struct step_space *space, uint64_t start, uint64_t end)
                 p->stale = true;
 }
 
-bool step_space_overlaps(const struct step_space *space, uint64_t start, uint64_t end)
+bool cofi__step_space_overlaps(const struct step_space *space, uint64_t start, uint64_t end)
 {
     for (size_t i = 0; i < space->maps_n; i++)
         if (space->maps[i].start < end && start < space->maps[i].end)
@@ -230,7 +230,7 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
 {
     size_t len = (size_t)(m->end - m->start);
     uint8_t *bytes = malloc(len);
-    if (bytes && step_read(tid, m->start, bytes, len) == len) {
+    if (bytes && cofi__step_read(tid, m->start, bytes, len) == len) {
         news->code(news->opaque, space, m->start, bytes, len, m->path);
         for (size_t i = 0; i < len; i += STEP_PAGE) {
             struct step_page *page = add_page(space, m->start + i);
@@ -247,7 +247,7 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
 static bool leads_there(const struct step_mapping *m)
 {
     struct stat st;
-    return !step_maps_is_file(m) || (!stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode);
+    return !cofi__step_maps_is_file(m) || (!stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode);
 }
 
 static void tell_mapping(struct step_space *space, pid_t tid, const struct step_mapping *m, const struct step_news *news)
@@ -261,13 +261,13 @@ static void tell_mapping(struct step_space *space, pid_t tid, const struct step_
     news->mapping(news->opaque, space, &told);
 }
 
-int step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news)
+int cofi__step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news)
 {
     struct step_mapping *maps;
     size_t n;
-    int status = step_maps_read(tid, &maps, &n);
+    int status = cofi__step_maps_read(tid, &maps, &n);
     if (status < 0) {
-        step_maps_free(maps, n);
+        cofi__step_maps_free(maps, n);
         return status;
     }
     struct step_space old = *space;
@@ -288,7 +288,7 @@ int step_space_refresh(struct step_space *space, pid_t tid, const struct step_ne
         }
     for (size_t i = 0; i < n; i++) {
         if (known(&old, &maps[i])) {
-            step_space_doubt(space, maps[i].start, maps[i].end);
+            cofi__step_space_doubt(space, maps[i].start, maps[i].end);
             continue;
         }
         forget(space, maps[i].start, maps[i].end);
@@ -296,7 +296,7 @@ int step_space_refresh(struct step_space *space, pid_t tid, const struct step_ne
         if (!strcmp(maps[i].path, "[vdso]"))
             tell_vdso(space, tid, &maps[i], news);
     }
-    step_maps_free(old.maps, old.maps_n);
+    cofi__step_maps_free(old.maps, old.maps_n);
     return 0;
 }
 
@@ -306,7 +306,7 @@ int step_space_refresh(struct step_space *space, pid_t tid, const struct step_ne
 static bool file_has(const struct step_mapping *m, uint64_t addr, const uint8_t *bytes)
 {
     uint8_t there[STEP_PAGE] = {0};
-    if (!step_maps_is_file(m))
+    if (!cofi__step_maps_is_file(m))
         return false;
     int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -321,7 +321,7 @@ static bool read_page(struct step_space *space, struct step_page *page, bool fre
                       const struct step_mapping *m, const struct step_news *news)
 {
     uint8_t bytes[STEP_PAGE];
-    if (step_read(tid, page->addr, bytes, STEP_PAGE) != STEP_PAGE)
+    if (cofi__step_read(tid, page->addr, bytes, STEP_PAGE) != STEP_PAGE)
         return false;
     page->stale = false;
     page->watched = m->watched;
@@ -349,7 +349,7 @@ static struct step_page *get_page(struct step_space *space, pid_t tid, uint64_t 
         return page;
     const struct step_mapping *m = find_map(space, addr);
     if (!m) {
-        step_space_refresh(space, tid, news);
+        cofi__step_space_refresh(space, tid, news);
         if (!(m = find_map(space, addr)))
             return NULL;
         page = find_page(space, addr);
@@ -391,7 +391,7 @@ static void verify(struct step_space *space, pid_t tid, struct step_page *page, 
     uint16_t slot = page->slots[offset];
     if (slot)
         n = page->codes[slot - 1].insn.length;
-    n = step_read(tid, ip, live, n);
+    n = cofi__step_read(tid, ip, live, n);
     size_t here = STEP_PAGE - offset < n ? STEP_PAGE - offset : n;
     if (memcmp(live, page->bytes + offset, here))
         page->stale = true;
@@ -411,7 +411,7 @@ static const struct step_code *decode(struct step_page *page, uint64_t ip, const
     if (cofi__array_grow(&page->codes, &page->codes_max, page->codes_n, sizeof *page->codes) < 0)
         return NULL;
     struct step_code *code = &page->codes[page->codes_n];
-    if (step_code_decode(code, bytes, n, ip, page->mode) < 0)
+    if (cofi__step_code_decode(code, bytes, n, ip, page->mode) < 0)
         return NULL;
     page->slots[ip % STEP_PAGE] = (uint16_t)++page->codes_n;
     return code;
@@ -427,8 +427,8 @@ static bool is_watched(struct step_space *space, const struct step_page *page, u
     return second && second->watched;
 }
 
-const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip,
-                                        unsigned mode, bool check, const struct step_news *news)
+const struct step_code *cofi__step_space_code(struct step_space *space, pid_t tid, uint64_t ip,
+                                              unsigned mode, bool check, const struct step_news *news)
 {
     uint64_t addr = ip - ip % STEP_PAGE;
     struct step_page *page = get_page(space, tid, addr, news);

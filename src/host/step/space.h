@@ -17,10 +17,10 @@ struct step_code {
     struct cofi_insn insn;
     bool string;    /* a REP-prefixed string instruction: several steps, one instruction */
     bool moves;     /* with element != 0: REP MOVS, else REP STOS */
-    uint8_t element; /* bytes of one iteration of a REP MOVS or STOS that step_rep_ahead may do; 0: none */
+    uint8_t element; /* bytes of one iteration of a REP MOVS or STOS that cofi__step_rep_ahead may do; 0: none */
     bool syscall;   /* SYSCALL, SYSENTER, INT 80h */
     bool pushf;     /* stores RFLAGS, our TF among them */
-    bool sets_tf;   /* POPF, IRET: see step_forget_tf */
+    bool sets_tf;   /* POPF, IRET: see cofi__step_forget_tf */
     bool load_ss;   /* the step trap comes one instruction later (SDM, MOV) */
     bool store;     /* MOV of 4 or 8 bytes to memory: may enter an rseq critical section */
     bool pause;
@@ -67,25 +67,25 @@ struct step_news {
     void (*mapping)(void *opaque, struct step_space *space, const struct step_mapping *mapping);
 };
 
-struct step_space *step_space_new(void);
+struct step_space *cofi__step_space_new(void);
 /* A fork child's: same mappings, same knowledge. */
-struct step_space *step_space_copy(const struct step_space *space);
-void step_space_drop(struct step_space *space);
+struct step_space *cofi__step_space_copy(const struct step_space *space);
+void cofi__step_space_drop(struct step_space *space);
 
 /* Read /proc/TID/maps again; tell what is new. Pages whose mapping went are forgotten, the others will be
  * compared when they run next. Returns 0 or a negative errno. */
-int step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news);
+int cofi__step_space_refresh(struct step_space *space, pid_t tid, const struct step_news *news);
 /* Compare [start, end) with memory when it runs next. */
-void step_space_doubt(struct step_space *space, uint64_t start, uint64_t end);
-bool step_space_overlaps(const struct step_space *space, uint64_t start, uint64_t end);
+void cofi__step_space_doubt(struct step_space *space, uint64_t start, uint64_t end);
+bool cofi__step_space_overlaps(const struct step_space *space, uint64_t start, uint64_t end);
 
 /* The instruction at ip, as memory has it now; news if that differs from what was told. Null: not
  * executable, not readable or no instruction. */
-const struct step_code *step_space_code(struct step_space *space, pid_t tid, uint64_t ip, unsigned mode,
-                                        bool verify, const struct step_news *news);
+const struct step_code *cofi__step_space_code(struct step_space *space, pid_t tid, uint64_t ip, unsigned mode,
+                                              bool verify, const struct step_news *news);
 
 /* Bytes of a stopped thread's memory, whatever its protection. Return how many, less at the end. */
-size_t step_read(pid_t tid, uint64_t addr, void *bytes, size_t n);
-size_t step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n);
+size_t cofi__step_read(pid_t tid, uint64_t addr, void *bytes, size_t n);
+size_t cofi__step_write(pid_t tid, uint64_t addr, const void *bytes, size_t n);
 
 #endif

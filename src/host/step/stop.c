@@ -13,7 +13,7 @@
 
 enum { CS_USER64 = 0x33 };
 
-bool step_regs(struct step_task *task)
+bool cofi__step_regs(struct step_task *task)
 {
     if (step_ptrace(PTRACE_GETREGS, task->tid, 0, &task->regs) < 0)
         return false;
@@ -72,7 +72,7 @@ static void signal_stop(struct step_engine *engine, struct step_task *task, int 
     bool ran = task->code.insn.length && !task->restarting && task->regs.rip != task->ip &&
                (task->resume == STEP_BY_STEP || task->resume == STEP_TO_ENTRY);
     task->in_syscall = false;
-    if (signal == SIGILL && synchronous && step_ptwrite_for(engine, task))
+    if (signal == SIGILL && synchronous && cofi__step_ptwrite_for(engine, task))
         return;
     if (signal == SIGTRAP && !synchronous && hold_trap(task, &info))
         return;
@@ -80,13 +80,13 @@ static void signal_stop(struct step_engine *engine, struct step_task *task, int 
     if (task->cpu.in_kernel && !(synchronous && task->resume != STEP_TO_EXIT))
         return;
     if (ran) { /* INT3, INTO, a system call that was dispatched to user mode */
-        step_entered(engine, task);
+        cofi__step_entered(engine, task);
         return;
     }
     if (task->cpu.in_kernel && (task->restarting || signal == SIGSYS))
         return;
     task->from_mode = task->mode;
-    step_in_user(engine, task, task->regs.rip);
+    cofi__step_in_user(engine, task, task->regs.rip);
     cofi__feed_interrupt(&engine->feed, &task->cpu,
                          synchronous ? COFI_CAUSE_FAULT : COFI_CAUSE_INTR, vector_of(signal, code),
                          synchronous ? (uint64_t)(uintptr_t)info.si_addr : 0);
@@ -102,16 +102,16 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
     if (code == TRAP_TRACE && task->owed && task->regs.rip == task->ip) {
         task->owed = false;
     } else if (code == SIGTRAP) {
-        step_hide_trap_mask(task);
+        cofi__step_hide_trap_mask(task);
     } else if (code == TRAP_TRACE) {
-        step_retired(engine, task);
+        cofi__step_retired(engine, task);
         if (task->user_tf) {
             if (!task->cpu.in_kernel)
                 cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_TRAP, COFI__VECTOR_DB,
                                      0);
             task->signal = SIGTRAP;
         }
-        step_forget_tf(task);
+        cofi__step_forget_tf(task);
     } else {
         signal_stop(engine, task, SIGTRAP);
     }
@@ -124,7 +124,7 @@ static void syscall_stop(struct step_engine *engine, struct step_task *task)
         return;
     if (info.op != PTRACE_SYSCALL_INFO_ENTRY) {
         task->in_syscall = false;
-        step_kernel_exit(engine, task);
+        cofi__step_kernel_exit(engine, task);
         return;
     }
     task->in_syscall = true;
@@ -132,18 +132,18 @@ static void syscall_stop(struct step_engine *engine, struct step_task *task)
     task->compat = info.arch == AUDIT_ARCH_I386;
     for (int i = 0; i < 6; i++)
         task->args[i] = info.entry.args[i];
-    step_entered(engine, task);
-    step_kernel_entry(engine, task);
+    cofi__step_entered(engine, task);
+    cofi__step_kernel_entry(engine, task);
 }
 
 static void born(struct step_engine *engine, struct step_task *parent)
 {
     unsigned long tid = 0;
     step_ptrace(PTRACE_GETEVENTMSG, parent->tid, 0, &tid);
-    struct step_task *child = step_find(engine, (pid_t)tid);
-    if (!child && !(child = step_add(engine, (pid_t)tid, NULL)))
+    struct step_task *child = cofi__step_find(engine, (pid_t)tid);
+    if (!child && !(child = cofi__step_add(engine, (pid_t)tid, NULL)))
         return;
-    step_adopt(engine, child, parent);
+    cofi__step_adopt(engine, child, parent);
 }
 
 /* The address space is new, and only the thread that called exec is left, under the process's own
@@ -152,10 +152,10 @@ static void execed(struct step_engine *engine, struct step_task *task)
 {
     unsigned long tid = 0;
     step_ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &tid);
-    struct step_task *caller = (pid_t)tid == task->tid ? NULL : step_find(engine, (pid_t)tid);
+    struct step_task *caller = (pid_t)tid == task->tid ? NULL : cofi__step_find(engine, (pid_t)tid);
     if (caller) {
         memcpy(&task->affinity, &caller->affinity, sizeof task->affinity);
-        step_end(engine, caller);
+        cofi__step_end(engine, caller);
     }
     if (!task->cpu.in_kernel)
         cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE,
@@ -164,13 +164,13 @@ static void execed(struct step_engine *engine, struct step_task *task)
     task->nr = UINT64_MAX; /* its exit changes nothing that is not read here */
     task->rseq = task->cs_ptr = 0;
     task->trap_blocked = false;
-    struct step_space *fresh = step_space_new();
+    struct step_space *fresh = cofi__step_space_new();
     if (fresh) {
-        step_space_drop(task->process->space);
+        cofi__step_space_drop(task->process->space);
         task->process->space = fresh;
     }
-    step_tell_comm(engine, task, true);
-    step_refresh(engine, task);
+    cofi__step_tell_comm(engine, task, true);
+    cofi__step_refresh(engine, task);
 }
 
 /* Such a stop goes before a step trap that is pending: the instruction ran. */
@@ -179,7 +179,7 @@ static void overtaken(struct step_engine *engine, struct step_task *task)
     if (task->resume != STEP_BY_STEP || !task->code.insn.length || task->regs.rip == task->ip ||
         !task->cpu.begun || task->owed)
         return;
-    step_retired(engine, task);
+    cofi__step_retired(engine, task);
     task->owed = true;
 }
 
@@ -195,7 +195,7 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
         if (signal ==
             SIGTRAP) { /* a new thread's first stop, a group-stop's end, what we asked for */
             if (task->resume == STEP_BY_SIGNAL)
-                step_hide_trap_mask(task);
+                cofi__step_hide_trap_mask(task);
             break;
         }
         if (!task->cpu.in_kernel)
@@ -215,10 +215,10 @@ static void gone(struct step_engine *engine, struct step_task *task, int status)
         if (engine->options->started)
             *engine->options->started = 0;
     }
-    step_end(engine, task);
+    cofi__step_end(engine, task);
 }
 
-void step_stopped(struct step_engine *engine, struct step_task *task, int status)
+void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int status)
 {
     if (!WIFSTOPPED(status)) {
         gone(engine, task, status);
@@ -229,15 +229,15 @@ void step_stopped(struct step_engine *engine, struct step_task *task, int status
         task->early = true;
         return;
     }
-    if (!step_regs(task)) {
+    if (!cofi__step_regs(task)) {
         task->state = STEP_RUNNING; /* killed in its stop */
         return;
     }
     bool first = task->state == STEP_HELD;
     task->state = STEP_READY;
     if (first) {
-        step_rseq_find(task);
-        step_hide_trap_mask(task);
+        cofi__step_rseq_find(task);
+        cofi__step_hide_trap_mask(task);
     }
     if (event)
         event_stop(engine, task, event, signal);

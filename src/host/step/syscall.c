@@ -24,7 +24,7 @@ static bool get_mask(pid_t tid, uint64_t *mask)
     return !ptrace(PTRACE_GETSIGMASK, tid, sizeof *mask, mask);
 }
 
-void step_show_trap_mask(struct step_task *task)
+void cofi__step_show_trap_mask(struct step_task *task)
 {
     uint64_t mask;
     if (!task->trap_blocked || !get_mask(task->tid, &mask))
@@ -36,7 +36,7 @@ void step_show_trap_mask(struct step_task *task)
         syscall(SYS_tgkill, task->process->pid, task->tid, SIGTRAP); /* pending, as it should be */
 }
 
-void step_hide_trap_mask(struct step_task *task)
+void cofi__step_hide_trap_mask(struct step_task *task)
 {
     uint64_t mask;
     if (!get_mask(task->tid, &mask) || !(mask & TRAP_BIT))
@@ -56,10 +56,10 @@ static void watch_sigaction(struct step_task *task, bool compat)
     if (task->args[0] != SIGTRAP)
         return;
     if (task->args[2] && was_ignored)
-        step_write(task->tid, task->args[2], &ignore, size);
+        cofi__step_write(task->tid, task->args[2], &ignore, size);
     /* Where old and new action share memory, the new one is gone; then the kernel knows. */
     if (task->args[1] && task->args[1] != task->args[2] &&
-        step_read(task->tid, task->args[1], &handler, size) == size)
+        cofi__step_read(task->tid, task->args[1], &handler, size) == size)
         task->process->trap_ignored = handler == ignore;
 }
 
@@ -68,7 +68,7 @@ static void watch_sigaction(struct step_task *task, bool compat)
 static struct step_task *affine_task(struct step_engine *engine, struct step_task *task)
 {
     pid_t tid = (pid_t)task->args[0];
-    return tid ? step_find(engine, tid) : task;
+    return tid ? cofi__step_find(engine, tid) : task;
 }
 
 static void watch_setaffinity(struct step_engine *engine, struct step_task *task)
@@ -89,7 +89,7 @@ static void watch_getaffinity(struct step_engine *engine, struct step_task *task
     struct step_task *other = affine_task(engine, task);
     if (!other || engine->cpu < 0 || (size_t)written > sizeof other->affinity)
         return;
-    step_write(task->tid, task->args[2], &other->affinity, (size_t)written);
+    cofi__step_write(task->tid, task->args[2], &other->affinity, (size_t)written);
 }
 
 /* ---- mappings ---- */
@@ -98,10 +98,10 @@ static void remapped(struct step_engine *engine, struct step_task *task, uint64_
                      uint64_t len, bool executable)
 {
     struct step_space *space = task->process->space;
-    if (!executable && !step_space_overlaps(space, start, start + len))
+    if (!executable && !cofi__step_space_overlaps(space, start, start + len))
         return;
-    step_refresh(engine, task);
-    step_space_doubt(space, start, start + len);
+    cofi__step_refresh(engine, task);
+    cofi__step_space_doubt(space, start, start + len);
 }
 
 /* A write through /proc/PID/mem changes code behind everyone's back. */
@@ -113,21 +113,21 @@ static void watch_write(struct step_engine *engine, struct step_task *task)
     if (n < 10 || memcmp(target, "/proc/", 6) || memcmp(target + n - 4, "/mem", 4))
         return;
     for (struct step_process *p = engine->processes; p; p = p->next)
-        step_space_doubt(p->space, 0, UINT64_MAX);
+        cofi__step_space_doubt(p->space, 0, UINT64_MAX);
 }
 
 static void doubt_all(struct step_engine *engine)
 {
     for (struct step_process *p = engine->processes; p; p = p->next)
-        step_space_doubt(p->space, 0, UINT64_MAX);
+        cofi__step_space_doubt(p->space, 0, UINT64_MAX);
 }
 
 /* ---- entry and exit ---- */
 
-void step_kernel_entry(struct step_engine *engine, struct step_task *task)
+void cofi__step_kernel_entry(struct step_engine *engine, struct step_task *task)
 {
     (void)engine;
-    step_show_trap_mask(task);
+    cofi__step_show_trap_mask(task);
 }
 
 static void finished(struct step_engine *engine, struct step_task *task, int64_t result)
@@ -147,7 +147,7 @@ static void finished(struct step_engine *engine, struct step_task *task, int64_t
     case STEP_CALL_SHMAT:
     case STEP_CALL_SHMDT:
     case STEP_CALL_IPC:
-    case STEP_CALL_REMAP_FILE_PAGES: step_refresh(engine, task); break;
+    case STEP_CALL_REMAP_FILE_PAGES: cofi__step_refresh(engine, task); break;
     case STEP_CALL_WRITE:
     case STEP_CALL_PWRITE64:
     case STEP_CALL_WRITEV:
@@ -166,18 +166,18 @@ static void finished(struct step_engine *engine, struct step_task *task, int64_t
     case STEP_CALL_SCHED_GETAFFINITY: watch_getaffinity(engine, task, result); break;
     case STEP_CALL_PRCTL:
         if (a[0] == PR_SET_NAME)
-            step_tell_comm(engine, task, false);
+            cofi__step_tell_comm(engine, task, false);
         break;
-    case STEP_CALL_RSEQ: step_rseq_find(task); break;
+    case STEP_CALL_RSEQ: cofi__step_rseq_find(task); break;
     }
 }
 
-void step_kernel_exit(struct step_engine *engine, struct step_task *task)
+void cofi__step_kernel_exit(struct step_engine *engine, struct step_task *task)
 {
     int64_t result = task->compat ? (int32_t)task->regs.rax : (int64_t)task->regs.rax;
     if (result > -4096 && result < 0)
         result = -1;
     if (result >= 0 || task->compat)
         finished(engine, task, result);
-    step_hide_trap_mask(task);
+    cofi__step_hide_trap_mask(task);
 }

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "host/step/engine.h"
 
-struct step_task *step_find(struct step_engine *engine, pid_t tid)
+struct step_task *cofi__step_find(struct step_engine *engine, pid_t tid)
 {
     for (struct step_task *t = engine->tasks; t; t = t->next)
         if (t->tid == tid && t->state != STEP_GONE)
@@ -15,7 +15,7 @@ struct step_task *step_find(struct step_engine *engine, pid_t tid)
     return NULL;
 }
 
-struct step_process *step_find_process(struct step_engine *engine, pid_t pid)
+struct step_process *cofi__step_find_process(struct step_engine *engine, pid_t pid)
 {
     for (struct step_process *p = engine->processes; p; p = p->next)
         if (p->pid == pid && p->users)
@@ -23,13 +23,13 @@ struct step_process *step_find_process(struct step_engine *engine, pid_t pid)
     return NULL;
 }
 
-struct step_process *step_add_process(struct step_engine *engine, pid_t pid,
-                                      struct step_space *space)
+struct step_process *cofi__step_add_process(struct step_engine *engine, pid_t pid,
+                                            struct step_space *space)
 {
     struct step_process *process = space ? calloc(1, sizeof *process) : NULL;
     if (!process) {
         engine->feed.status = COFI_ERR_NOMEM;
-        step_space_drop(space);
+        cofi__step_space_drop(space);
         return NULL;
     }
     process->pid = pid;
@@ -40,7 +40,7 @@ struct step_process *step_add_process(struct step_engine *engine, pid_t pid,
     return process;
 }
 
-struct step_task *step_add(struct step_engine *engine, pid_t tid, struct step_process *process)
+struct step_task *cofi__step_add(struct step_engine *engine, pid_t tid, struct step_process *process)
 {
     struct step_task *task = calloc(1, sizeof *task);
     if (!task) {
@@ -62,7 +62,7 @@ struct step_task *step_add(struct step_engine *engine, pid_t tid, struct step_pr
     return task;
 }
 
-void step_end(struct step_engine *engine, struct step_task *task)
+void cofi__step_end(struct step_engine *engine, struct step_task *task)
 {
     if (task->state == STEP_GONE)
         return;
@@ -72,7 +72,7 @@ void step_end(struct step_engine *engine, struct step_task *task)
                                  COFI__VECTOR_RESCHEDULE, 0);
         cofi__feed_end(&engine->feed, &task->cpu);
         if (!engine->letting_go)
-            step_tell_exit(engine, task);
+            cofi__step_tell_exit(engine, task);
     }
     task->state = STEP_GONE;
     if (task->process)
@@ -81,11 +81,11 @@ void step_end(struct step_engine *engine, struct step_task *task)
 
 static void free_process(struct step_process *process)
 {
-    step_space_drop(process->space);
+    cofi__step_space_drop(process->space);
     free(process);
 }
 
-void step_sweep(struct step_engine *engine)
+void cofi__step_sweep(struct step_engine *engine)
 {
     for (struct step_task **at = &engine->tasks, *t; (t = *at);) {
         if (t->state != STEP_GONE) {
@@ -109,14 +109,14 @@ void step_sweep(struct step_engine *engine)
     }
 }
 
-void step_free(struct step_engine *engine)
+void cofi__step_free(struct step_engine *engine)
 {
     for (struct step_task *t = engine->tasks; t; t = t->next)
-        step_end(engine, t);
-    step_sweep(engine);
+        cofi__step_end(engine, t);
+    cofi__step_sweep(engine);
 }
 
-pid_t step_tgid(pid_t tid, pid_t *ppid)
+pid_t cofi__step_tgid(pid_t tid, pid_t *ppid)
 {
     char name[64], line[256];
     int tgid = 0, parent = 0;
