@@ -141,7 +141,7 @@ struct cofi_flow_config {
 
     /* The code. The image is viewed as of the trace's time. space, if set, is asked at each change of
      * CR3 or VMCS for the image that is then seen (null: keep). */
-    const struct cofi_image *image;
+    const struct cofi_image *image; /* not null */
     const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
     void *opaque;
 
@@ -150,11 +150,12 @@ struct cofi_flow_config {
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
 };
 
-/* All zero but size, gen, bytes, image and mode 64. */
+/* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
 void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
 
 /* Copies *config; bytes, image and opaque must outlive the flow. Errors: COFI_ERR_NOMEM,
- * COFI_ERR_RANGE (mode or gen is none). Inverse: cofi_flow_close. */
+ * COFI_ERR_RANGE (mode or gen is none, no image, impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer
+ * library knows is set). Inverse: cofi_flow_close. */
 int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
 void cofi_flow_close(struct cofi_flow *flow);
 
@@ -219,7 +220,7 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struc
  * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more the calling thread
  * decodes alone. Memory: 4 * threads + 4 pieces, by pull with at most 1 MiB more each than
  * piece_bytes, and 16 MiB of decoded ones.
- * Errors: COFI_ERR_NOMEM. */
+ * Errors: those of cofi_flow_open. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);
 

@@ -70,7 +70,8 @@ struct cofi_recorder_options {
 
 /* Make a recorder. Defaults: user code only; PT: TSC, MTC (frequency 3) and CYC, RET compression on;
  * RTIT: STS and MTC, RET compression on, cycles off. Errors: COFI_ERR_NOT_FOUND and COFI_ERR_RANGE (a
- * field), COFI_ERR_SYNTAX, what cofi_writer_open returns, COFI_ERR_NOMEM. */
+ * field; gen is none, impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set),
+ * COFI_ERR_SYNTAX, what cofi_writer_open returns, COFI_ERR_NOMEM. */
 int cofi_recorder_open(struct cofi_recorder **recorder, const struct cofi_recorder_options *options,
                        struct cofi_error *error);
 /* For who tells threads one after the other (of a recording): all sideband of the run before the first of them, in the order of
@@ -138,7 +139,8 @@ struct cofi_step_result {
 void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time);
 /* Run and step until all that was followed has ended or was let go. Uses SIGALRM and the real-time
  * interval timer, pins the calling thread and the program to one processor (both undone on return), and
- * reaps every child of the process. Errors: COFI_ERR_NOT_FOUND (no such process or command),
+ * reaps every child of the process. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid, impossible size; nothing was
+ * started), COFI_ERR_UNSUPPORTED also for a member that only a newer library knows; COFI_ERR_NOT_FOUND (no such process or command),
  * COFI_ERR_PERMISSION, COFI_ERR_SYSTEM, COFI_ERR_UNSUPPORTED, COFI_ERR_NOMEM, or what an observer
  * returned; *result is valid in each case. Cost: 18-70 µs an instruction, see docs/performance-step.md. */
 int cofi_step_run(const struct cofi_step_options *options, struct cofi_step_result *result,

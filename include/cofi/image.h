@@ -31,7 +31,7 @@ int cofi_image_clear(struct cofi_image *image, uint64_t time_ns);
 /* From time_ns on, [addr, addr+len) shows the file's bytes from pgoff. The file is read when code of it is first asked
  * for; one that cannot be opened, that changes while it is read, or whose build id is not the one given makes
  * cofi_view_find return COFI_ERR_NO_CODE with the reason in cofi_view_why. path is copied; build_id_size: bytes, 0 (no
- * build id is asked for) to 20. */
+ * build id is asked for) to 20, else COFI_ERR_RANGE. */
 int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                         const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
 /* Same for bytes in memory, which are copied. label names them in output ("[vdso]"), may be null. */

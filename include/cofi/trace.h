@@ -81,7 +81,8 @@ struct cofi_writer;
  * compressed one, with zstd: cofi opens it as it is, perf after `zstd -d` (in the same directory, so that
  * it finds the code inside). A regular file of that name is replaced, not overwritten: who reads the old
  * one keeps it. Strings of *info are copied. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM,
- * with *error saying which path and what to do. */
+ * with *error saying which path and what to do; before anything is created COFI_ERR_RANGE (gen is none, impossible size),
+ * COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set). */
 int cofi_writer_open(struct cofi_writer **writer, const char *path,
                      const struct cofi_recording_info *info, struct cofi_error *error);
 /* Append one sideband record, or trace bytes of the thread's stream (buffered; order between calls for
@@ -112,7 +113,8 @@ struct cofi_recording;
  * Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, COFI_ERR_BAD_FORMAT (not a perf.data, or no
  * trace in it). A recording may be read by several threads once open. */
 int cofi_recording_open(struct cofi_recording **recording, const char *path, struct cofi_error *error);
-/* Same, told where code is. Strings are read during the call only. */
+/* Same, told where code is. Strings are read during the call only; options may be null. Errors besides: COFI_ERR_RANGE (impossible
+ * size), COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set). */
 struct cofi_recording_options {
     size_t size;            /* sizeof(struct cofi_recording_options) */
     const char *symfs;      /* all files that the recording names, and proc, sys, boot and lib/modules of the

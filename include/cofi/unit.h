@@ -161,7 +161,7 @@ struct cofi_unit_config {
 
 /* Make a unit in its reset state; config is copied, cpu too. Allocates once; nothing after it allocates, does
  * I/O or reads a clock: same configuration, writes and events give the same bytes. Errors, *unit untouched:
- * COFI_ERR_NOMEM; COFI_ERR_RANGE (unknown model, impossible cpu, buffer or size); COFI_ERR_UNSUPPORTED (a member
+ * COFI_ERR_NOMEM; COFI_ERR_RANGE (gen is none, unknown model, impossible cpu, buffer, weak_lines or size); COFI_ERR_UNSUPPORTED (a member
  * that only a newer library knows is set). Inverse: cofi_unit_close, which drains nothing. */
 int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config);
 void cofi_unit_close(struct cofi_unit *unit); /* null: nothing */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "flow/query.h"
 
 const char *cofi_flow_event_name(enum cofi_flow_event_kind kind)
@@ -23,6 +24,8 @@ void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen)
 {
     *config = (struct cofi_flow_config){.size = sizeof *config, .gen = gen, .mode = 64};
 }
+
+enum { CACHE_USUAL = 48 << 20 };
 
 static void begin(struct cofi_flow *flow, uint64_t skip)
 {
@@ -71,17 +74,25 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
     return status < 0 ? status : 0;
 }
 
-int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *config)
+int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config)
 {
-    unsigned mode = config->mode ? config->mode : 64;
-    if ((mode != 16 && mode != 32 && mode != 64) || (config->gen != COFI_PT && config->gen != COFI_RTIT))
+    COFI_TRY(cofi__sized(known, sizeof *known, config, offsetof(struct cofi_flow_config, family), NULL));
+    unsigned mode = known->mode ? known->mode : 64;
+    if (!known->image || (mode != 16 && mode != 32 && mode != 64) || (known->gen != COFI_PT && known->gen != COFI_RTIT))
         return COFI_ERR_RANGE;
+    if (!known->cache_bytes)
+        known->cache_bytes = CACHE_USUAL;
+    return 0;
+}
+
+int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
+{
+    struct cofi_flow_config known, *config = &known;
+    COFI_TRY(cofi__flow_config_of(&known, given));
     struct cofi_flow *flow = calloc(1, sizeof *flow);
     if (!flow)
         return COFI_ERR_NOMEM;
     flow->config = *config;
-    if (!flow->config.cache_bytes)
-        flow->config.cache_bytes = (size_t)48 << 20;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */

@@ -92,7 +92,7 @@ bool cofi__sync(struct cofi_flow *flow)
         if (s->end - s->p < SOURCE_AHEAD)
             cofi__source_more(flow);
         size_t left = (size_t)(s->end - s->p);
-        const uint8_t *hit = memmem(s->p, left, pattern, size);
+        const uint8_t *hit = left ? memmem(s->p, left, pattern, size) : NULL;
         if (hit) {
             s->p = hit;
             if (pt)

@@ -602,8 +602,6 @@ static int open_worker(struct pool *pool, unsigned i)
 {
     struct worker *w = &pool->workers[i];
     struct cofi_flow_config config = *pool->pieces.config;
-    if (!config.cache_bytes)
-        config.cache_bytes = (size_t)48 << 20;
     config.cache_bytes /= pool->threads;
     if (config.pull) {
         config.pull = pull;
@@ -705,9 +703,11 @@ static int serially(struct pool *pool, const struct cofi_flow_config *config)
     return status;
 }
 
-int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
+int cofi_flow_parallel(const struct cofi_flow_config *given, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone)
 {
+    struct cofi_flow_config own, *config = &own;
+    COFI_TRY(cofi__flow_config_of(&own, given));
     struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
     int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)

@@ -279,6 +279,8 @@ bool cofi__cache_full(const struct cofi_flow *flow);
 int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image);
 /* Show the image that CR3, VMCS and NR select, as of the last exact time. Between batches only. 0 or COFI_ERR_NOMEM. */
 int cofi__space_set(struct cofi_flow *flow);
+/* A caller's configuration as this library knows it. COFI_ERR_RANGE, COFI_ERR_UNSUPPORTED as cofi_flow_open has them. */
+int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config);
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 

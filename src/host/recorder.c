@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "host/regions.h"
 #include "host/where.h"
 
@@ -626,9 +627,10 @@ static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_op
 int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_options *given,
                        struct cofi_error *error)
 {
-    /* A caller built with an older header gives less. */
-    struct cofi_recorder_options all = {0}, *options = &all;
-    memcpy(&all, given, given->size < sizeof all ? given->size : sizeof all);
+    struct cofi_recorder_options all, *options = &all;
+    COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_recorder_options, model), error));
+    if (options->gen != COFI_PT && options->gen != COFI_RTIT)
+        return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "gen is neither PT nor RTIT");
     struct cofi_recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");

@@ -26,6 +26,8 @@ struct cofi__load {
     uint64_t offset, filesz, vaddr;
 };
 
+enum { COFI__BUILD_ID_MAX = 20 };
+
 /* A source: a file, a kernel module's file (both opened at the first question) or bytes. */
 struct cofi__source {
     enum cofi__source_kind kind;
@@ -37,7 +39,7 @@ struct cofi__source {
     bool borrowed;        /* bytes belong to someone who outlives the store */
     bool is_function;     /* BYTES: path is its name */
     uint64_t size;        /* bytes, or of the file once opened */
-    uint8_t build_id[20]; /* wanted */
+    uint8_t build_id[COFI__BUILD_ID_MAX]; /* wanted */
     uint8_t build_id_size;
 
     pthread_mutex_t lock; /* holds what follows, but for windows' entries once set */

@@ -127,6 +127,8 @@ int cofi_image_unmap(struct cofi_image *image, uint64_t time_ns, uint64_t addr, 
 int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                         const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size)
 {
+    if (build_id_size > COFI__BUILD_ID_MAX)
+        return COFI_ERR_RANGE;
     return cofi__image_map_file_at(image, time_ns, addr, len, path, NULL, pgoff, build_id, build_id_size);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "image/image.h"
 #include "trace/perf_data.h"
 #include "trace/reader.h"
@@ -134,11 +135,13 @@ int cofi_recording_open(struct cofi_recording **recording, const char *path, str
 int cofi_recording_open_with(struct cofi_recording **recording, const char *path,
                              const struct cofi_recording_options *options, struct cofi_error *error)
 {
+    struct cofi_recording_options own = {.size = sizeof own};
+    if (options)
+        COFI_TRY(cofi__sized(&own, sizeof own, options, offsetof(struct cofi_recording_options, symfs), error));
     struct cofi_recording *made = make();
     if (!made)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
-    if (options)
-        made->options = *options;
+    made->options = own;
     int status = cofi__input_open(&made->in, path, error);
     if (status >= 0)
         status = read_all(made, error);

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "trace/perf_data.h"
 #include "trace/writer.h"
 
@@ -102,8 +103,12 @@ static void release(struct cofi_writer *writer)
 }
 
 int cofi_writer_open(struct cofi_writer **writer, const char *path,
-                     const struct cofi_recording_info *info, struct cofi_error *error)
+                     const struct cofi_recording_info *given, struct cofi_error *error)
 {
+    struct cofi_recording_info all, *info = &all;
+    COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_recording_info, config), error));
+    if (info->gen != COFI_PT && info->gen != COFI_RTIT)
+        return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "gen is neither PT nor RTIT");
     struct cofi_writer *made = calloc(1, sizeof *made);
     if (!made)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
@@ -253,7 +258,8 @@ static int append(struct cofi_writer *writer, struct cofi__out_stream *stream, c
     if (n >= PIECE) /* as it is, without a copy */
         return put_padded(writer, stream, bytes, n);
     COFI_TRY(grow(writer, stream, stream->n + n));
-    memcpy(stream->bytes + stream->n, bytes, n);
+    if (n)
+        memcpy(stream->bytes + stream->n, bytes, n);
     stream->n += n;
     return 0;
 }

@@ -6,27 +6,16 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/sized.h"
+#include "output/lines.h"
 #include "x86/errata.h"
-
-/* A caller of another version: members that it does not know are 0, and of those that this library does not know
- * none may be set. */
-static int config_of(struct cofi_unit_config *known, const struct cofi_unit_config *config)
-{
-    const uint8_t *bytes = (const uint8_t *)config;
-    if (config->size < offsetof(struct cofi_unit_config, sink))
-        return COFI_ERR_RANGE;
-    for (size_t i = sizeof *known; i < config->size; i++)
-        if (bytes[i])
-            return COFI_ERR_UNSUPPORTED;
-    *known = (struct cofi_unit_config){0};
-    memcpy(known, config, config->size < sizeof *known ? config->size : sizeof *known);
-    return 0;
-}
 
 int cofi_unit_open(struct cofi_unit **unit, const struct cofi_unit_config *config)
 {
     struct cofi_unit_config known;
-    COFI_TRY(config_of(&known, config));
+    COFI_TRY(cofi__sized(&known, sizeof known, config, offsetof(struct cofi_unit_config, sink), NULL));
+    if ((known.gen != COFI_PT && known.gen != COFI_RTIT) || known.weak_lines > COFI__WEAK_MAX)
+        return COFI_ERR_RANGE;
     return (known.gen == COFI_RTIT ? &cofi__rtit_ops : &cofi__pt_ops)->open(unit, &known);
 }
 

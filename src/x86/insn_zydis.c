@@ -127,6 +127,8 @@ int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, 
     ZydisDecodedInstruction zy;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     COFI_TRY(init_decoder(&decoder, mode));
+    if (!n) /* bytes may be null */
+        return COFI_ERR_TRUNCATED;
     ZyanStatus status = ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands);
     if (status == ZYDIS_STATUS_NO_MORE_DATA)
         return COFI_ERR_TRUNCATED;

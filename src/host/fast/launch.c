@@ -18,6 +18,8 @@
 #include <x86intrin.h>
 
 #include "base/error.h"
+#include "base/sized.h"
+#include "host/target.h"
 
 int cofi_fast_probe(struct cofi_error *error)
 {
@@ -384,10 +386,13 @@ static int attach(struct cofi__fast_collector *c, struct cofi_error *error)
     return 0;
 }
 
-int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
+int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_result *result,
                      struct cofi_error *error)
 {
+    struct cofi_fast_options all, *options = &all;
     *result = (struct cofi_fast_result){0};
+    COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_fast_options, path), error));
+    COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     COFI_TRY(cofi_fast_probe(error));
     struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1};
     cofi_fast_time_info(&c.time);

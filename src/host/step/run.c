@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "host/step/engine.h"
+#include "host/target.h"
 
 enum {
     QUANTUM = 2000,     /* instructions */
@@ -224,10 +226,10 @@ static void pin_self(struct step_engine *engine)
 int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result *result,
                   struct cofi_error *error)
 {
-    /* A caller built with an older header gives less. */
-    struct cofi_step_options all = {0}, *options = &all;
-    memcpy(&all, given, given->size < sizeof all ? given->size : sizeof all);
+    struct cofi_step_options all, *options = &all;
     *result = (struct cofi_step_result){0};
+    COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_step_options, no_follow), error));
+    COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     struct step_engine engine = {.options = options, .result = result, .error = error};
     cofi__feed_init(&engine.feed, options->observers, options->observers_n,
                     options->clock == COFI_CLOCK_REAL);

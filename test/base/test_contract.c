@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * What the library refuses before it does anything: generations, sizes and arguments that are none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <cofi/cofi.h>
+
+static const enum cofi_gen no_gens[] = {(enum cofi_gen)0, (enum cofi_gen)77};
+static char never[] = "/tmp/cofi-contract-XXXXXX";
+
+static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)opaque, (void)flow, (void)batch;
+    return 0;
+}
+
+/* Each opener with a configuration that is right but for gen and size; closed at once. */
+static int open_unit(size_t size, enum cofi_gen gen)
+{
+    struct cofi_unit *unit = NULL;
+    struct cofi_unit_config config = {.size = size, .gen = gen};
+    int status = cofi_unit_open(&unit, &config);
+    cofi_unit_close(unit);
+    return status;
+}
+
+static int open_recorder(size_t size, enum cofi_gen gen)
+{
+    struct cofi_recorder *recorder = NULL;
+    struct cofi_recorder_options options = {.size = size, .gen = gen};
+    int status = cofi_recorder_open(&recorder, &options, NULL);
+    cofi_recorder_close(recorder, NULL, NULL);
+    return status;
+}
+
+static int open_writer(size_t size, enum cofi_gen gen)
+{
+    struct cofi_writer *writer = NULL;
+    struct cofi_recording_info info = {.size = size, .gen = gen};
+    int status = cofi_writer_open(&writer, never, &info, NULL);
+    if (!status)
+        status = cofi_writer_trace(writer, 1, 1, NULL, 0, 0);
+    cofi_writer_close(writer, NULL);
+    assert_int_equal(access(never, F_OK), status ? -1 : 0);
+    unlink(never);
+    return status;
+}
+
+static int open_flow_of(size_t size, enum cofi_gen gen, bool parallel)
+{
+    struct cofi_image *image;
+    struct cofi_flow *flow = NULL;
+    struct cofi_flow_config config;
+    cofi_flow_config_init(&config, gen);
+    assert_int_equal(cofi_image_open(&image), 0);
+    config.image = image;
+    config.size = size;
+    int status = parallel ? cofi_flow_parallel(&config, 2, 0, visit, NULL, NULL) : cofi_flow_open(&flow, &config);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+    return status;
+}
+
+static int open_flow(size_t size, enum cofi_gen gen) { return open_flow_of(size, gen, false); }
+static int open_parallel(size_t size, enum cofi_gen gen) { return open_flow_of(size, gen, true); }
+
+static const struct {
+    int (*open)(size_t size, enum cofi_gen gen);
+    size_t size;
+} openers[] = {{open_unit, sizeof(struct cofi_unit_config)}, {open_recorder, sizeof(struct cofi_recorder_options)},
+               {open_writer, sizeof(struct cofi_recording_info)}, {open_flow, sizeof(struct cofi_flow_config)},
+               {open_parallel, sizeof(struct cofi_flow_config)}};
+
+static void a_generation_is_pt_or_rtit(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof openers / sizeof openers[0]; i++) {
+        assert_int_equal(openers[i].open(openers[i].size, COFI_PT), 0);
+        assert_int_equal(openers[i].open(openers[i].size, COFI_RTIT), 0);
+        for (unsigned k = 0; k < 2; k++)
+            assert_int_equal(openers[i].open(openers[i].size, no_gens[k]), COFI_ERR_RANGE);
+    }
+}
+
+static void a_struct_without_its_size_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof openers / sizeof openers[0]; i++)
+        assert_int_equal(openers[i].open(0, COFI_PT), COFI_ERR_RANGE);
+    struct cofi_error error;
+    struct cofi_recording *recording;
+    char *argv[] = {"true", NULL};
+    struct cofi_step_result step;
+    struct cofi_fast_result fast;
+    assert_int_equal(cofi_recording_open_with(&recording, "/nonexistent", &(struct cofi_recording_options){0}, &error), COFI_ERR_RANGE);
+    assert_int_equal(cofi_step_run(&(struct cofi_step_options){.argv = argv}, &step, &error), COFI_ERR_RANGE);
+    assert_int_equal(cofi_fast_record(&(struct cofi_fast_options){.argv = argv}, &fast, &error), COFI_ERR_RANGE);
+    assert_false(step.started || fast.started);
+}
+
+/* One of a newer library: what it has more may be 0 only. */
+static void a_longer_struct_is_taken_where_the_rest_is_zero(void **state)
+{
+    (void)state;
+    struct { struct cofi_recorder_options known; uint64_t more; } newer = {.known = {.size = sizeof newer, .gen = COFI_PT}};
+    struct cofi_recorder *recorder;
+    assert_int_equal(cofi_recorder_open(&recorder, &newer.known, NULL), 0);
+    cofi_recorder_close(recorder, NULL, NULL);
+    newer.more = 1;
+    assert_int_equal(cofi_recorder_open(&recorder, &newer.known, NULL), COFI_ERR_UNSUPPORTED);
+}
+
+static void hosts_need_a_command_or_a_process(void **state)
+{
+    (void)state;
+    char *none[] = {NULL};
+    struct cofi_error error = {0};
+    struct cofi_step_result step;
+    struct cofi_fast_result fast;
+    for (unsigned i = 0; i < 2; i++) {
+        struct cofi_step_options stepped = {.size = sizeof stepped, .argv = i ? none : NULL};
+        struct cofi_fast_options recorded = {.size = sizeof recorded, .argv = i ? none : NULL};
+        assert_int_equal(cofi_step_run(&stepped, &step, &error), COFI_ERR_RANGE);
+        assert_int_equal(cofi_fast_record(&recorded, &fast, &error), COFI_ERR_RANGE);
+        assert_int_equal(error.code, COFI_ERR_RANGE);
+        assert_false(step.started || fast.started);
+    }
+}
+
+static void arguments_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    struct cofi_unit *unit;
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_RTIT, .weak_lines = 17};
+    assert_int_equal(cofi_unit_open(&unit, &config), COFI_ERR_RANGE);
+    struct cofi_flow *flow;
+    struct cofi_flow_config without;
+    cofi_flow_config_init(&without, COFI_PT);
+    assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
+    struct cofi_image *image;
+    uint8_t id[21] = {0};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_file(image, 0, 0, 4096, "/bin/true", 0, id, sizeof id), COFI_ERR_RANGE);
+    cofi_image_close(image);
+    struct cofi_insn insn;
+    for (unsigned mode = 16; mode <= 64; mode *= 2)
+        assert_int_equal(cofi_insn_decode(&insn, mode, 0, NULL, 0), COFI_ERR_TRUNCATED);
+}
+
+/* A flow over no bytes ends at once; what was seen of the code stays valid. */
+static void an_empty_stream_ends_at_once(void **state)
+{
+    (void)state;
+    struct cofi_image *image;
+    struct cofi_flow *flow;
+    struct cofi_flow_config config;
+    const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event events[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 16};
+    cofi_flow_config_init(&config, COFI_PT);
+    assert_int_equal(cofi_image_open(&image), 0);
+    config.image = image;
+    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    uint32_t generation = cofi_flow_generation(flow);
+    assert_int_equal(cofi_flow_next(flow, &batch), 0);
+    assert_int_equal(cofi_flow_generation(flow), generation);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_generation_is_pt_or_rtit),
+        cmocka_unit_test(a_struct_without_its_size_is_refused),
+        cmocka_unit_test(a_longer_struct_is_taken_where_the_rest_is_zero),
+        cmocka_unit_test(hosts_need_a_command_or_a_process),
+        cmocka_unit_test(arguments_out_of_range_are_refused),
+        cmocka_unit_test(an_empty_stream_ends_at_once),
+    };
+    int fd = mkstemp(never); /* a name of our own */
+    close(fd);
+    unlink(never);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
