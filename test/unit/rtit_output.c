@@ -341,7 +341,7 @@ static void the_reorderer_restores_weakly_ordered_lines(void **state)
 static void no_more_than_sixteen_lines_wait(void **state)
 {
     (void)state;
-    open_at(BASE, 0xfff, 0, 5000, true);
+    open_at(BASE, 0xfff, 0, 16, true);
     rig_enable(&rig);
     for (int i = 0; i < 500; i++)
         branch(&rig, COFI_EV_JMP_IND, 1, 3, i % 2 ? 0x111100000000 : 0x222200000000);
