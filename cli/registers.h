@@ -22,7 +22,7 @@ enum { PT_CTL = 0x570, PT_STATUS = 0x571, PT_ADDR0_A = 0x580 };
 enum {
     PT_TRACE_EN = 1, PT_CYC_EN = 1 << 1, PT_OS = 1 << 2, PT_USER = 1 << 3, PT_PWR_EVT_EN = 1 << 4, PT_FUP_ON_PTW = 1 << 5,
     PT_FABRIC_EN = 1 << 6, PT_CR3_FILTER = 1 << 7, PT_TOPA = 1 << 8, PT_MTC_EN = 1 << 9, PT_TSC_EN = 1 << 10,
-    PT_DIS_RETC = 1 << 11, PT_PTW_EN = 1 << 12, PT_BRANCH_EN = 1 << 13, PT_PSB_FREQ = 15 << 24,
+    PT_PTW_EN = 1 << 12, PT_BRANCH_EN = 1 << 13, PT_PSB_FREQ = 15 << 24,
 };
 #define PT_EVENT_EN (UINT64_C(1) << 31)
 enum { PT_ADDR_CFG_LSB = 32, PT_ADDR_FILTER = 1, PT_ADDR_STOP = 2 };

@@ -74,13 +74,11 @@ enum {
     ATTR_BYTES = 112 /* what is written: PERF_ATTR_SIZE_VER5 */
 };
 #define ATTR_DISABLED (UINT64_C(1) << 0)
-#define ATTR_INHERIT (UINT64_C(1) << 1)
 #define ATTR_EXCLUDE_USER (UINT64_C(1) << 4)
 #define ATTR_EXCLUDE_KERNEL (UINT64_C(1) << 5)
 #define ATTR_EXCLUDE_HV (UINT64_C(1) << 6)
 #define ATTR_MMAP (UINT64_C(1) << 8)
 #define ATTR_COMM (UINT64_C(1) << 9)
-#define ATTR_ENABLE_ON_EXEC (UINT64_C(1) << 12)
 #define ATTR_TASK (UINT64_C(1) << 13)
 #define ATTR_SAMPLE_ID_ALL (UINT64_C(1) << 18)
 #define ATTR_MMAP2 (UINT64_C(1) << 23)

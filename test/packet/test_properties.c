@@ -197,6 +197,18 @@ static void damaged_text_is_refused_or_means_a_packet(void **state)
     }
 }
 
+/* [PTREF 9.4]; a kind that is none stands alone. */
+static void packets_bind_as_their_rows_say(void **state)
+{
+    (void)state;
+    static const struct { enum cofi_packet_kind kind; enum cofi_packet_binding binds; } rows[] = {
+        {COFI_PT_TNT, COFI_BINDS_BRANCH}, {COFI_PT_FUP, COFI_BINDS_ITS_IP}, {COFI_PT_EXSTOP, COFI_BINDS_NEXT_FUP},
+        {COFI_PT_PTW, COFI_BINDS_PTWRITE}, {COFI_PT_PSB, COFI_BINDS_STANDALONE}, {COFI_RTIT_TNT, COFI_BINDS_BRANCH},
+        {COFI_PKT_KINDS, COFI_BINDS_STANDALONE}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(cofi_packet_binds(rows[i].kind), rows[i].binds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +217,7 @@ int main(void)
         cmocka_unit_test(what_decodes_encodes_and_prints_and_parses_back),
         cmocka_unit_test(what_encodes_decodes_back),
         cmocka_unit_test(damaged_text_is_refused_or_means_a_packet),
+        cmocka_unit_test(packets_bind_as_their_rows_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
