@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Exit statuses [house style]. */
-enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
+enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_RECORD = 125 /* record's own failure */ };
 
 #define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
 #include "commands.def"

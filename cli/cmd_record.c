@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +22,7 @@
 #include "meanwhile.h"
 
 /* As env and timeout have them. */
-enum { EXIT_OURS = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
+enum { EXIT_OURS = EXIT_RECORD, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
 
 /* One unit with one configuration, and where its trace goes. */
 struct output {
@@ -132,16 +134,31 @@ static void on_snapshot(int signal)
     snapshots++;
 }
 
+static bool is_ignored(int signal)
+{
+    struct sigaction old;
+    return !sigaction(signal, NULL, &old) && old.sa_handler == SIG_IGN;
+}
+
+/* In the child that becomes the command: a handler ends with exec, but who ignored the signal meant it for the command. */
+static void ignore_snapshots(void) { signal(SIGUSR2, SIG_IGN); }
+
+/* What is ignored stays so: also to us a failed write says why. SIGUSR2 is needed here all the same. */
 static void catch_signals(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO}, old;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}, of_writes[] = {SIGPIPE, SIGXFSZ};
+    static bool again;
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+        if (!is_ignored(signals[i]))
             sigaction(signals[i], &action, NULL);
+    for (size_t i = 0; i < sizeof of_writes / sizeof of_writes[0]; i++)
+        if (!is_ignored(of_writes[i]))
+            signal(of_writes[i], on_failed_write);
+    if (!again && is_ignored(SIGUSR2))
+        pthread_atfork(NULL, NULL, ignore_snapshots);
     signal(SIGUSR2, on_snapshot);
-    signal(SIGPIPE, on_failed_write);
-    signal(SIGXFSZ, on_failed_write);
+    again = true;
 }
 
 /* ---- options ---- */
@@ -333,6 +350,88 @@ static int parse(struct job *job, int argc, char **argv)
     return -1;
 }
 
+/* ---- what the outputs must not do ---- */
+
+/* The path with its directory as it is, for a file that does not exist yet. False: there is no such directory. */
+static bool real_path(const char *path, char *out, size_t n)
+{
+    char parent[PATH_MAX], real[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
+    return realpath(parent, real) && (size_t)snprintf(out, n, "%s/%s", real, name) < n;
+}
+
+/* Devices take more than one. */
+static bool is_same_file(const char *a, const char *b)
+{
+    char real_a[2 * PATH_MAX], real_b[2 * PATH_MAX];
+    struct stat x, y;
+    bool has_a = !stat(a, &x), has_b = !stat(b, &y);
+    if (has_a && has_b)
+        return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);
+    return !has_a && !has_b && (!strcmp(a, b) || (real_path(a, real_a, sizeof real_a) && real_path(b, real_b, sizeof real_b) &&
+                                                  !strcmp(real_a, real_b)));
+}
+
+/* Whether two outputs of the run are one file; if so, it is said. */
+static bool share_a_file(const struct job *job)
+{
+    const char *paths[2 * OUTPUTS_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < job->outputs_n; i++) {
+        paths[n++] = job->outputs[i].path;
+        if (job->outputs[i].raw)
+            paths[n++] = job->outputs[i].raw;
+    }
+    if (job->truth_path)
+        paths[n++] = job->truth_path;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (is_same_file(paths[k], paths[i])) {
+                complain("record: %s is to be two of the run's outputs; each needs a file of its own", paths[i]);
+                return true;
+            }
+    return false;
+}
+
+/* Whether a file can be executed, as far as can be told: 0 or errno. */
+static int try_program(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st))
+        return errno;
+    return !S_ISREG(st.st_mode) ? EACCES : access(path, X_OK) ? errno : 0;
+}
+
+/* As execvp looks for it. What is no program at all must not cost the recording that is there. */
+static int try_command(const char *name)
+{
+    const char *dir = getenv("PATH");
+    int error = ENOENT;
+    if (strchr(name, '/') || !dir) /* without PATH there is one of the C library's own */
+        return strchr(name, '/') ? try_program(name) : 0;
+    for (size_t n; *name; dir += n + 1) {
+        char path[2 * PATH_MAX];
+        n = strcspn(dir, ":");
+        snprintf(path, sizeof path, "%.*s%s%s", (int)n, dir, n ? "/" : "", name);
+        int one = try_program(path);
+        if (!one || !dir[n])
+            return one == EACCES || !one ? one : error;
+        error = one == EACCES ? one : error;
+    }
+    return error;
+}
+
+/* -1 to go on, or the exit status after saying that there is no such command. */
+static int refuse_command(const struct job *job)
+{
+    int error = job->step.argv ? try_command(job->step.argv[0]) : 0;
+    if (!error)
+        return -1;
+    complain("record: %s: %s", job->step.argv[0], strerror(error));
+    return error == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
+}
+
 /* ---- the run ---- */
 
 static bool open_outputs(struct job *job, const struct cofi_time_info *time, bool leaps, const struct cofi_observer **observers,
@@ -366,7 +465,7 @@ static bool open_outputs(struct job *job, const struct cofi_time_info *time, boo
     return true;
 }
 
-/* Returns whether all files are complete. */
+/* Returns whether all files are complete; *bytes: of the first one's trace. */
 static bool close_outputs(struct job *job, uint64_t *bytes)
 {
     struct cofi_error error = {0};
@@ -377,7 +476,8 @@ static bool close_outputs(struct job *job, uint64_t *bytes)
             complain("record: %s", error.text);
             good = false;
         }
-        *bytes += stats.bytes;
+        if (i == 0)
+            *bytes = stats.bytes;
     }
     if (cofi_truth_close(job->truth, &error) < 0) {
         complain("record: %s", error.text);
@@ -688,6 +788,10 @@ int cmd_record(int argc, char **argv)
         complain("record: --trigger needs --snapshot=SIZE");
         return EXIT_OURS;
     }
+    if (share_a_file(&job))
+        return EXIT_OURS;
+    if ((status = refuse_command(&job)) >= 0)
+        return status;
     if (!take_filters(&job))
         return EXIT_OURS;
     if (job.beside && !(job.meanwhile = meanwhile(job.beside))) {

@@ -2,9 +2,12 @@
  * cofi COMMAND … -> the command's function. */
 #include "cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cofi/cofi.h>
 
@@ -43,28 +46,57 @@ static void usage(FILE *out)
     fputs("\n'cofi COMMAND --help' tells about one; 'man cofi' about all.\n", out);
 }
 
+/* A file must not get the number of a stream that is closed, and be written to as that. What is recorded finds it closed. */
+static void fill_closed(void)
+{
+    int fd = 0;
+    while (fd >= 0 && fd <= 2)
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The status, now that all is written; or that of output that cannot be (a closed pipe is no failure). Who failed has said it. */
+static int finish(const char *name, int status, int failure)
+{
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || status == failure)
+        return status;
+    int error = errno ? errno : EIO;
+    if (error == EPIPE)
+        return status;
+    complain("%s%sstandard output: %s", name, *name ? ": " : "", strerror(error));
+    return failure;
+}
+
+static int run(const struct command *c, int argc, char **argv)
+{
+    /* So that getopt's complaints begin as all others do. */
+    char name[32];
+    snprintf(name, sizeof name, "cofi %s", c->name);
+    argv[0] = name;
+    int status = c->run(argc, argv);
+    return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
+}
+
 int main(int argc, char **argv)
 {
+    fill_closed();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")) {
         usage(stdout);
-        return EXIT_DONE;
+        return finish("", EXIT_DONE, EXIT_ENVIRONMENT);
     }
     if (!strcmp(argv[1], "--version")) {
         puts("cofi " COFI_VERSION);
-        return EXIT_DONE;
+        return finish("", EXIT_DONE, EXIT_ENVIRONMENT);
     }
     for (const struct command *c = commands; c->name; c++)
-        if (!strcmp(argv[1], c->name)) {
-            /* So that getopt's complaints begin as all others do. */
-            char name[32];
-            snprintf(name, sizeof name, "cofi %s", c->name);
-            argv[1] = name;
-            return c->run(argc - 1, argv + 1);
-        }
+        if (!strcmp(argv[1], c->name))
+            return run(c, argc - 1, argv + 1);
     complain("no command '%s'; 'cofi --help' lists them", argv[1]);
     return EXIT_USAGE;
 }
