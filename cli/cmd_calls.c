@@ -365,6 +365,7 @@ int cmd_calls(int argc, char **argv)
     status = run(session, &options, &gaps);
     if (status == EXIT_DONE && gaps)
         complain("calls: %" PRIu64 " gaps: the tree is incomplete; 'cofi check' lists them", gaps);
+    status = session_status(session, status > 0 ? status : gaps ? EXIT_DATA : EXIT_DONE);
     session_close(session);
-    return status > 0 ? status : gaps ? EXIT_DATA : EXIT_DONE;
+    return status;
 }

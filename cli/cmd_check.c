@@ -55,7 +55,13 @@ static int parse(struct check_options *options, int argc, char **argv)
 {
     const struct session_command command = {"check", usage, long_options, take, options};
     *options = (struct check_options){.max_gaps = 10};
-    return session_parse(&command, &options->session, argc, argv);
+    int status = session_parse(&command, &options->session, argc, argv);
+    const struct session_options *s = &options->session;
+    bool part = s->from_offset || s->from_ns || s->to_offset != UINT64_MAX || s->to_ns != UINT64_MAX;
+    if (status != EXIT_DONE || !options->truth || !part)
+        return status;
+    complain("check: --truth is of the whole run; --from and --to would leave out some of it");
+    return EXIT_USAGE;
 }
 
 static void name_gap(struct writer *out, const struct session_stream *stream, struct cofi_flow *flow,

@@ -347,7 +347,7 @@ int cmd_flow(int argc, char **argv)
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;
-    status = run_streams(session, &options);
+    status = session_status(session, run_streams(session, &options));
     session_close(session);
     return status;
 }

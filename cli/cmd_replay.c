@@ -286,6 +286,7 @@ int cmd_replay(int argc, char **argv)
         int one = one_stream(&o, &stream);
         status = one > status ? one : status;
     }
+    status = session_status(session, status);
     session_close(session);
     return status;
 }

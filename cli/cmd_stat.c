@@ -353,6 +353,7 @@ int cmd_stat(int argc, char **argv)
     status = stat_streams(session, &options, &all);
     if (!status && !options.session.json && session_streams(session) > 1)
         status = writer_run("stat", write_all, &(struct stat_all){&options, &all});
+    status = session_status(session, status > 0 ? status : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE);
     session_close(session);
-    return status > 0 ? status : all.skipped || all.flow.gaps ? EXIT_DATA : EXIT_DONE;
+    return status;
 }

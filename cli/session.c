@@ -178,6 +178,13 @@ void session_close(struct session *session)
     free(session);
 }
 
+int session_status(const struct session *session, int status)
+{
+    uint64_t missing;
+    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing);
+    return status == EXIT_DONE && damaged ? EXIT_DATA : status;
+}
+
 /* ---- streams ---- */
 
 size_t session_streams(const struct session *session) { return session->selected_n; }

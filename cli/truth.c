@@ -76,12 +76,16 @@ int truth_read(struct truth *truth, const char *path)
         number++;
         wrong = read_line(truth, &last, line);
     }
+    int error = ferror(file) ? errno : 0;
     fclose(file);
-    if (!wrong)
+    if (!wrong && !error)
         return EXIT_DONE;
-    complain("check: %s:%lu: %s", path, number, wrong);
+    if (error)
+        complain("check: %s: %s", path, strerror(error));
+    else
+        complain("check: %s:%lu: %s", path, number, wrong);
     truth_free(truth);
-    return EXIT_DATA;
+    return error ? EXIT_ENVIRONMENT : EXIT_DATA;
 }
 
 struct truth_thread *truth_take(struct truth *truth, int32_t tid)
