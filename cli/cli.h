@@ -20,6 +20,10 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
 
+/* The name of the option that getopt_long returned. */
+struct option;
+const char *option_name(const struct option *options, int value);
+
 /* Room for one more row of size bytes behind the n that an array has; array: the address of the pointer to the rows.
  * False: memory is out, and all is as it was. */
 bool array_grow(void *array, size_t n, size_t *room, size_t size);

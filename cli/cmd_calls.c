@@ -184,14 +184,14 @@ static void print_node(struct writer *out, const struct calls_options *options, 
                        const struct cofi_calls_node *node, uint64_t whole)
 {
     double percent = whole ? 100.0 * (double)node->total / (double)whole : 0;
-    char name[256];
+    char name[256], string[1024];
     cofi_symbol_print(&(struct cofi_symbol){.name = node->function.name, .module = node->function.module,
                                             .offset = node->function.name ? 0 : node->function.offset},
                       node->function.start, name, sizeof name);
     if (options->session.json)
-        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":\"%s\",\"address\":\"0x%" PRIx64
+        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":%s,\"address\":\"0x%" PRIx64
                      "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64 ",\"total\":%"
-                     PRIu64 "}\n", tid, node->depth - 1, name, node->function.start, node->calls,
+                     PRIu64 "}\n", tid, node->depth - 1, cofi_json_string(name, string, sizeof string), node->function.start, node->calls,
                      node->recursions, node->self, node->total);
     else
         write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s%s%s\n", node->total, percent,

@@ -2,9 +2,12 @@
  * cofi dump: a recording or a raw stream -> its packets as text. */
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cofi/stream.h>
 #include <cofi/trace.h>
@@ -89,12 +92,34 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
     return good && any;
 }
 
+static bool open_and_dump(const struct dump_options *o)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error;
+    if (cofi_recording_open(&recording, o->path, &error) < 0) {
+        fprintf(stderr, "cofi dump: %s: %s; --raw reads it as it lies\n", o->path, error.text);
+        return false;
+    }
+    bool good = dump_recording(o, recording);
+    cofi_recording_close(recording);
+    return good;
+}
+
+/* A folder of perf's, the recording is the file `data` in it. */
+static bool is_recording_folder(const struct dump_options *o)
+{
+    char data[PATH_MAX];
+    struct stat st;
+    return !o->raw && !stat(o->path, &st) && S_ISDIR(st.st_mode) &&
+           (size_t)snprintf(data, sizeof data, "%s/data", o->path) < sizeof data && !access(data, F_OK);
+}
+
 static int dump_file(const struct dump_options *o)
 {
     struct file file;
-    struct cofi_recording *recording;
-    struct cofi_error error;
     bool good = false;
+    if (is_recording_folder(o))
+        return open_and_dump(o) ? EXIT_DONE : EXIT_DATA;
     int status = file_open(&file, "dump", o->path);
     if (status)
         return status;
@@ -102,12 +127,8 @@ static int dump_file(const struct dump_options *o)
         fprintf(stderr, "cofi dump: %s: the file is empty\n", o->path);
     else if (o->raw || file.n < 8 || memcmp(file.bytes, "PERFILE2", 8) || !strcmp(o->path, "-"))
         good = dump_raw(o, &file);
-    else if (cofi_recording_open(&recording, o->path, &error) < 0)
-        fprintf(stderr, "cofi dump: %s: %s; --raw reads it as it lies\n", o->path, error.text);
-    else {
-        good = dump_recording(o, recording);
-        cofi_recording_close(recording);
-    }
+    else
+        good = open_and_dump(o);
     file_close(&file);
     return good ? EXIT_DONE : EXIT_DATA;
 }
@@ -187,7 +208,8 @@ int cmd_dump(int argc, char **argv)
         }
         if (option == '?' || !set_option(&o, option, optarg)) {
             if (option != '?')
-                fprintf(stderr, "cofi dump: bad value '%s'; 'cofi dump --help' tells more\n", optarg);
+                fprintf(stderr, "cofi dump: bad value '%s' of --%s; 'cofi dump --help' tells more\n", optarg,
+                        option_name(long_options, option));
             return EXIT_USAGE;
         }
     }

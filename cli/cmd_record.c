@@ -332,7 +332,8 @@ static int parse(struct job *job, int argc, char **argv)
             return EXIT_OURS;
         }
         if (!take_option(job, option, optarg)) {
-            complain("record: bad value '%s'; 'cofi record --help' lists the options", optarg);
+            complain("record: bad value '%s' of --%s; 'cofi record --help' lists the options", optarg,
+                     option_name(long_options, option));
             return EXIT_OURS;
         }
     }

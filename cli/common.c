@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the commands share: numbers as people give them, arrays that grow. See cli.h. */
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,13 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value)
     errno = 0;
     *value = strtoull(text, &end, 0);
     return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+}
+
+const char *option_name(const struct option *options, int value)
+{
+    while (options->name && options->val != value)
+        options++;
+    return options->name ? options->name : "?";
 }
 
 bool array_grow(void *array, size_t n, size_t *room, size_t size)

@@ -131,7 +131,8 @@ int session_parse(const struct session_command *command, struct session_options 
         if (!taken && command->take)
             taken = command->take(command->opaque, letter, optarg);
         if (taken < 0) {
-            complain("%s: bad value '%s'; --help tells what is possible", command->name, optarg);
+            complain("%s: bad value '%s' of --%s; --help tells what is possible", command->name, optarg,
+                     option_name(command->options, letter));
             return EXIT_USAGE;
         }
     }

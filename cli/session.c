@@ -123,7 +123,8 @@ static int exit_status(int status)
 static void complain_input(const struct session_options *options, const char *text)
 {
     const char *file = options->raw ? options->raw : options->file ? options->file : "cofi.data";
-    if (strstr(text, file))
+    size_t n = strlen(file) < 160 ? strlen(file) : 160; /* of a longer one the library says the beginning */
+    if (!strncmp(text, file, n) && text[n] == ':')
         complain("%s: %s", options->command, text);
     else
         complain("%s: %s: %s", options->command, file, text);

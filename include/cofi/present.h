@@ -40,6 +40,9 @@ void cofi_lines_forget(struct cofi_lines *lines);
 
 /* "name+0x12" (or "name", "module+0x…", "0x…") of an address; returns the length as snprintf. */
 int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *out, size_t n);
+/* text as JSON has it, quoted and escaped, into out (cut to fit, at a character's end); "null" for a null pointer. Always UTF-8:
+ * each byte that is none becomes U+FFFD. Returns out. n >= 8. */
+const char *cofi_json_string(const char *text, char *out, size_t n);
 
 #ifdef __cplusplus
 }

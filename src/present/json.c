@@ -1,11 +1,41 @@
 /* SPDX-License-Identifier: MIT
- * A string -> its JSON form; bytes that are no ASCII pass through (names are UTF-8 if they are text). */
-#include "present/json.h"
+ * A string -> its JSON form: UTF-8 whatever the bytes are. Those that are none become U+FFFD, one each. */
+#include <cofi/present.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-const char *cofi__json_string(const char *text, char *out, size_t n)
+/* How many bytes the character at p has; 0: it is none (cut off, too long a form, a surrogate, beyond U+10FFFF). */
+static size_t utf8_length(const unsigned char *p)
+{
+    size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool bad = (*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0) || (*p == 0xf0 && p[1] < 0x90) ||
+               (*p == 0xf4 && p[1] >= 0x90);
+    return bad ? 0 : n;
+}
+
+/* One character, six bytes at most. Returns how many bytes of text it was. */
+static size_t put(const char *text, char *out, size_t *at)
+{
+    unsigned char c = (unsigned char)*text;
+    size_t n = utf8_length((const unsigned char *)text);
+    const char *bytes = n ? text : "\xef\xbf\xbd";
+    if (c < 0x20) {
+        *at += (size_t)snprintf(out + *at, 7, "\\u%04x", c);
+        return 1;
+    }
+    if (c == '"' || c == '\\')
+        out[(*at)++] = '\\';
+    memcpy(out + *at, bytes, n ? n : 3);
+    *at += n ? n : 3;
+    return n ? n : 1;
+}
+
+const char *cofi_json_string(const char *text, char *out, size_t n)
 {
     if (!text) {
         memcpy(out, "null", 5);
@@ -13,15 +43,8 @@ const char *cofi__json_string(const char *text, char *out, size_t n)
     }
     size_t at = 0;
     out[at++] = '"';
-    for (; *text && at + 8 < n; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            out[at++] = '\\', out[at++] = (char)c;
-        else if (c < 0x20)
-            at += (size_t)snprintf(out + at, 7, "\\u%04x", c);
-        else
-            out[at++] = (char)c;
-    }
+    while (*text && at + 8 < n)
+        text += put(text, out, &at);
     out[at++] = '"';
     out[at] = '\0';
     return out;

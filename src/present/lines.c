@@ -10,9 +10,8 @@
 #include <cofi/insn.h>
 
 #include "base/error.h"
-#include "present/json.h"
 
-enum { LINE_MAX_BYTES = 1024, KEEP_BYTES = 32 << 20 };
+enum { LINE_MAX_BYTES = 2048, KEEP_BYTES = 32 << 20 };
 
 /* What is kept of one block. */
 struct entry {
@@ -158,9 +157,9 @@ static int json_line(struct cofi_lines *lines, struct cofi_view *view, const str
                     "\"symbol\":%s,\"offset\":%" PRIu64 ",\"module\":%s,\"file\":%s,\"line\":%d,"
                     "\"insn\":\"%s\"}\n",
                     lines->tid, insn->ip, insn->length, cofi_class_name(insn->cls),
-                    cofi__json_string(symbol.name, name, sizeof name), symbol.offset,
-                    cofi__json_string(symbol.module, module, sizeof module),
-                    cofi__json_string(symbol.file, file, sizeof file), symbol.line, insn_text);
+                    cofi_json_string(symbol.name, name, sizeof name), symbol.offset,
+                    cofi_json_string(symbol.module, module, sizeof module),
+                    cofi_json_string(symbol.file, file, sizeof file), symbol.line, insn_text);
 }
 
 static int make_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block,

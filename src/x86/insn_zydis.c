@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Instruction bytes -> length, class, direct target, text. Zydis behind it. */
+#include <stdio.h>
+
 #include <cofi/event.h>
 #include <cofi/insn.h>
 
@@ -138,6 +140,8 @@ int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, 
     return zy.length;
 }
 
+enum { ZYDIS_TEXT_MOST = 256 };
+
 /* Numbers as debuggers write them: 0x7f12, no padding. */
 static void init_formatter(ZydisFormatter *formatter)
 {
@@ -160,8 +164,9 @@ int cofi_insn_print(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, 
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands)))
         return COFI_ERR_BAD_INSN;
     init_formatter(&formatter);
+    char text[ZYDIS_TEXT_MOST]; /* Zydis refuses what has no room, where snprintf cuts */
     if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zy, operands,
-                                                      zy.operand_count_visible, out, size, ip, NULL)))
+                                                      zy.operand_count_visible, text, sizeof text, ip, NULL)))
         return COFI_ERR_BAD_INSN;
-    return (int)__builtin_strlen(out);
+    return snprintf(out, size, "%s", text);
 }

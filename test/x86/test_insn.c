@@ -77,11 +77,27 @@ static void a_strict_prefix_is_truncated(void **state)
         }
 }
 
+/* As snprintf has it: the whole length, whatever there is room for. */
+static void text_is_cut_as_by_snprintf(void **state)
+{
+    static const uint8_t nop[] = {0x90};
+    (void)state;
+    assert_int_equal(cofi_insn_print(64, 0x401000, nop, 1, NULL, 0), 3);
+    for (size_t size = 0; size < 6; size++) {
+        char text[6] = "?????";
+        assert_int_equal(cofi_insn_print(64, 0x401000, nop, 1, text, size), 3);
+        assert_int_equal(text[size < 4 ? size : 4], '?');
+        if (size)
+            assert_string_equal(text, size == 1 ? "" : size == 2 ? "n" : size == 3 ? "no" : "nop");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_instruction_has_its_class_length_and_target),
         cmocka_unit_test(a_strict_prefix_is_truncated),
+        cmocka_unit_test(text_is_cut_as_by_snprintf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
