@@ -4,5 +4,5 @@ for options in '-o a --truth=./a' '--also=pt:sub/../cofi.data' '-o there --raw=l
     "$COFI" record $options -- touch ran 2>&1
     echo "$? $(ls | tr '\n' ' ')"
 done
-"$COFI" record -q --host=step -o /dev/null --truth=/dev/null true
+"$COFI" record -q --host=step --limit=99 -o /dev/null --truth=/dev/null true
 echo $?
