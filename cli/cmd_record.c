@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include <cofi/cofi.h>
 
 #include "again.h"
+#include "beforehand.h"
 #include "meanwhile.h"
 
 /* As env and timeout have them. */
@@ -351,28 +351,7 @@ static int parse(struct job *job, int argc, char **argv)
     return -1;
 }
 
-/* ---- what the outputs must not do ---- */
-
-/* The path with its directory as it is, for a file that does not exist yet. False: there is no such directory. */
-static bool real_path(const char *path, char *out, size_t n)
-{
-    char parent[PATH_MAX], real[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
-    return realpath(parent, real) && (size_t)snprintf(out, n, "%s/%s", real, name) < n;
-}
-
-/* Devices take more than one. */
-static bool is_same_file(const char *a, const char *b)
-{
-    char real_a[2 * PATH_MAX], real_b[2 * PATH_MAX];
-    struct stat x, y;
-    bool has_a = !stat(a, &x), has_b = !stat(b, &y);
-    if (has_a && has_b)
-        return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);
-    return !has_a && !has_b && (!strcmp(a, b) || (real_path(a, real_a, sizeof real_a) && real_path(b, real_b, sizeof real_b) &&
-                                                  !strcmp(real_a, real_b)));
-}
+/* ---- before anything is done ---- */
 
 /* Whether two outputs of the run are one file; if so, it is said. */
 static bool share_a_file(const struct job *job)
@@ -393,34 +372,6 @@ static bool share_a_file(const struct job *job)
                 return true;
             }
     return false;
-}
-
-/* Whether a file can be executed, as far as can be told: 0 or errno. */
-static int try_program(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st))
-        return errno;
-    return !S_ISREG(st.st_mode) ? EACCES : access(path, X_OK) ? errno : 0;
-}
-
-/* As execvp looks for it. What is no program at all must not cost the recording that is there. */
-static int try_command(const char *name)
-{
-    const char *dir = getenv("PATH");
-    int error = ENOENT;
-    if (strchr(name, '/') || !dir) /* without PATH there is one of the C library's own */
-        return strchr(name, '/') ? try_program(name) : 0;
-    for (size_t n; *name; dir += n + 1) {
-        char path[2 * PATH_MAX];
-        n = strcspn(dir, ":");
-        snprintf(path, sizeof path, "%.*s%s%s", (int)n, dir, n ? "/" : "", name);
-        int one = try_program(path);
-        if (!one || !dir[n])
-            return one == EACCES || !one ? one : error;
-        error = one == EACCES ? one : error;
-    }
-    return error;
 }
 
 /* -1 to go on, or the exit status after saying that there is no such command. */

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * What can be told before anything is done. */
+#ifndef COFI_CLI_BEFOREHAND_H
+#define COFI_CLI_BEFOREHAND_H
+
+#include <stdbool.h>
+
+/* Whether two paths, of which neither needs to exist yet, are one file. Devices, which take more than one output, are not. */
+bool is_same_file(const char *a, const char *b);
+/* Whether execvp would find a program: 0 or errno. What is none must not cost the recording that is there. */
+int try_command(const char *name);
+
+#endif
