@@ -332,9 +332,9 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
 /* The thread's process has another name for a file than we do. It waits a moment. */
 static void look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
 {
-    uint64_t pages = (h->b - h->a) / 4096, origin = h->d >> COFI__FAST_ORIGIN_SHIFT;
+    uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
     if (cofi__name_for_us(&(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name))
-        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, origin << COFI__FAST_ORIGIN_SHIFT | pages, 1));
+        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
     wake(&t->head.drained_word);
 }
 

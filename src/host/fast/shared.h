@@ -52,6 +52,12 @@ enum cofi__fast_note {
  * have the same origin, in 32 bits. */
 enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
 
+/* What a note about code of such a mapping, which begins at start, has for d. */
+static inline uint64_t cofi__fast_mapping(uint64_t origin, uint64_t start, uint64_t end)
+{
+    return origin << COFI__FAST_ORIGIN_SHIFT | (end - start) >> 12;
+}
+
 struct cofi__fast_note_head {
     uint32_t size, kind;
     int32_t pid, tid;

@@ -123,7 +123,7 @@ static void tell_page(struct thread *t, const struct region *r, uint64_t page)
 {
     uint64_t since = r->since > rt.space ? r->since : rt.space;
     for (uint64_t a = page; a < page + PAGE; a += PAGE / 2) {
-        uint64_t v[4] = {a, since, r->start, (uint64_t)r->origin << COFI__FAST_ORIGIN_SHIFT | (r->end - r->start) / PAGE};
+        uint64_t v[4] = {a, since, r->start, cofi__fast_mapping(r->origin, r->start, r->end)};
         note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, PAGE / 2);
     }
 }
