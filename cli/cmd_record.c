@@ -5,14 +5,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cofi/cofi.h>
@@ -20,6 +17,7 @@
 #include "again.h"
 #include "beforehand.h"
 #include "meanwhile.h"
+#include "signals.h"
 
 /* As env and timeout have them. */
 enum { EXIT_OURS = EXIT_RECORD, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
@@ -101,65 +99,6 @@ static const char usage[] =
     "\n"
     "The exit status is the command's own; 128+N if signal N ended it; 125 if cofi failed, 126 if the command\n"
     "cannot be run, 127 if there is no such command.\n";
-
-/* ---- signals ---- */
-
-static volatile int stop;
-static volatile int32_t forward_to;
-
-/* A terminal's signal reaches the command by itself; another's is handed on. */
-static void on_signal(int signal, siginfo_t *info, void *context)
-{
-    static volatile time_t last;
-    struct timespec now;
-    (void)context;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (stop && now.tv_sec - last < 1) /* timeout(1) tells us, and then our process group */
-        return;
-    last = now.tv_sec;
-    stop++;
-    if (forward_to > 0 && info->si_code <= 0)
-        kill(forward_to, signal);
-}
-
-/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. */
-static void on_failed_write(int signal) { (void)signal; }
-
-static volatile int snapshots;
-
-/* perf's signal for a snapshot. */
-static void on_snapshot(int signal)
-{
-    (void)signal;
-    snapshots++;
-}
-
-static bool is_ignored(int signal)
-{
-    struct sigaction old;
-    return !sigaction(signal, NULL, &old) && old.sa_handler == SIG_IGN;
-}
-
-/* In the child that becomes the command: a handler ends with exec, but who ignored the signal meant it for the command. */
-static void ignore_snapshots(void) { signal(SIGUSR2, SIG_IGN); }
-
-/* What is ignored stays so: also to us a failed write says why. SIGUSR2 is needed here all the same. */
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}, of_writes[] = {SIGPIPE, SIGXFSZ};
-    static bool again;
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        if (!is_ignored(signals[i]))
-            sigaction(signals[i], &action, NULL);
-    for (size_t i = 0; i < sizeof of_writes / sizeof of_writes[0]; i++)
-        if (!is_ignored(of_writes[i]))
-            signal(of_writes[i], on_failed_write);
-    if (!again && is_ignored(SIGUSR2))
-        pthread_atfork(NULL, NULL, ignore_snapshots);
-    signal(SIGUSR2, on_snapshot);
-    again = true;
-}
 
 /* ---- options ---- */
 
@@ -441,7 +380,7 @@ static bool close_outputs(struct job *job, uint64_t *bytes)
 /* What is to be told that the recording has begun. */
 static volatile int32_t *started(const struct job *job)
 {
-    return !job->step.pid ? &forward_to : job->meanwhile ? &job->meanwhile->go : NULL;
+    return !job->step.pid ? &signals_forward_to : job->meanwhile ? &job->meanwhile->go : NULL;
 }
 
 static int own_status(const struct job *job, int status)
@@ -472,7 +411,7 @@ static int conclude(struct job *job, int status, struct cofi_step_result *result
     if (result->unexplained)
         complain("record: %llu steps ended where no rule explains; there the list may lack an instruction",
                  (unsigned long long)result->unexplained);
-    cofi_step_wait(result, &stop);
+    cofi_step_wait(result, &signals_stop);
     return good ? own_status(job, result->wait_status) : EXIT_OURS;
 }
 
@@ -655,7 +594,7 @@ static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
     bool good = open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
     int status = good ? tell_ahead(job, recording) : 0;
     if (good && status >= 0)
-        status = again_tell(recording, observers, n, &stop, &error);
+        status = again_tell(recording, observers, n, &signals_stop, &error);
     good &= close_outputs(job, bytes); /* a recorder says itself what it failed of */
     if (good && status < 0)
         complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
@@ -679,10 +618,10 @@ static int record_fast(struct job *job)
     if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
         job->fast.progress = show_progress;
     job->fast.left_behind = job->quiet ? NULL : tell_left;
-    job->fast.snapshots = &snapshots;
+    job->fast.snapshots = &signals_snapshots;
     job->fast.filters = job->filters.n && !units ? &job->filters : NULL; /* a unit has ranges of its own */
     job->fast.no_follow = job->step.no_follow;
-    job->fast.stop = &stop;
+    job->fast.stop = &signals_stop;
     job->fast.started = started(job);
     int status = cofi_fast_record(&job->fast, &result, &error);
     if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !fast_only(job) && !job->filters.n &&
@@ -753,7 +692,7 @@ int cmd_record(int argc, char **argv)
     if (!step_only && job.host != HOST_STEP) {
         if (needs_unit(&job) && !try_outputs(&job))
             return EXIT_OURS;
-        catch_signals();
+        signals_catch();
         status = record_fast(&job);
         if (status >= 0)
             return status;
@@ -769,9 +708,9 @@ int cmd_record(int argc, char **argv)
         close_outputs(&job, &bytes);
         return EXIT_OURS;
     }
-    catch_signals();
+    signals_catch();
     job.step.size = sizeof job.step;
-    job.step.stop = &stop;
+    job.step.stop = &signals_stop;
     job.step.started = started(&job);
     job.step.observers = observers;
     job.step.observers_n = n;
