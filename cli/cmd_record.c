@@ -26,6 +26,7 @@ enum { EXIT_OURS = EXIT_RECORD, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127
 struct output {
     enum cofi_gen gen;
     const char *path, *raw, *fields, *model, *topa;
+    char *made_fields; /* ours to release */
     struct cofi_recorder *recorder;
 };
 
@@ -574,24 +575,33 @@ static int tell_ahead(const struct job *job, const struct cofi_recording *record
     return status;
 }
 
+/* Time is told where the fast host told it. False: memory is out, which was said. */
+static bool leave_cycles_out(struct job *job)
+{
+    for (size_t i = 0; i < job->outputs_n; i++) {
+        struct output *o = &job->outputs[i];
+        if (asprintf(&o->made_fields, "%s%s", o->gen == COFI_PT ? "mtc_en=0,cyc_en=0," : "", o->fields ? o->fields : "") < 0) {
+            o->made_fields = NULL;
+            complain("record: %s", cofi_error_text(COFI_ERR_NOMEM));
+            return false;
+        }
+        o->fields = o->made_fields;
+    }
+    return true;
+}
+
 /* The packets of the units that were asked for, from what the fast host has recorded at `path`. False: it was said why not. */
 static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
 {
     const struct cofi_observer *observers[OUTPUTS_MAX + 1];
     struct cofi_recording *recording;
     struct cofi_error error = {0};
-    char fields[OUTPUTS_MAX][sizeof job->fields];
     size_t n = 0;
     if (cofi_recording_open(&recording, path, &error) < 0) {
         complain("record: %s", error.text);
         return false;
     }
-    for (size_t i = 0; i < job->outputs_n; i++) { /* time is told where the fast host told it */
-        const char *given = job->outputs[i].fields ? job->outputs[i].fields : "";
-        snprintf(fields[i], sizeof fields[i], "%s%s", job->outputs[i].gen == COFI_PT ? "mtc_en=0,cyc_en=0," : "", given);
-        job->outputs[i].fields = fields[i];
-    }
-    bool good = open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
+    bool good = leave_cycles_out(job) && open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
     int status = good ? tell_ahead(job, recording) : 0;
     if (good && status >= 0)
         status = again_tell(recording, observers, n, &signals_stop, &error);
@@ -599,6 +609,8 @@ static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
     if (good && status < 0)
         complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
     cofi_recording_close(recording);
+    for (size_t i = 0; i < job->outputs_n; i++)
+        free(job->outputs[i].made_fields);
     return good && status >= 0;
 }
 

@@ -12,6 +12,7 @@
 #include <cofi/cofi.h>
 
 #include "jobs.h"
+#include "stack.h"
 
 struct command {
     const char *name, *summary;
@@ -79,9 +80,8 @@ static int run(const struct command *c, int argc, char **argv)
     return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
 }
 
-int main(int argc, char **argv)
+static int run_named(int argc, char **argv)
 {
-    fill_closed();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -99,4 +99,10 @@ int main(int argc, char **argv)
             return run(c, argc - 1, argv + 1);
     complain("no command '%s'; 'cofi --help' lists them", argv[1]);
     return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    fill_closed();
+    return stack_run(run_named, argc, argv);
 }
