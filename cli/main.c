@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +81,16 @@ static int run(const struct command *c, int argc, char **argv)
     return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
 }
 
+/* A file that may not grow (ulimit -f) is an error of the write. Handled, not ignored: what is started must not inherit that. */
+static void on_full_file(int signal) { (void)signal; }
+
+static void catch_full_files(void)
+{
+    struct sigaction old;
+    if (!sigaction(SIGXFSZ, NULL, &old) && old.sa_handler == SIG_DFL)
+        signal(SIGXFSZ, on_full_file);
+}
+
 static int run_named(int argc, char **argv)
 {
     if (argc < 2) {
@@ -104,5 +115,6 @@ static int run_named(int argc, char **argv)
 int main(int argc, char **argv)
 {
     fill_closed();
+    catch_full_files();
     return stack_run(run_named, argc, argv);
 }

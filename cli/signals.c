@@ -26,7 +26,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         kill(signals_forward_to, signal);
 }
 
-/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. */
+/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. (SIGXFSZ: main.c.) */
 static void on_failed_write(int signal) { (void)signal; }
 
 /* perf's signal for a snapshot. */
@@ -48,15 +48,14 @@ static void ignore_snapshots(void) { signal(SIGUSR2, SIG_IGN); }
 /* What is ignored stays so: also to us a failed write says why. SIGUSR2 is needed here all the same. */
 void signals_catch(void)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}, of_writes[] = {SIGPIPE, SIGXFSZ};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     static bool again;
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         if (!is_ignored(signals[i]))
             sigaction(signals[i], &action, NULL);
-    for (size_t i = 0; i < sizeof of_writes / sizeof of_writes[0]; i++)
-        if (!is_ignored(of_writes[i]))
-            signal(of_writes[i], on_failed_write);
+    if (!is_ignored(SIGPIPE))
+        signal(SIGPIPE, on_failed_write);
     if (!again && is_ignored(SIGUSR2))
         pthread_atfork(NULL, NULL, ignore_snapshots);
     signal(SIGUSR2, on_snapshot);
