@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What can be told before anything is done: which paths are one file, which names are no commands. */
+ * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands. */
 #include "beforehand.h"
 
 #include <errno.h>
@@ -55,4 +55,19 @@ int try_command(const char *name)
         error = one == EACCES ? one : error;
     }
     return error;
+}
+
+int try_output(const char *path)
+{
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    if (!stat(path, &st))
+        return S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+    if (errno != ENOENT)
+        return errno;
+    if (slash && !slash[1])
+        return EISDIR;
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    return access(parent, W_OK | X_OK) ? errno : 0;
 }

@@ -10,4 +10,7 @@ bool is_same_file(const char *a, const char *b);
 /* Whether execvp would find a program: 0 or errno. What is none must not cost the recording that is there. */
 int try_command(const char *name);
 
+/* Whether a file can be written, as far as can be told without doing so: 0 or errno. */
+int try_output(const char *path);
+
 #endif

@@ -293,10 +293,11 @@ static int parse(struct job *job, int argc, char **argv)
 
 /* ---- before anything is done ---- */
 
-/* Whether two outputs of the run are one file; if so, it is said. */
-static bool share_a_file(const struct job *job)
+enum { PATHS_MAX = 2 * OUTPUTS_MAX + 1 };
+
+/* Where the run's outputs go; returns how many. */
+static size_t output_paths(const struct job *job, const char *paths[PATHS_MAX])
 {
-    const char *paths[2 * OUTPUTS_MAX + 1];
     size_t n = 0;
     for (size_t i = 0; i < job->outputs_n; i++) {
         paths[n++] = job->outputs[i].path;
@@ -305,12 +306,26 @@ static bool share_a_file(const struct job *job)
     }
     if (job->truth_path)
         paths[n++] = job->truth_path;
-    for (size_t i = 0; i < n; i++)
+    return n;
+}
+
+/* Whether two outputs of the run are one file, or one cannot be written; if so, it is said. */
+static bool refuse_outputs(const struct job *job)
+{
+    const char *paths[PATHS_MAX];
+    size_t n = output_paths(job, paths);
+    for (size_t i = 0; i < n; i++) {
+        int error = try_output(paths[i]);
+        if (error) {
+            complain("record: %s: %s", paths[i], strerror(error));
+            return true;
+        }
         for (size_t k = 0; k < i; k++)
             if (is_same_file(paths[k], paths[i])) {
                 complain("record: %s is to be two of the run's outputs; each needs a file of its own", paths[i]);
                 return true;
             }
+    }
     return false;
 }
 
@@ -691,7 +706,7 @@ int cmd_record(int argc, char **argv)
         complain("record: --trigger needs --snapshot=SIZE");
         return EXIT_OURS;
     }
-    if (share_a_file(&job))
+    if (refuse_outputs(&job))
         return EXIT_OURS;
     if ((status = refuse_command(&job)) >= 0)
         return status;
