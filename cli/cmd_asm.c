@@ -14,7 +14,8 @@ static void usage(FILE *out)
     fputs("usage: cofi asm [--gen=pt|rtit] [-o FILE] [FILE]\n"
           "Turn packet text into trace bytes; the inverse of 'cofi dump'.\n\n"
           "  --gen=pt|rtit       what the text is until a line '.gen rtit' says otherwise (default pt)\n"
-          "  -o, --output=FILE   write there instead of standard output\n\n"
+          "  -o, --output=FILE   write there instead of standard output\n"
+          "  -h, --help          this text\n\n"
           "A line is a packet as 'cofi dump' prints it, with or without its offset; '#' or ';'\n"
           "begins a comment;\n"
           "or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);
@@ -38,7 +39,7 @@ int cmd_asm(int argc, char **argv)
         {"help", no_argument, 0, 'h'}, {0}};
     struct assembler a = {.path = "-", .talk = stderr, .context = {.gen = COFI_PT}};
     const char *out = 0;
-    for (int option; (option = getopt_long(argc, argv, "o:", options, 0)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "o:h", options, 0)) != -1;) {
         if (option == 'h') {
             usage(stdout);
             return EXIT_DONE;

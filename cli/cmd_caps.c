@@ -37,7 +37,8 @@ static const char usage[] =
     "  -m, --model=NAME     PT: a processor that the software unit can be (--list)\n"
     "  -l, --list           the names of all models\n"
     "  -r, --registers      the registers' fields too, and which exist on the model\n"
-    "      --json           one object a line\n";
+    "      --json           one object a line\n"
+    "  -h, --help           this text\n";
 
 static int parse(struct caps_options *o, int argc, char **argv)
 {

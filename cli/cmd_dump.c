@@ -31,7 +31,8 @@ static void usage(FILE *out)
           "  --bytes         each packet's bytes behind it\n"
           "  --lastip        each address as it expands\n"
           "  --quiet         print nothing, only complain\n"
-          "  --json          one object a line\n\n"
+          "  --json          one object a line\n"
+          "  -h, --help      this text\n\n"
           "'cofi asm' turns the text back into the same bytes.\n", out);
 }
 
@@ -154,7 +155,7 @@ static void split_path(struct dump_options *o, char *path)
 }
 
 enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
-       OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON, OPT_HELP };
+       OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON };
 
 static const struct option long_options[] = {
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
@@ -164,7 +165,7 @@ static const struct option long_options[] = {
     {"no-timing", no_argument, 0, OPT_NO_TIMING}, {"no-cyc", no_argument, 0, OPT_NO_CYC},
     {"no-offset", no_argument, 0, OPT_NO_OFFSET}, {"bytes", no_argument, 0, OPT_BYTES},
     {"lastip", no_argument, 0, OPT_LASTIP},      {"quiet", no_argument, 0, OPT_QUIET},
-    {"json", no_argument, 0, OPT_JSON},          {"help", no_argument, 0, OPT_HELP},
+    {"json", no_argument, 0, OPT_JSON},          {"help", no_argument, 0, 'h'},
     {0},
 };
 
@@ -201,8 +202,8 @@ int cmd_dump(int argc, char **argv)
     struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX,
                              .talk = stderr};
     static char out[1 << 16];
-    for (int option; (option = getopt_long(argc, argv, "", long_options, 0)) != -1;) {
-        if (option == OPT_HELP) {
+    for (int option; (option = getopt_long(argc, argv, "h", long_options, 0)) != -1;) {
+        if (option == 'h') {
             usage(stdout);
             return EXIT_DONE;
         }

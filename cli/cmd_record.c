@@ -96,7 +96,7 @@ static const char usage[] =
     "  -p, --pid=PID        attach to a running process; Ctrl-C or the COMMAND's end (sleep 5, say; it is not recorded)\n"
     "                       ends the recording, and lets the process run as before\n"
     "  -q, --quiet          no summary\n"
-    "  --help               this text\n"
+    "  -h, --help           this text\n"
     "\n"
     "The exit status is the command's own; 128+N if signal N ended it; 125 if cofi failed, 126 if the command\n"
     "cannot be run, 127 if there is no such command.\n";
@@ -151,7 +151,7 @@ static bool parse_also(struct job *job, char *text)
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
               OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TRIGGER, OPT_ON_FULL, OPT_MAX_SIZE,
-              OPT_PROGRESS, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET, OPT_HELP };
+              OPT_PROGRESS, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -175,7 +175,7 @@ static const struct option long_options[] = {
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
     {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, OPT_HELP},
+    {"help", no_argument, NULL, 'h'},
     {0},
 };
 
@@ -262,8 +262,8 @@ static void join(char *out, size_t n, char *const *argv)
 /* Returns an exit status, or -1 to go on. */
 static int parse(struct job *job, int argc, char **argv)
 {
-    for (int option; (option = getopt_long(argc, argv, "+o:p:q", long_options, NULL)) != -1;) {
-        if (option == OPT_HELP) {
+    for (int option; (option = getopt_long(argc, argv, "+ho:p:q", long_options, NULL)) != -1;) {
+        if (option == 'h') {
             fputs(usage, stdout);
             return EXIT_DONE;
         }

@@ -23,7 +23,8 @@ static void usage(FILE *out)
           "  --check         compare with what the scenario expects (packets, flow, registers); exit 1 if it differs\n"
           "  --no-registers  packets only\n"
           "  --raw FILE      write the trace's bytes there\n"
-          "  --json          one object a line\n\n"
+          "  --json          one object a line\n"
+          "  -h, --help      this text\n\n"
           "man cofi-sim describes the format; examples are in the package's examples/scenarios.\n", out);
 }
 
@@ -98,7 +99,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {{"check", 0, 0, 'c'}, {"explain", 0, 0, 'e'}, {"json", 0, 0, 'j'},
                                           {"no-registers", 0, 0, 'n'}, {"raw", 1, 0, 'r'}, {"help", 0, 0, 'h'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
         case 'c': o->check = true; break;
         case 'e': o->explain = true; break;
