@@ -67,6 +67,10 @@ static int parse(struct caps_options *o, int argc, char **argv)
         default: return EXIT_USAGE;
         }
     }
+    if (o->rtit && o->model) {
+        complain("caps: --model is of PT; RTIT has no models");
+        return EXIT_USAGE;
+    }
     if (optind < argc) {
         complain("caps: what is '%s'? 'cofi caps --help' tells the options", argv[optind]);
         return EXIT_USAGE;

@@ -55,10 +55,25 @@ static enum cofi_gen find_gen(const struct dump_options *o, const struct file *f
     return !has_psb(file, COFI_PT) && has_psb(file, COFI_RTIT) ? COFI_RTIT : COFI_PT;
 }
 
+/* No option without effect: if there is one, it is said. raw: null: a recording. */
+static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct file *raw)
+{
+    if (raw && o->from >= raw->n)
+        fprintf(stderr, "cofi dump: %s: ends at 0x%zx, before --from\n", o->path, raw->n);
+    else if (raw && o->tid >= 0)
+        fprintf(stderr, "cofi dump: %s: --tid needs a recording; this is a raw stream\n", o->path);
+    else if (gen == COFI_PT && o->cyc >= 0)
+        fprintf(stderr, "cofi dump: %s: --cyc is of RTIT; this is PT\n", o->path);
+    else
+        return true;
+    return false;
+}
+
 static bool dump_raw(const struct dump_options *o, const struct file *file)
 {
     struct dump_source source = {.file = file, .n = file->n, .tid = -1};
-    return dump_stream(o, &source, find_gen(o, file), -1, stdout);
+    enum cofi_gen gen = find_gen(o, file);
+    return fits(o, gen, file) && dump_stream(o, &source, gen, -1, stdout);
 }
 
 /* All streams, or that of --tid. */
@@ -69,13 +84,15 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
     enum cofi_gen gen = o->gen ? (enum cofi_gen)o->gen : info->gen;
     int cyc = info->config ? info->config & RTIT_CTL_CYCLE_ACC ? 1 : 0 : -1;
     bool good = true, any = false;
+    if (!fits(o, gen, NULL))
+        return false;
     for (size_t i = 0; cofi_recording_warning(recording, i); i++, good = false)
         fprintf(stderr, "cofi dump: %s: %s\n", o->path, cofi_recording_warning(recording, i));
     for (size_t i = 0; i < cofi_recording_streams(recording); i++) {
         const struct cofi_recording_stream *s = cofi_recording_stream(recording, i);
         struct dump_source source = {.recording = recording, .stream = i, .n = s->bytes,
                                      .tid = s->tid};
-        if (o->tid >= 0 && s->tid != o->tid)
+        if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
             continue;
         const char *comm = cofi_recording_comm(recording, s->tid, UINT64_MAX);
         any = true;
@@ -87,9 +104,9 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
         good &= dump_stream(o, &source, gen, cyc, stdout);
     }
     if (!any && o->tid >= 0)
-        fprintf(stderr, "cofi dump: %s: no stream of thread %ld\n", o->path, o->tid);
+        fprintf(stderr, "cofi dump: %s: no stream of thread %ld%s\n", o->path, o->tid, o->from ? " has bytes from there on" : "");
     else if (!any)
-        fprintf(stderr, "cofi dump: %s: no trace in it\n", o->path);
+        fprintf(stderr, "cofi dump: %s: no trace in it%s\n", o->path, o->from ? " from there on" : "");
     return good && any;
 }
 
@@ -220,6 +237,10 @@ int cmd_dump(int argc, char **argv)
     }
     if (argc > optind)
         split_path(&o, argv[optind]);
+    if (o.from > o.to) {
+        fprintf(stderr, "cofi dump: --from lies behind --to\n");
+        return EXIT_USAGE;
+    }
     setvbuf(stdout, out, _IOFBF, sizeof out);
     int status = dump_file(&o);
     if (fflush(stdout) || ferror(stdout)) {

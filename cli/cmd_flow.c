@@ -16,7 +16,7 @@ struct flow_options {
     struct session_options session;
     enum cofi_lines_format format;
     uint64_t limit;
-    bool no_events, no_source, by_time, time;
+    bool no_events, no_source, by_time, time, format_given;
 };
 
 /* One stream's output. */
@@ -45,7 +45,7 @@ static const char usage[] =
     "Print every instruction that ran, thread by thread.\n\n"
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
-    "      --limit=N           stop after N instructions of each thread\n"
+    "      --limit=N           stop after N instructions of each thread (0: at the first)\n"
     "      --time              when: in front of each instruction, ~ where cycle counts estimate it\n"
     "      --no-events         instructions only\n"
     "      --no-source         no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
@@ -66,6 +66,7 @@ static int take(void *opaque, int letter, const char *argument)
     struct flow_options *options = opaque;
     switch (letter) {
     case 'f':
+        options->format_given = true;
         options->format = strcmp(argument, "ip") ? COFI_LINES_TEXT : COFI_LINES_IP;
         return strcmp(argument, "ip") && strcmp(argument, "text") ? -1 : 0;
     case 'l': return parse_number(argument, UINT64_MAX, &options->limit) ? 0 : -1;
@@ -82,6 +83,10 @@ static int parse(struct flow_options *options, int argc, char **argv)
     const struct session_command command = {"flow", usage, long_options, take, options};
     *options = (struct flow_options){.limit = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
+    if (status == EXIT_DONE && options->session.json && options->format_given) {
+        complain("flow: --json is a format of its own; it takes no --format");
+        return EXIT_USAGE;
+    }
     if (options->session.json)
         options->format = COFI_LINES_JSON;
     return status;

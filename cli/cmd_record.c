@@ -42,7 +42,7 @@ struct job {
     size_t filter_texts_n;
     const char *triggers[COFI_FILTERS_MAX];
     size_t triggers_n;
-    bool progress;
+    bool progress, unit_given;
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
     char *const *beside;     /* with -p: record while this command runs */
@@ -188,7 +188,6 @@ static bool take_preset(struct job *job, const char *name)
     for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         if (!strcmp(name, presets[i].name)) {
             job->preset = presets[i].fields;
-            job->outputs[0].gen = COFI_RTIT;
             return true;
         }
     return false;
@@ -200,6 +199,7 @@ static void apply_preset(struct job *job)
     struct output *first = &job->outputs[0];
     if (!job->preset)
         return;
+    first->gen = COFI_RTIT;
     snprintf(job->fields, sizeof job->fields, "%s%s%s", job->preset, first->fields ? "," : "",
              first->fields ? first->fields : "");
     first->fields = job->fields;
@@ -211,7 +211,7 @@ static bool take_option(struct job *job, int option, char *value)
     struct output *first = &job->outputs[0];
     switch (option) {
     case 'o': first->path = value; return *value;
-    case OPT_UNIT: return parse_gen(value, &first->gen);
+    case OPT_UNIT: job->unit_given = true; return parse_gen(value, &first->gen);
     case OPT_CONFIG: first->fields = value; return true;
     case OPT_PRESET: return take_preset(job, value);
     case OPT_RAW: first->raw = value; return *value;
@@ -238,7 +238,7 @@ static bool take_option(struct job *job, int option, char *value)
     case OPT_CLOCK:
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
-    case OPT_LIMIT: return parse_number(value, UINT64_MAX, &job->step.limit);
+    case OPT_LIMIT: return parse_number(value, UINT64_MAX, &job->step.limit) && job->step.limit;
     case OPT_NO_FOLLOW: job->step.no_follow = true; return true;
     case OPT_VERIFY: job->step.verify_all = true; return true;
     case 'p':
@@ -279,6 +279,10 @@ static int parse(struct job *job, int argc, char **argv)
     }
     if (!argv[optind] && !job->step.pid) {
         complain("record: no COMMAND and no -p PID; 'cofi record --help' tells more");
+        return EXIT_OURS;
+    }
+    if (job->preset && job->unit_given && job->outputs[0].gen == COFI_PT) {
+        complain("record: --preset is of RTIT, --unit=pt is not");
         return EXIT_OURS;
     }
     apply_preset(job);

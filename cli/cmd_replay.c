@@ -71,7 +71,7 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct replay_options *o, int argc, char **argv)
 {
-    const struct session_command command = {"replay", usage, long_options, take, o};
+    const struct session_command command = {"replay", usage, long_options, take, o, .registers = true};
     return session_parse(&command, &o->session, argc, argv);
 }
 
@@ -276,9 +276,9 @@ int cmd_replay(int argc, char **argv)
     if (status)
         return status;
     if (session_gen(session) != COFI_PT) {
-        complain("replay: RTIT recordings cannot be replayed yet");
+        complain("replay: %s is RTIT; only PT can be replayed", o.session.raw ? o.session.raw : o.session.file ? o.session.file : "cofi.data");
         session_close(session);
-        return EXIT_USAGE;
+        return EXIT_DATA;
     }
     for (size_t i = 0; i < session_streams(session); i++) {
         struct session_stream stream;

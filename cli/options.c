@@ -97,23 +97,51 @@ static int take_common(struct session_options *options, int letter, const char *
         break;
     default: return 0;
     }
+    options->given[letter] = true;
     return bad < 0 ? -1 : 1;
 }
 
-/* The input, and what concerns more than one option. */
-static int take_operands(struct session_options *options, int argc, char **argv, int first)
+/* What would have no effect: options that say what a recording tells, and those that only a recording has. */
+static const char *useless(const struct session_command *command, const struct session_options *options)
 {
+    static const struct {
+        char letter;
+        bool of_raw;
+        const char *why;
+    } rows[] = {
+        {'I', true, "--image needs --raw; a recording names its code, --symfs tells where that lies now"},
+        {'G', true, "--gen needs --raw; a recording tells its generation"},
+        {'M', true, "--msr needs --raw; a recording tells the registers"},
+        {'t', false, "--tid needs a recording; a raw stream is one thread's"},
+        {'Y', false, "--symfs needs a recording; --image gives a raw stream's code"},
+        {'U', false, "--guestmount needs a recording; --image gives a raw stream's code"},
+        {'K', false, "--kcore needs a recording; --image gives a raw stream's code"},
+        {'V', false, "--vmlinux needs a recording; --image gives a raw stream's code"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (options->given[(unsigned char)rows[i].letter] && rows[i].of_raw != !!options->raw &&
+            !(rows[i].letter == 'M' && command->registers))
+            return rows[i].why;
+    if (options->raw && (options->from_ns || options->to_ns != UINT64_MAX))
+        return "--from and --to in seconds need a recording; in a raw stream they are offsets (@0x1f40)";
+    return NULL;
+}
+
+/* The input, and what concerns more than one option. */
+static int take_operands(const struct session_command *command, struct session_options *options, int argc, char **argv, int first)
+{
+    const char *wrong = NULL;
     if (first < argc)
         options->file = argv[first++];
-    if (options->from_offset > options->to_offset || options->from_ns > options->to_ns) {
-        complain("%s: --from lies behind --to", options->command);
-        return EXIT_USAGE;
-    }
-    if (first < argc || (options->file && options->raw)) {
-        complain("%s: one input at a time", options->command);
-        return EXIT_USAGE;
-    }
-    return EXIT_DONE;
+    if (options->from_offset > options->to_offset || options->from_ns > options->to_ns)
+        wrong = "--from lies behind --to";
+    else if (first < argc || (options->file && options->raw))
+        wrong = "one input at a time";
+    else
+        wrong = useless(command, options);
+    if (wrong)
+        complain("%s: %s", options->command, wrong);
+    return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
 int session_parse(const struct session_command *command, struct session_options *options, int argc,
@@ -136,5 +164,5 @@ int session_parse(const struct session_command *command, struct session_options 
             return EXIT_USAGE;
         }
     }
-    return take_operands(options, argc, argv, optind);
+    return take_operands(command, options, argc, argv, optind);
 }

@@ -2,10 +2,13 @@
  * Input options -> an open recording (or raw stream with code) -> a flow for each of its streams. */
 #include "session.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "file.h"
@@ -130,9 +133,34 @@ static void complain_input(const struct session_options *options, const char *te
         complain("%s: %s: %s", options->command, file, text);
 }
 
+/* 0, or errno of a place that cannot be read. */
+static int try_place(const char *path, bool is_folder)
+{
+    struct stat st;
+    if (stat(path, &st) || access(path, R_OK))
+        return errno;
+    return S_ISDIR(st.st_mode) == is_folder ? 0 : is_folder ? ENOTDIR : EISDIR;
+}
+
+/* Whether the places that are told for the recording's code are there; if not, it is said. */
+static bool has_places(const struct session_options *options)
+{
+    const struct cofi_recording_options *where = &options->where;
+    const struct { const char *option, *path; bool is_folder; } places[] = {
+        {"symfs", where->symfs, true}, {"guestmount", where->guestmount, true},
+        {"kcore", where->kcore, false}, {"vmlinux", where->vmlinux, false}};
+    int error = 0;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !error; i++)
+        if (places[i].path && (error = try_place(places[i].path, places[i].is_folder)))
+            complain("%s: --%s=%s: %s", options->command, places[i].option, places[i].path, strerror(error));
+    return !error;
+}
+
 int session_open(struct session **session, const struct session_options *options)
 {
     struct cofi_error error = {0};
+    if (!has_places(options))
+        return EXIT_ENVIRONMENT;
     struct session *made = calloc(1, sizeof *made);
     int status = made ? 0 : COFI_ERR_NOMEM;
     if (made) {

@@ -29,6 +29,7 @@ struct session_options {
     bool json;
     unsigned threads;              /* how many streams at once, or parts of one */
     struct registers registers;    /* of raw */
+    bool given[128];               /* options, by letter */
 };
 
 /* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
@@ -51,11 +52,11 @@ struct session_options {
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
     "      --kcore=FILE        the kernel's code: as it was in memory\n"                            \
     "      --vmlinux=FILE      or its file\n"                                                       \
+    "      --cpu=F/M[/S]       family/model/stepping it was traced on, where that is not told\n"    \
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
     "      --image=FILE[@ADDR] code for it: an ELF file, raw code at ADDR, or X.addr (page dump)\n" \
-    "      --cpu=F/M[/S]       family/model/stepping it was traced on\n"                            \
-    "      --msr=N=HEX,...     the trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"              \
+    "      --msr=N=HEX,...     its trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"  \
     "  -h, --help              this text\n"
 
 /* A command, for the parsing of its arguments. */
@@ -65,6 +66,7 @@ struct session_command {
     /* Takes one of its own options: 0, or negative if the value is bad. Null: it has none. */
     int (*take)(void *opaque, int letter, const char *argument);
     void *opaque;
+    bool registers; /* --msr is of recordings, too */
 };
 enum { SESSION_HELPED = -1 };
 /* Parse the arguments. EXIT_DONE, EXIT_USAGE after saying why, or SESSION_HELPED: --help was printed. */
