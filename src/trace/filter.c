@@ -30,6 +30,7 @@ struct parser {
 struct place {
     char name[512];
     unsigned number; /* of several of that name, from 1; 0: not told */
+    bool is_global;  /* the one that is no file's own */
     bool is_number;
     uint64_t value;
 };
@@ -75,24 +76,34 @@ static int parse_action(struct parser *p, struct cofi_filter *f)
     return bad(p, "filter, start, stop, tracestop or trigger");
 }
 
+/* "#2": the second of that name; "#g", "#G", "#0": the global one. */
+static int parse_choice(struct parser *p, struct place *place)
+{
+    char text[16], *end;
+    skip_spaces(p);
+    if (*p->at != '#')
+        return 0;
+    const char *at = ++p->at;
+    word(p, text, sizeof text, ",/@");
+    unsigned long number = strtoul(text, &end, 10);
+    place->is_global = !strcmp(text, "g") || !strcmp(text, "G") || !strcmp(text, "0");
+    place->number = (unsigned)number;
+    if (place->is_global || (isdigit((unsigned char)*text) && !*end && number && number <= UINT_MAX && !place->is_number))
+        return 0;
+    p->at = at;
+    return bad(p, "the number of a symbol, or g for a global one,");
+}
+
 static int parse_place(struct parser *p, struct place *place)
 {
     *place = (struct place){0};
-    if (!word(p, place->name, sizeof place->name, ",/@"))
+    if (!word(p, place->name, sizeof place->name, ",/@#"))
         return bad(p, "a symbol or an address");
     char *end;
     errno = 0;
     place->value = strtoull(place->name, &end, 0);
     place->is_number = isdigit((unsigned char)place->name[0]) && !*end && !errno;
-    skip_spaces(p);
-    if (*p->at != '#')
-        return 0;
-    p->at++;
-    place->number = (unsigned)strtoul(p->at, &end, 10);
-    if (end == p->at || !place->number)
-        return bad(p, "the number of a symbol");
-    p->at = end;
-    return 0;
+    return parse_choice(p, place);
 }
 
 /* ---- files ---- */
@@ -183,6 +194,7 @@ static bool to_offset(Elf *elf, uint64_t address, uint64_t *offset)
 
 struct found {
     uint64_t offset, size;
+    bool is_global;
 };
 
 static int by_offset(const void *a, const void *b)
@@ -215,11 +227,12 @@ static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const cha
         if (!gelf_getsym(data, (int)i, &sym) || !is_function(&sym) ||
             !is_named(elf_strptr(elf, sh->sh_link, sym.st_name), name) || !to_offset(elf, sym.st_value, &offset))
             continue;
-        bool known = false;
-        for (size_t j = 0; j < n; j++)
-            known |= found[j].offset == offset;
-        if (!known)
-            found[n++] = (struct found){offset, sym.st_size};
+        size_t known = 0;
+        while (known < n && found[known].offset != offset)
+            known++;
+        if (known == n)
+            found[n++] = (struct found){offset, sym.st_size, false};
+        found[known].is_global |= GELF_ST_BIND(sym.st_info) != STB_LOCAL;
     }
     return n;
 }
@@ -236,17 +249,32 @@ static size_t search(Elf *elf, const char *name, struct found *found, size_t roo
     return n;
 }
 
+/* Only those that are global; returns how many. */
+static size_t keep_global(struct found *found, size_t n)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (found[i].is_global)
+            found[kept++] = found[i];
+    return kept;
+}
+
 static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, const struct place *place,
                           struct found *result)
 {
     struct found found[64];
     size_t n = search(elf, place->name, found, ARRAY_LEN(found));
-    if (!n || place->number > n)
-        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no function '%.120s' in %.160s",
-                          place->name, path);
+    const char *kind = place->is_global ? "global " : "";
+    n = place->is_global ? keep_global(found, n) : n;
+    if (!n)
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.120s' in %.160s",
+                          kind, place->name, path);
+    if (place->number > n)
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s",
+                          place->name, place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);
     if (n > 1 && !place->number)
         return cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE,
-                          "filter: %zu functions '%.120s' in %.160s; say '%.60s #1' … '#%zu'", n, place->name, path,
+                          "filter: %zu %sfunctions '%.120s' in %.160s; say '%.60s #1' … '#%zu'", n, kind, place->name, path,
                           place->name, n);
     *result = found[place->number ? place->number - 1 : 0];
     return 0;
@@ -308,6 +336,9 @@ static int resolve(const struct parser *p, struct cofi_filter *f, const struct p
         f->size = 0;
     else if (!f->size)
         return bad(p, "/ and a size, which neither the symbol nor the filter tells,");
+    if (f->size && f->start + f->size - 1 < f->start)
+        return cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE, "filter: 0x%llx/0x%llx goes beyond the last address",
+                          (unsigned long long)f->start, (unsigned long long)f->size);
     return 0;
 }
 

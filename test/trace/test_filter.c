@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Address filters in perf's syntax: which ranges of this program's own file they are, and what is said of wrong ones. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cofi/filter.h>
+
+#include "filter_twice.h"
+
+static __attribute__((noinline, used)) int twice(int n) { return n + n; } /* another one is in filter_twice.c */
+
+/* "filter" and the rest, of this program. */
+static int parse(struct cofi_filters *filters, struct cofi_error *error, const char *rest)
+{
+    char text[256];
+    *filters = (struct cofi_filters){0};
+    snprintf(text, sizeof text, "filter %s", rest);
+    return cofi_filters_parse(filters, text, "/proc/self/exe", error);
+}
+
+static uint64_t start_of(const char *rest)
+{
+    struct cofi_filters filters;
+    struct cofi_error error = {0};
+    if (parse(&filters, &error, rest) < 0)
+        fail_msg("%s: %s", rest, error.text);
+    uint64_t start = filters.filter[0].start;
+    cofi_filters_fini(&filters);
+    return start;
+}
+
+static void refused(const char *rest, int status, const char *why)
+{
+    struct cofi_filters filters;
+    struct cofi_error error = {0};
+    int got = parse(&filters, &error, rest);
+    if (got != status || !strstr(error.text, why))
+        fail_msg("%s: %d, %s", rest, got, error.text);
+    cofi_filters_fini(&filters);
+}
+
+static void of_two_functions_of_a_name_one_is_chosen(void **state)
+{
+    (void)state;
+    assert_int_equal(twice(2), filter_twice(2));
+    uint64_t first = start_of("twice #1"), second = start_of("twice #2"), global = start_of("twice #g");
+    assert_true(first < second);
+    assert_int_equal(global, filter_twice_is_first(twice) ? first : second);
+    assert_int_equal(start_of("twice #0"), global);
+    assert_int_equal(start_of("twice #G"), global);
+    assert_int_equal(start_of("twice#2"), second);
+    assert_int_equal(start_of("twice #2 / 8 @ /proc/self/exe"), second);
+    assert_int_equal(start_of("main #1"), start_of("main"));
+}
+
+static void what_cannot_be_chosen_is_told(void **state)
+{
+    (void)state;
+    refused("twice", COFI_ERR_RANGE, "2 functions 'twice'");
+    refused("twice #3", COFI_ERR_NOT_FOUND, "'twice #3': there are 2 functions of that name in");
+    refused("main #2", COFI_ERR_NOT_FOUND, "'main #2': there is 1 function of that name in");
+    refused("nothing #2", COFI_ERR_NOT_FOUND, "no function 'nothing'");
+    refused("parse #g", COFI_ERR_NOT_FOUND, "no global function 'parse'");
+    refused("twice #", COFI_ERR_SYNTAX, "the number of a symbol, or g for a global one, expected at ''");
+    refused("twice #2x", COFI_ERR_SYNTAX, "the number of a symbol, or g for a global one, expected at '2x'");
+    refused("twice #-1", COFI_ERR_SYNTAX, "expected at '-1'");
+    refused("0x1000 #2", COFI_ERR_SYNTAX, "expected at '2'");
+}
+
+static void a_range_lies_in_the_address_space(void **state)
+{
+    (void)state;
+    assert_int_equal(start_of("0xfffffffffffff000/0x1000"), UINT64_C(0xfffffffffffff000));
+    refused("0xfffffffffffff000/0x1001", COFI_ERR_RANGE, "0xfffffffffffff000/0x1001 goes beyond the last address");
+    refused("0x1000/0xffffffffffffffff", COFI_ERR_RANGE, "goes beyond the last address");
+    refused("main/0xffffffffffffffff", COFI_ERR_RANGE, "goes beyond the last address");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_two_functions_of_a_name_one_is_chosen),
+        cmocka_unit_test(what_cannot_be_chosen_is_told),
+        cmocka_unit_test(a_range_lies_in_the_address_space),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
