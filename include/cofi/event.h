@@ -141,8 +141,10 @@ struct cofi_event {
     struct cofi_context after;
 };
 
-/* Text form: one line without newline, "jcc ip=401000 next=401002 target=401010 taken" (src/event/README.md
- * has the grammar). before is the state before the event (null: all zero, no VMCS): print shows what
+/* Text form: one line without newline, "jcc ip=401000 next=401002 target=401010 taken", "event intr ip=401010
+ * target=ffffffff81000000 vector=32 : cpl=0": the kind, the cause where the kind has one, key=value pairs in any order,
+ * flags, and behind a colon the state after the event, where it differs (cofi-sim(1) shows more). Addresses, values and MSR
+ * numbers are hexadecimal, the rest decimal. before is the state before the event (null: all zero, no VMCS): print shows what
  * differs from it, parse starts from it. print returns the length, as snprintf. parse fills *event and
  * returns 0, or COFI_ERR_SYNTAX, COFI_ERR_RANGE with *error (offset: bytes into the line). Each is the
  * other's inverse. Thread safe. */
