@@ -203,7 +203,7 @@ struct cofi_flow_stats {
     uint64_t last_ticks, lost_ticks;
     uint64_t cache_bytes;   /* held now, beyond trace and code */
     uint64_t runs, run_misses, blocks_decoded;
-    uint64_t span_bytes;    /* whose packets were met before and not read again */
+    uint64_t span_bytes;    /* of outcomes and targets that were met before and not decoded again */
 };
 void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats);
 

@@ -94,6 +94,7 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block)
 
 struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset)
 {
+    cofi__sieve_leave(flow);
     struct cofi_flow_event event = {.kind = (uint8_t)kind, .offset = offset, .ip = COFI_NO_IP, .target = COFI_NO_IP};
     event.time.ticks = cofi__clock_ticks(&flow->clock);
     event.time.known = flow->clock.known;

@@ -50,6 +50,8 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->psb_ip = flow->packet_ip = flow->ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;
+    flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;
+    cofi__sieve_restart(flow);
     cofi__span_restart(flow);
     flow->stop_psb = UINT64_MAX;
     flow->paused = flow->speculative = false;
@@ -121,6 +123,7 @@ void cofi_flow_close(struct cofi_flow *flow)
     free(flow->build);
     free(flow->path);
     free(flow->spill);
+    free(flow->sieve);
     free(flow);
 }
 
@@ -281,6 +284,8 @@ static int act(struct cofi_flow *flow)
 
 static int step(struct cofi_flow *flow)
 {
+    if (!flow->sieved)
+        cofi__sieve_enter(flow);
     if (cofi__span_go(flow))
         return STEP_ON;
     unsigned n = flow->n;
@@ -326,7 +331,9 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     batch->blocks_n = batch->events_n = 0;
     flow->batch = batch;
     flow->batch_long = false;
-    flow->batch_offset = source_offset(&flow->s);
+    if (batch->times)
+        cofi__sieve_leave(flow);
+    flow->batch_offset = flow->sieved ? flow->sieve->end_offset - (uint64_t)(flow->sieve->end - flow->sieve->from) : source_offset(&flow->s);
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {
@@ -360,14 +367,19 @@ int cofi__flow_cover(struct cofi_flow *flow)
 
 /* ---- asking, and starting afresh ---- */
 
-uint64_t cofi_flow_offset(const struct cofi_flow *flow) { return source_offset(&flow->s); }
+uint64_t cofi_flow_offset(const struct cofi_flow *flow)
+{
+    return flow->sieved ? cofi__sieve_offset(flow) : source_offset(&flow->s);
+}
+
+
 struct cofi_view *cofi_flow_view(struct cofi_flow *flow) { return flow->view; }
 uint32_t cofi_flow_generation(const struct cofi_flow *flow) { return flow->generation; }
 
 void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats)
 {
     *stats = flow->stats;
-    stats->bytes = source_offset(&flow->s) - flow->first_offset;
+    stats->bytes = cofi_flow_offset(flow) - flow->first_offset;
     stats->last_ticks = flow->clock.now;
     stats->cache_bytes = cofi__cache_bytes(flow);
     stats->runs = flow->runs_n;

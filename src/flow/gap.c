@@ -14,6 +14,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
         return flow->status;
     if (flow->lost)
         return 0;
+    cofi__sieve_leave(flow);
     flow->lost = true;
     flow->spans.draft.on = false;
     flow->lost_any = any_tip;

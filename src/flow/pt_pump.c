@@ -213,6 +213,8 @@ enum pump_result cofi__pt_pump(struct cofi_flow *flow)
     enum pump_result result = PUMP_FULL;
     while (again) {
         struct source *s = &flow->s;
+        if (flow->sieved)
+            cofi__sieve_more(flow);
         if (s->end - s->p < SOURCE_AHEAD)
             cofi__source_more(flow);
         if (s->p == s->end)
@@ -222,7 +224,7 @@ enum pump_result cofi__pt_pump(struct cofi_flow *flow)
             result = fast(flow, &again);
             if (!again)
                 return result;
-            if (s->end - s->p < SOURCE_AHEAD)
+            if (flow->sieved || s->end - s->p < SOURCE_AHEAD)
                 continue;
         }
         result = slow(flow, &again);

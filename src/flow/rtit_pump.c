@@ -134,6 +134,8 @@ enum pump_result cofi__rtit_pump(struct cofi_flow *flow)
 {
     struct source *s = &flow->s;
     for (bool again = true; again;) {
+        if (flow->sieved)
+            cofi__sieve_more(flow);
         if (s->end - s->p < SOURCE_AHEAD)
             cofi__source_more(flow);
         if (s->p == s->end)
@@ -144,7 +146,7 @@ enum pump_result cofi__rtit_pump(struct cofi_flow *flow)
             result = fast(flow, &again);
             if (!again)
                 return result;
-            if (s->end - s->p < SOURCE_AHEAD)
+            if (flow->sieved || s->end - s->p < SOURCE_AHEAD)
                 continue;
         }
         result = slow(flow, &again);

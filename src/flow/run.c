@@ -426,6 +426,7 @@ static int return_to(struct cofi_flow *flow)
 static int return_to_user(struct cofi_flow *flow, uint64_t ip)
 {
     flow->spans.draft.on = false;
+    cofi__sieve_leave(flow);
     place_set(flow, ip);
     return cofi__code_due(flow, flow->packet_offset);
 }
@@ -476,11 +477,19 @@ static bool packet_is_tip(const struct cofi_flow *flow)
     return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
 }
 
+/* It may be deferred until behind outcomes of the last TNT packet [SDM Deferred TIPs]. */
+static bool tip_has_come(struct cofi_flow *flow)
+{
+    if (flow->n)
+        cofi__sieve_leave(flow); /* it is not told which packet that is */
+    return packet_is_tip(flow) && flow->n <= flow->tail;
+}
+
 /* After a run that ends with a branch for a TIP. Its TIP may stand behind outcomes that were not read
- * yet, or be deferred until after some that were [SDM Deferred TIPs]. */
+ * yet. */
 static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 {
-    if (packet_is_tip(flow) && flow->n <= flow->tail)
+    if (tip_has_come(flow))
         return take_tip(flow, run, site);
     flow->cur = NULL;
     flow->ip = COFI_NO_IP;
@@ -577,7 +586,7 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
 /* A TIP for the branch at the end of the block before. */
 int cofi__run_due_tip(struct cofi_flow *flow)
 {
-    if (!packet_is_tip(flow) || flow->n > flow->tail)
+    if (!tip_has_come(flow))
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "no TIP for an indirect branch [PTREF 9.5]");
     return take_tip(flow, NULL, NULL);
 }

@@ -8,9 +8,9 @@
 #include "base/bytes.h"
 
 /* What a stretch of packets does depends on where execution is, the outcomes that are pending, LastIP, the
- * return stack, and the packets. A span rests on outcomes and targets only: padding and timing are passed over
- * where it is used, and the clock is told what they say there. Where a place is met for the second time, what
- * follows is written down (the draft); the third time it is used. */
+ * return stack, and the packets. A span rests on outcomes and targets only; what lies between them (timing, padding) is
+ * taken out before, by the sieve. Where a place is met for the second time, what follows is written down (the draft);
+ * the third time it is used. */
 
 enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 
@@ -24,18 +24,29 @@ static bool calm(const struct cofi_flow *flow)
 {
     return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any | flow->idle | flow->spill_n) &&
            flow->enabled && flow->cur && !flow->cur->dead && flow->n < 32 && !flow->context.block &&
-           !flow->context.cyc && !flow->spans.plain && !flow->config.want_time && !(flow->batch && flow->batch->times);
+           (flow->sieved || flow->spans.untimed) && !flow->spans.plain && !flow->config.want_time &&
+           !(flow->batch && flow->batch->times);
 }
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
 
+/* The next SPAN_KEY bytes of outcomes and targets; zeros where there are not so many. False: less than SPAN_LEAST. */
+static bool bytes_ahead(const struct cofi_flow *flow, uint64_t bytes[2])
+{
+    const uint8_t *sizes = flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes, *p = flow->s.p;
+    unsigned n = 0;
+    for (unsigned size; n < SPAN_KEY && (size = sizes[p[n]]); n += size) {
+    }
+    bytes[0] = le64(p);
+    bytes[1] = n >= SPAN_KEY ? le64(p + 8) : n > SPAN_LEAST ? le64(p + 8) & ((UINT64_C(1) << 8 * (n - SPAN_LEAST)) - 1) : 0;
+    return n >= SPAN_LEAST;
+}
+
 /* False: no span may begin here. */
 static bool key_here(const struct cofi_flow *flow, uint64_t *key)
 {
-    struct stretch w;
     uint64_t bytes[2], x = ((uint64_t)(uintptr_t)flow->cur >> 4) + (pending(flow) << 32) + ((uint64_t)flow->n << 58);
-    stretch_begin(&w, flow->s.p, flow->s.end - SOURCE_AHEAD);
-    if (!cofi__stretch_key(flow, &w, bytes))
+    if (!bytes_ahead(flow, bytes))
         return false;
     x = (x ^ x >> 23) * UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 32 ^ bytes[0]) * UINT64_C(0xc2b2ae3d27d4eb4f);
@@ -87,18 +98,10 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
     return true;
 }
 
-static inline bool fits(struct cofi_flow *flow, struct span *s, struct stretch *w)
+static inline bool fits(struct cofi_flow *flow, struct span *s)
 {
-    if (s->entry != flow->cur || s->n != flow->n || s->bits != pending(flow))
-        return false;
-    stretch_begin(w, flow->s.p, flow->s.end - SOURCE_AHEAD);
-    if (same_bytes(bytes_of(s), w->p, s->bytes)) {
-        w->tip = w->p + s->tip_at;
-        w->p += s->bytes;
-    } else if (flow->spans.untimed || !cofi__stretch_match(flow, w, bytes_of(s), s->bytes)) {
-        return false;
-    }
-    return (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
+    return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) && same_bytes(bytes_of(s), flow->s.p, s->bytes) &&
+           (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
            (s->epoch == flow->epoch || is_whole(flow, s));
 }
 
@@ -129,25 +132,22 @@ static void show(struct cofi_flow *flow, struct span *s)
     flow->batch->blocks_n += s->blocks;
 }
 
-static void use(struct cofi_flow *flow, struct span *s, const struct stretch *w)
+static void use(struct cofi_flow *flow, struct span *s)
 {
     show(flow, s);
     flow->spans.used++;
     ret_apply(flow, s->peak, s->guards, calls_of(s), s->calls);
-    if (w->mtcs)
-        cofi__stretch_mtcs(flow, w);
-    flow->clock.cycles += w->cycles;
     flow->stats.tnt_bits += s->tnt_bits;
     flow->stats.tips += s->tips;
-    flow->stats.span_bytes += (uint64_t)(w->p - flow->s.p);
-    flow->s.p = w->p;
+    flow->stats.span_bytes += s->bytes;
     flow->bits = s->exit_bits;
     flow->n = s->exit_n;
     flow->tail = s->exit_tail;
     if (s->tips) {
         flow->last_ip = s->exit_last_ip;
-        flow->used_offset = flow->s.end_offset - (uint64_t)(flow->s.end - w->tip);
+        flow->used_offset = source_offset(&flow->s) + s->tip_at;
     }
+    flow->s.p += s->bytes;
     flow->cur = s->exit;
     flow->last_run = s->exit_run;
     if (flow->config.gen == COFI_RTIT)
@@ -246,7 +246,7 @@ static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
     memcpy(runs_of(s), d->run, made->runs * sizeof d->run[0]);
     memcpy(calls_of(s), d->call, made->calls * sizeof d->call[0]);
     memcpy(guards_of(s), d->guard, made->guards * sizeof d->guard[0]);
-    memcpy(bytes_of(s), d->bytes, made->bytes);
+    memcpy(bytes_of(s), d->from, made->bytes);
     s->older = flow->spans.youngest;
     return flow->spans.youngest = s;
 }
@@ -262,20 +262,28 @@ static void insert(struct cofi_flow *flow, uint64_t key, const struct span *s)
     slots[at] = slot_word(key, (uint64_t)(uintptr_t)s);
 }
 
+/* Nothing but outcomes and targets. */
+static bool is_plain(const struct cofi_flow *flow, const uint8_t *p, const uint8_t *until)
+{
+    const uint8_t *sizes = flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes;
+    for (; p < until; p += sizes[*p])
+        if (!sizes[*p])
+            return false;
+    return p == until;
+}
+
 /* Enough was drafted, or what follows is a span or another packet. */
 static void end(struct cofi_flow *flow, const uint8_t *until)
 {
     struct span_draft *d = &flow->spans.draft;
     struct span *s = &d->span;
-    struct stretch w;
-    stretch_begin(&w, d->from, until);
-    unsigned tip_at = 0;
-    int bytes = cofi__stretch_copy(flow, &w, d->bytes, SPAN_BYTES, &tip_at);
+    long bytes = until - d->from;
     d->on = false;
-    if (bytes < SPAN_LEAST || s->epoch != flow->epoch || !s->runs || s->peak > SPAN_PEAK)
+    if (bytes < SPAN_LEAST || bytes > SPAN_BYTES || s->epoch != flow->epoch || !s->runs || s->peak > SPAN_PEAK ||
+        !is_plain(flow, d->from, until))
         return;
     s->bytes = (uint8_t)bytes;
-    s->tip_at = (uint8_t)tip_at;
+    s->tip_at = (uint8_t)(flow->used_offset - (source_offset(&flow->s) - (uint64_t)(flow->s.p - d->from)));
     s->exit = flow->cur;
     s->exit_bits = pending(flow);
     s->exit_n = (uint8_t)flow->n;
@@ -315,21 +323,27 @@ static bool draft_is_enough(const struct cofi_flow *flow)
 static void draft_on(struct cofi_flow *flow)
 {
     struct span_draft *d = &flow->spans.draft;
-    if (d->moves != flow->s.moves || flow->s.p - d->from > SPAN_BYTES_RAW)
+    if (d->moves != flow->s.moves || flow->s.p - d->from > SPAN_BYTES)
         d->on = false;
     else if (draft_is_enough(flow))
         end(flow, flow->s.p);
 }
 
+void cofi__span_seam(struct cofi_flow *flow, const uint8_t *until)
+{
+    struct span_draft *d = &flow->spans.draft;
+    if (d->on && d->moves == flow->s.moves && calm(flow))
+        end(flow, until);
+    d->on = false;
+}
+
 void cofi__span_break(struct cofi_flow *flow)
 {
-    struct source *s = &flow->s;
+    const struct source *s = &flow->s;
     bool packet = flow->has_packet;
     flow->has_packet = false;
-    if (flow->spans.draft.on && flow->spans.draft.moves == s->moves && !flow->n && calm(flow))
-        end(flow, s->end - (s->end_offset - flow->packet_offset));
+    cofi__span_seam(flow, s->end - (s->end_offset - flow->packet_offset));
     flow->has_packet = packet;
-    flow->spans.draft.on = false;
     flow->spans.steps = SPAN_STEPS; /* one may begin behind the packet */
 }
 
@@ -358,12 +372,12 @@ static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
 }
 
 /* The span under the key that begins here. Null: none, and the place is noted. */
-static struct span *look_up(struct cofi_flow *flow, uint64_t key, struct stretch *w)
+static struct span *look_up(struct cofi_flow *flow, uint64_t key)
 {
     uint64_t *slots = slots_of(flow, key);
     for (unsigned i = 0; slots && i < SPAN_WAYS; i++) {
         uint64_t what = slots[i] ^ slot_word(key, 0);
-        if (what > SPAN_SEEN && !(what >> PTR_BITS) && fits(flow, (struct span *)(uintptr_t)what, w))
+        if (what > SPAN_SEEN && !(what >> PTR_BITS) && fits(flow, (struct span *)(uintptr_t)what))
             return (struct span *)(uintptr_t)what;
     }
     if (slots)
@@ -389,24 +403,24 @@ static void pace(struct spans *spans, bool found)
 }
 
 /* What followed last time, or the time before. */
-static struct span *predicted(struct cofi_flow *flow, struct span *last, struct stretch *w)
+static struct span *predicted(struct cofi_flow *flow, struct span *last)
 {
     if (!last->next)
         return NULL;
-    if (fits(flow, last->next, w))
+    if (fits(flow, last->next))
         return last->next;
     struct span *before = last->before;
-    if (!before || !fits(flow, before, w))
+    if (!before || !fits(flow, before))
         return NULL;
     remember(last, before);
     return before;
 }
 
-static struct span *find(struct cofi_flow *flow, struct stretch *w, bool place)
+static struct span *find(struct cofi_flow *flow, bool place)
 {
     struct spans *spans = &flow->spans;
     uint64_t key;
-    struct span *next = spans->last ? predicted(flow, spans->last, w) : NULL;
+    struct span *next = spans->last ? predicted(flow, spans->last) : NULL;
     if (next) {
         pace(spans, true);
         return next;
@@ -415,7 +429,7 @@ static struct span *find(struct cofi_flow *flow, struct stretch *w, bool place)
         draft_on(flow);
     if (!(place || spans->last) || !key_here(flow, &key))
         return NULL;
-    struct span *s = look_up(flow, key, w);
+    struct span *s = look_up(flow, key);
     pace(spans, s);
     if (s && spans->draft.on)
         end(flow, flow->s.p);
@@ -434,14 +448,13 @@ bool cofi__span_go(struct cofi_flow *flow)
     if (!(place || spans->draft.on) || !calm(flow))
         return false;
     while (flow->s.end - flow->s.p >= SPAN_AHEAD) {
-        struct stretch w;
-        struct span *s = find(flow, &w, place);
+        struct span *s = find(flow, place);
         place = true;
         spans->last = s;
         if (!s || !has_room(flow, s))
             break;
         spans->draft.on = false;
-        use(flow, s, &w);
+        use(flow, s);
     }
     return flow->s.p != from;
 }

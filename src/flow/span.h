@@ -15,8 +15,7 @@ enum {
     SPAN_UNITS = 64, SPAN_RUNS_LEAST = 8, /* outcomes and targets, and runs, that make it worth its memory */
     SPAN_RUNS_ENOUGH = 20, SPAN_RUNS = 40, /* or so many runs, or so many blocks */
     SPAN_BLOCKS_ENOUGH = 200, SPAN_BLOCKS = 400,
-    SPAN_BYTES = 160,     /* at most, of outcomes and targets; with timing: */
-    SPAN_BYTES_RAW = 512,
+    SPAN_BYTES = 160,     /* at most */
     SPAN_LEAST = 8, SPAN_KEY = 16, /* bytes that it has at least, and of which up to so many are looked up */
     SPAN_AHEAD = 192,     /* bytes that are left in a piece where a span may begin */
     SPAN_CALLS = 32, SPAN_GUARDS = 16,
@@ -66,7 +65,6 @@ struct span_draft {
     uint64_t tnt_bits, tips; /* of the statistics, at its start */
     struct run *run[SPAN_RUNS];
     struct block *call[SPAN_CALLS], *guard[SPAN_GUARDS];
-    uint8_t bytes[SPAN_BYTES + 16];
 };
 
 struct spans {
@@ -88,45 +86,13 @@ struct spans {
 bool cofi__span_go(struct cofi_flow *flow);
 /* A run is about to be done: part of the draft. */
 void cofi__span_run(struct cofi_flow *flow, struct run *run);
+/* What follows `until` is no more for the draft, which ends there. */
+void cofi__span_seam(struct cofi_flow *flow, const uint8_t *until);
 /* A packet is about to be acted on that no span holds: what was drafted ends before it. */
 void cofi__span_break(struct cofi_flow *flow);
 void cofi__span_count_all(struct cofi_flow *flow);
 /* Decoding goes on elsewhere. */
 void cofi__span_restart(struct cofi_flow *flow);
 void cofi__span_forget(struct cofi_flow *flow);
-
-/* ---- stretch.c: packets that are passed over, and the time that they tell ---- */
-
-enum { STRETCH_MTCS = 24 };
-
-struct stretch {
-    const uint8_t *p, *stop;  /* where it is, and may still look ahead */
-    const uint8_t *tip;       /* the last target passed, null: none */
-    uint64_t cycles;          /* since the last MTC */
-    unsigned mtcs;
-    struct {
-        const uint8_t *p;
-        uint64_t cycles;      /* before it */
-    } mtc[STRETCH_MTCS];
-};
-
-/* From p on, as far as `stop`, behind which SOURCE_AHEAD bytes may be read. */
-static inline void stretch_begin(struct stretch *w, const uint8_t *p, const uint8_t *stop)
-{
-    w->p = p;
-    w->stop = stop;
-    w->tip = NULL;
-    w->cycles = w->mtcs = 0;
-}
-/* Pass over the n bytes of outcomes and targets at `want`, and what padding and timing lies before and between
- * them. False: something else is there. */
-bool cofi__stretch_match(const struct cofi_flow *flow, struct stretch *w, const uint8_t *want, unsigned n);
-/* Copy the outcomes and targets up to w->stop; *tip_at: where the last target lies. Returns how many bytes; or
- * -1 if there is another packet, or more than max bytes. */
-int cofi__stretch_copy(const struct cofi_flow *flow, struct stretch *w, uint8_t *out, unsigned max, unsigned *tip_at);
-/* The next SPAN_KEY of them; zeros where there are not so many. False: less than SPAN_LEAST. */
-bool cofi__stretch_key(const struct cofi_flow *flow, struct stretch *w, uint64_t bytes[2]);
-/* Tell the clock the MTCs that were passed over; the cycles since the last one are left. */
-void cofi__stretch_mtcs(struct cofi_flow *flow, const struct stretch *w);
 
 #endif

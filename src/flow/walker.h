@@ -10,6 +10,7 @@
 
 #include "x86/errata.h"
 #include "flow/memory.h"
+#include "flow/sieve.h"
 #include "flow/span.h"
 #include "time/clock.h"
 
@@ -167,6 +168,9 @@ struct cofi_flow {
     bool dis_retc;         /* known: a RET never takes a bit */
     bool full;             /* outcomes follow that had no room */
     bool counting;         /* cofi_flow_cover */
+    bool sifts;            /* timing may lie between the outcomes, and nobody asks for it there */
+    bool sieved;           /* s holds what the sieve made of it */
+    struct sieve *sieve;
     struct block *cur;     /* where execution is, or null: see ip */
     uint64_t ip;
     struct run *last_run;

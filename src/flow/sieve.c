@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT
+ * Trace bytes -> outcomes and targets alone; timing between them goes to the clock. */
+#include "flow/walker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* A short TNT: how many outcomes, and above bit 8 the outcomes, by its byte [SDM Taken/Not-taken (TNT) Packet],
+ * [RTIT 4.2.2]; 0: another packet, or one without any. */
+#define COUNT(v) ((v) < 2 ? 0 : (v) < 4 ? 1 : (v) < 8 ? 2 : (v) < 16 ? 3 : (v) < 32 ? 4 : (v) < 64 ? 5 : 6)
+#define OUTCOMES(v) (uint16_t)(COUNT(v) | ((v) & ((1u << COUNT(v)) - 1)) << 8)
+#define PT_OUTCOMES(c) ((c) & 1 ? 0 : OUTCOMES((c) >> 1))
+#define RTIT_OUTCOMES(c) ((c) >= 0x80 ? 0 : OUTCOMES(c))
+static const uint16_t pt_outcomes[256] = {BYTES(PT_OUTCOMES)}, rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
+
+/* A byte that begins neither outcomes nor a target. */
+enum { PT_NONE = 2, RTIT_NONE = 0 };
+
+/* ---- PT's and RTIT's, one packet ---- */
+
+/* From the kernel to the user: who reads that asks the clock. */
+static bool to_user(uint64_t *last_ip, unsigned code, uint64_t payload)
+{
+    bool kernel = *last_ip >> 63;
+    if (code == 3)
+        *last_ip = payload << 16;
+    else if (code == 6)
+        *last_ip = payload;
+    return kernel && !(*last_ip >> 63);
+}
+
+static void tell_mtc(struct cofi__clock *clock, bool pt, const uint8_t *p)
+{
+    struct cofi_packet packet = {.kind = COFI_RTIT_MTC};
+    packet.mtc.range = p[0] & 3;
+    packet.mtc.ctc = p[1];
+    if (pt)
+        cofi__clock_mtc(clock, p[1]);
+    else
+        cofi__clock_packet(clock, &packet);
+}
+
+static bool is_mtc(bool pt, unsigned c) { return pt ? c == 0x59 : (c & 0xfc) == 0xc4; }
+
+/* A TNT of n outcomes, fewer than 6, youngest at bit 0 of acc. */
+static inline uint8_t short_tnt(uint64_t acc, unsigned n, bool pt) { return (uint8_t)((1u << n | (acc & ((1u << n) - 1))) << pt); }
+
+/* Up to `until` bytes written, or a few more, or to what is neither timing nor a branch's. again: all of it was written
+ * before; exactly up to `until`. Of TNTs that have no target between them the outcomes are put together, as they are where
+ * no MTC cuts them. */
+static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt, struct cofi__clock *clock,
+                                                       const uint8_t *stop, const uint8_t *until, bool again)
+{
+    const uint16_t *outcomes = pt ? pt_outcomes : rtit_outcomes;
+    const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
+    uint8_t *q = w->q;
+    uint64_t cycles = 0, last_ip = flow->last_ip, acc = w->acc;
+    unsigned n = w->n;
+    while (p <= stop && q < until) {
+        unsigned c = *p;
+        if (pt && (c & 7) == 3) {
+            cycles += c >> 3;
+            c = *++p;
+        }
+        unsigned what = outcomes[c], k = (uint8_t)what, size;
+        if (k) {
+            tnt = p++;
+            acc = acc << k | what >> 8;
+            n += k;
+            if (n < 6)
+                continue;
+            n -= 6;
+            if (!again)
+                *q = (uint8_t)((0x40 | (acc >> n & 0x3f)) << pt);
+            q++;
+        } else if (pt && (c & 3) == 3) {
+            const uint8_t *next = cofi__pt_long_cyc(flow, p, &cycles);
+            if (!next)
+                break;
+            p = next;
+        } else if ((size = sizes[c]) > 1) {
+            if (pt && !again && to_user(&last_ip, c >> 5, le64(p + 1)))
+                break;
+            if (!again)
+                *q = short_tnt(acc, n, pt);
+            q += n != 0;
+            n = 0;
+            if (again && q == until)
+                break;
+            w->tip_before = w->tip;
+            w->tip = p;
+            if (!again)
+                memcpy(q, p, 16);
+            p += size;
+            q += size;
+        } else if (is_mtc(pt, c)) {
+            if (clock) {
+                clock->cycles += cycles;
+                tell_mtc(clock, pt, p);
+            }
+            cycles = 0;
+            p += 2;
+        } else if (pt ? !c : size) { /* PAD; a TNT without outcomes */
+            p++;
+        } else {
+            break;
+        }
+    }
+    if (clock)
+        clock->cycles += cycles;
+    w->p = p;
+    w->q = q;
+    w->tnt = tnt;
+    w->acc = acc;
+    w->n = n;
+}
+
+static void sift_all(struct cofi_flow *flow, struct sift *w, const uint8_t *stop, const uint8_t *until)
+{
+    if (flow->config.gen == COFI_PT)
+        sift(flow, w, true, &flow->clock, stop, until, false);
+    else
+        sift(flow, w, false, &flow->clock, stop, until, false);
+}
+
+/* To where the flow is. */
+static void sift_exactly(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock)
+{
+    const uint8_t *stop = flow->sieve->sifted.p;
+    sift(flow, w, flow->config.gen == COFI_PT, clock, stop, flow->s.p, true);
+}
+
+/* ---- in and out ---- */
+
+void cofi__sieve_restart(struct cofi_flow *flow)
+{
+    flow->sieved = false;
+    if (!flow->sieve)
+        return;
+    flow->sieve->limit = SIEVE_FIRST;
+    flow->sieve->past = 0;
+}
+
+static struct sieve *sieve_of(struct cofi_flow *flow)
+{
+    if (!flow->sieve && (flow->sieve = malloc(sizeof *flow->sieve)))
+        cofi__sieve_restart(flow);
+    return flow->sieve;
+}
+
+static bool pays(const struct cofi_flow *flow)
+{
+    const struct sieve *sieve = flow->sieve;
+    return flow->s.end - flow->s.p >= SIEVE_PAD && (!sieve || source_offset(&flow->s) >= sieve->past);
+}
+
+static struct sift start_of(const struct sieve *sieve) { return (struct sift){.p = sieve->from, .q = (uint8_t *)sieve->clean}; }
+
+static void go_to(struct cofi_flow *flow, const uint8_t *p, const uint8_t *end, uint64_t end_offset)
+{
+    flow->s.p = p;
+    flow->s.end = end;
+    flow->s.end_offset = end_offset;
+    flow->s.moves++;
+}
+
+/* Nothing but blocks, outcomes and targets is in the air, and the time is told by other packets only. */
+static bool may(const struct cofi_flow *flow)
+{
+    return flow->sifts && !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any) && flow->enabled && !flow->spans.plain &&
+           !flow->context.block && !(flow->batch && flow->batch->times);
+}
+
+void cofi__sieve_enter(struct cofi_flow *flow)
+{
+    struct source *s = &flow->s;
+    if (!may(flow) || !pays(flow))
+        return;
+    struct sieve *sieve = sieve_of(flow);
+    if (!sieve)
+        return;
+    sieve->from = s->p;
+    sieve->end = s->end;
+    sieve->end_offset = s->end_offset;
+    sieve->clock = flow->clock;
+    struct sift w = start_of(sieve);
+    sift_all(flow, &w, s->end - SOURCE_AHEAD, sieve->clean + sieve->limit);
+    if (w.q - sieve->clean < SIEVE_LEAST) {
+        flow->clock = sieve->clock;
+        sieve->past = s->end_offset - (uint64_t)(s->end - w.p) + 1;
+        return;
+    }
+    *w.q = short_tnt(w.acc, w.n, flow->config.gen == COFI_PT);
+    w.q += w.n != 0;
+    memset(w.q, flow->config.gen == COFI_PT ? PT_NONE : RTIT_NONE, SIEVE_PAD);
+    sieve->sifted = w;
+    sieve->asked = start_of(sieve);
+    flow->sieved = true;
+    go_to(flow, sieve->clean, w.q + SIEVE_PAD, SIEVE_OFFSET + (uint64_t)(w.q + SIEVE_PAD - sieve->clean));
+}
+
+/* How many outcomes the last TNT had. */
+static unsigned tail_of(const struct cofi_flow *flow, const struct sift *w)
+{
+    const uint16_t *outcomes = flow->config.gen == COFI_PT ? pt_outcomes : rtit_outcomes;
+    return w->tnt ? (uint8_t)outcomes[*w->tnt] : flow->tail;
+}
+
+static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p) { return sieve->end_offset - (uint64_t)(sieve->end - p); }
+
+/* The offset of the last target that was used, or of the last one read: as they lie in the trace. */
+static void tell_offsets(struct cofi_flow *flow, const struct sift *w)
+{
+    const uint8_t *used = flow->has_packet ? w->tip_before : w->tip;
+    if (flow->used_offset >= SIEVE_OFFSET)
+        flow->used_offset = raw_offset(flow->sieve, used);
+    if (flow->packet_offset >= SIEVE_OFFSET)
+        flow->packet_offset = raw_offset(flow->sieve, w->tip);
+}
+
+static void end(struct cofi_flow *flow)
+{
+    struct sieve *sieve = flow->sieve;
+    const struct sift *w = &sieve->sifted;
+    cofi__span_seam(flow, flow->s.p);
+    tell_offsets(flow, w);
+    flow->tail = tail_of(flow, w);
+    sieve->limit = sieve->limit < SIEVE_MOST ? sieve->limit * 2 : SIEVE_MOST;
+    flow->sieved = false;
+    go_to(flow, w->p, sieve->end, sieve->end_offset);
+}
+
+void cofi__sieve_more(struct cofi_flow *flow)
+{
+    if (flow->s.p != flow->sieve->sifted.q)
+        return;
+    end(flow);
+    cofi__sieve_enter(flow);
+}
+
+/* A TNT of which some outcomes were read only: it is read again, or all of it now. */
+static void take_rest(struct cofi_flow *flow, struct sift *w)
+{
+    unsigned read = tail_of(flow, w) - w->n;
+    if (flow->n >= read) {
+        flow->n -= read;
+        flow->bits >>= read;
+        w->p = w->tnt;
+        return;
+    }
+    flow->bits = flow->bits << w->n | (w->acc & ((1u << w->n) - 1));
+    flow->n += w->n;
+}
+
+void cofi__sieve_leave(struct cofi_flow *flow)
+{
+    struct sieve *sieve = flow->sieve;
+    if (!flow->sieved)
+        return;
+    if (flow->s.p == sieve->sifted.q) {
+        end(flow);
+        return;
+    }
+    struct sift w = start_of(sieve);
+    flow->spans.draft.on = false;
+    flow->clock = sieve->clock;
+    sift_exactly(flow, &w, &flow->clock);
+    tell_offsets(flow, &w);
+    if (w.n)
+        take_rest(flow, &w);
+    flow->tail = tail_of(flow, &w);
+    sieve->limit = SIEVE_FIRST;
+    flow->sieved = false;
+    go_to(flow, w.p, sieve->end, sieve->end_offset);
+}
+
+uint64_t cofi__sieve_offset(const struct cofi_flow *flow)
+{
+    struct sieve *sieve = flow->sieve;
+    if (flow->s.p == sieve->sifted.q)
+        return raw_offset(sieve, sieve->sifted.p);
+    sift_exactly(flow, &sieve->asked, NULL);
+    return raw_offset(sieve, sieve->asked.p);
+}

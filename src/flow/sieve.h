@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * Trace bytes without what only tells the time, as far as nothing else lies between: outcomes and targets as a trace
+ * unit without timing packets would have sent them. */
+#ifndef COFI_FLOW_SIEVE_H
+#define COFI_FLOW_SIEVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "time/clock.h"
+
+struct cofi_flow;
+
+enum {
+    SIEVE_MOST = 8192, SIEVE_FIRST = 256, /* bytes of outcomes and targets at a time */
+    SIEVE_LEAST = 32,                     /* fewer are read where they lie */
+    SIEVE_MORE = 32,                      /* what the last packet may write beyond that */
+    SIEVE_PAD = 256,                      /* bytes behind them that are neither */
+};
+
+/* How far a stretch has been gone through. */
+struct sift {
+    const uint8_t *p;           /* behind the last packet read */
+    uint8_t *q;                 /* behind the last packet written */
+    uint64_t acc;               /* outcomes, youngest at bit 0; those that are not written yet: */
+    unsigned n;
+    const uint8_t *tnt;         /* the last TNT */
+    const uint8_t *tip, *tip_before; /* the last two targets */
+};
+
+struct sieve {
+    const uint8_t *from, *end;  /* the window: from here on; where it goes on: sifted.p */
+    uint64_t end_offset;        /* of `end` */
+    struct cofi__clock clock;   /* at `from`; the flow's own is at sifted.p already */
+    struct sift sifted, asked;  /* to the end of it; as far as the offset was asked for */
+    unsigned limit;             /* bytes at a time: less where the flow had to leave */
+    uint64_t past;              /* it does not pay before this offset */
+    uint8_t clean[SIEVE_MOST + SIEVE_MORE + SIEVE_PAD];
+};
+
+/* Offsets of packets while they are read here. */
+#define SIEVE_OFFSET (UINT64_C(1) << 63)
+
+/* Decoding goes on elsewhere. */
+void cofi__sieve_restart(struct cofi_flow *flow);
+/* Read on in the sieve, if that pays. */
+void cofi__sieve_enter(struct cofi_flow *flow);
+/* If all of it was read: go on with what follows, in the sieve again or in the trace's own bytes. */
+void cofi__sieve_more(struct cofi_flow *flow);
+/* Somebody must know which packet this is, or what time: as if there had been no sieve. Nothing happens outside of it. */
+void cofi__sieve_leave(struct cofi_flow *flow);
+/* Behind the last packet that was read. */
+uint64_t cofi__sieve_offset(const struct cofi_flow *flow);
+
+#endif
