@@ -47,22 +47,25 @@ static bool is_mtc(bool pt, unsigned c) { return pt ? c == 0x59 : (c & 0xfc) == 
 /* A TNT of n outcomes, fewer than 6, youngest at bit 0 of acc. */
 static inline uint8_t short_tnt(uint64_t acc, unsigned n, bool pt) { return (uint8_t)((1u << n | (acc & ((1u << n) - 1))) << pt); }
 
-/* Up to `until` bytes written, or a few more, or to what is neither timing nor a branch's. again: all of it was written
- * before; exactly up to `until`. Of TNTs that have no target between them the outcomes are put together, as they are where
- * no MTC cuts them. */
+/* Up to `stop`, or to what is neither timing nor a branch's. Of TNTs that have no target between them the outcomes are put
+ * together, as they are where no MTC cuts them, so that no more is written than is read, but for the last byte. until: not
+ * null where all was written before; where to end then. */
 static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt, struct cofi__clock *clock,
-                                                       const uint8_t *stop, const uint8_t *until, bool again)
+                                                       const uint8_t *stop, const uint8_t *until)
 {
     const uint16_t *outcomes = pt ? pt_outcomes : rtit_outcomes;
     const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
     uint8_t *q = w->q;
     uint64_t cycles = 0, last_ip = flow->last_ip, acc = w->acc;
-    unsigned n = w->n;
-    while (p <= stop && q < until) {
+    unsigned n = w->n, long_cyc = flow->errata & ERR_SKD007 ? 0xff : 1;
+    while (p <= stop && (!until || q < until)) {
         unsigned c = *p;
-        if (pt && (c & 7) == 3) {
+        if (pt && (c & 7) == 3) { /* a CYC stands before most packets */
             cycles += c >> 3;
             c = *++p;
+        } else if (pt && (c & 7) == 7 && !(p[1] & long_cyc)) {
+            cycles += c >> 3 | (p[1] & 0xfeu) << 4;
+            c = *(p += 2);
         }
         unsigned what = outcomes[c], k = (uint8_t)what, size;
         if (k) {
@@ -72,7 +75,7 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
             if (n < 6)
                 continue;
             n -= 6;
-            if (!again)
+            if (!until)
                 *q = (uint8_t)((0x40 | (acc >> n & 0x3f)) << pt);
             q++;
         } else if (pt && (c & 3) == 3) {
@@ -81,17 +84,17 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
                 break;
             p = next;
         } else if ((size = sizes[c]) > 1) {
-            if (pt && !again && to_user(&last_ip, c >> 5, le64(p + 1)))
+            if (pt && !until && to_user(&last_ip, c >> 5, le64(p + 1)))
                 break;
-            if (!again)
+            if (!until)
                 *q = short_tnt(acc, n, pt);
             q += n != 0;
             n = 0;
-            if (again && q == until)
+            if (until && q == until)
                 break;
             w->tip_before = w->tip;
             w->tip = p;
-            if (!again)
+            if (!until)
                 memcpy(q, p, 16);
             p += size;
             q += size;
@@ -117,19 +120,19 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
     w->n = n;
 }
 
-static void sift_all(struct cofi_flow *flow, struct sift *w, const uint8_t *stop, const uint8_t *until)
+static void sift_all(struct cofi_flow *flow, struct sift *w, const uint8_t *stop)
 {
     if (flow->config.gen == COFI_PT)
-        sift(flow, w, true, &flow->clock, stop, until, false);
+        sift(flow, w, true, &flow->clock, stop, NULL);
     else
-        sift(flow, w, false, &flow->clock, stop, until, false);
+        sift(flow, w, false, &flow->clock, stop, NULL);
 }
 
 /* To where the flow is. */
 static void sift_exactly(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock)
 {
     const uint8_t *stop = flow->sieve->sifted.p;
-    sift(flow, w, flow->config.gen == COFI_PT, clock, stop, flow->s.p, true);
+    sift(flow, w, flow->config.gen == COFI_PT, clock, stop, flow->s.p);
 }
 
 /* ---- in and out ---- */
@@ -186,7 +189,8 @@ void cofi__sieve_enter(struct cofi_flow *flow)
     sieve->end_offset = s->end_offset;
     sieve->clock = flow->clock;
     struct sift w = start_of(sieve);
-    sift_all(flow, &w, s->end - SOURCE_AHEAD, sieve->clean + sieve->limit);
+    size_t room = (size_t)(s->end - s->p) - SOURCE_AHEAD;
+    sift_all(flow, &w, s->p + (room < sieve->limit ? room : sieve->limit));
     if (w.q - sieve->clean < SIEVE_LEAST) {
         flow->clock = sieve->clock;
         sieve->past = s->end_offset - (uint64_t)(s->end - w.p) + 1;

@@ -12,10 +12,10 @@
 struct cofi_flow;
 
 enum {
-    SIEVE_MOST = 8192, SIEVE_FIRST = 256, /* bytes of outcomes and targets at a time */
-    SIEVE_LEAST = 32,                     /* fewer are read where they lie */
-    SIEVE_MORE = 32,                      /* what the last packet may write beyond that */
-    SIEVE_PAD = 256,                      /* bytes behind them that are neither */
+    SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
+    SIEVE_MORE = 32,                       /* what the last packet may write beyond as many */
+    SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
+    SIEVE_PAD = 256,                       /* bytes behind them that are neither */
 };
 
 /* How far a stretch has been gone through. */
