@@ -263,16 +263,12 @@ void cofi__sieve_leave(struct cofi_flow *flow)
     struct sieve *sieve = flow->sieve;
     if (!flow->sieved)
         return;
-    if (flow->s.p == sieve->sifted.q) {
-        end(flow);
-        return;
-    }
     struct sift w = start_of(sieve);
     flow->spans.draft.on = false;
-    flow->clock = sieve->clock;
+    flow->clock = sieve->clock; /* also at the end of it: there may be timing behind the packet in hand */
     sift_exactly(flow, &w, &flow->clock);
     tell_offsets(flow, &w);
-    if (w.n)
+    if (w.n && w.q == flow->s.p)
         take_rest(flow, &w);
     flow->tail = tail_of(flow, &w);
     sieve->limit = SIEVE_FIRST;

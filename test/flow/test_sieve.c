@@ -190,12 +190,51 @@ static void its_offset_is_that_of_a_packet(void **state)
     assert_true(sieved > 200);
 }
 
+/* A target that does not fit, the last one before another packet, is where the way is found again: that is before the MTCs
+ * behind it. */
+static void timing_behind_the_packet_in_hand_comes_later(void **state)
+{
+    static const uint8_t code[] = {0x75, 0xfe, 0xff, 0xe0}; /* jne itself; jmp rax */
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, /* PSB */
+        0x19, 0, 0x10, 0, 0, 0, 0, 0, 2, 0x73, 0, 0, 0, 0, 0, /* TSC, TMA */
+        2, 0x23, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};            /* PSBEND, TIP.PGE */
+    static const uint8_t lap[] = {0xfe, 0x59, 1, 0xfe, 0xfe, 0xfc, 0x2d, 0x00, 0x10}; /* ... with an MTC; TIP */
+    static const uint8_t wrong[] = {0xfe, 0x6d, 0x00, 0x10, 0x40, 0, 0, 0, 0x59, 9, 0x59, 10, 0x59, 11, 1}; /* TIP, MTCs, TIP.PGD */
+    enum { LAPS = 100 };
+    uint8_t bytes[sizeof start + LAPS * sizeof lap + sizeof wrong + SIEVE_PAD] = {0};
+    size_t n = 0;
+    (void)state;
+    memcpy(bytes, start, sizeof start);
+    n += sizeof start;
+    for (unsigned i = 0; i < LAPS; i++, n += sizeof lap)
+        memcpy(bytes + n, lap, sizeof lap);
+    memcpy(bytes + n, wrong, sizeof wrong); /* and PAD */
+    run = (struct prog_run){.gen = COFI_PT, .trace = bytes, .n = sizeof bytes};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, code, sizeof code, "code"), 0);
+    struct cofi_flow *flow = open_flow(false), *plain = open_flow(true);
+    struct log log, want;
+    decode(flow, &log, 0, false);
+    decode(plain, &want, 0, false);
+    struct cofi_flow_stats stats;
+    cofi_flow_stats(plain, &stats);
+    assert_int_equal(stats.gaps, 1);
+    assert_non_null(flow->sieve);
+    log_assert_same(&log, &want, 0);
+    free(log.words);
+    free(want.words);
+    cofi_flow_close(flow);
+    cofi_flow_close(plain);
+    cofi_image_close(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_the_same),
         cmocka_unit_test(so_it_is_where_times_are_asked_for_now_and_then),
         cmocka_unit_test(its_offset_is_that_of_a_packet),
+        cmocka_unit_test(timing_behind_the_packet_in_hand_comes_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
