@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "flow/span.h"
 #include "time/clock.h"
 
 struct cofi_flow;
@@ -15,7 +16,7 @@ enum {
     SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
     SIEVE_MORE = 32,                       /* what the last packet may write beyond as many */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
-    SIEVE_PAD = 256,                       /* bytes behind them that are neither */
+    SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
 };
 
 /* How far a stretch has been gone through. */

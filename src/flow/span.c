@@ -14,11 +14,6 @@
 
 enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 
-static uint8_t *bytes_of(struct span *s) { return (uint8_t *)s->list; }
-static struct block **guards_of(struct span *s) { return (struct block **)s->list + (s->bytes + 7) / 8; }
-static struct block **calls_of(struct span *s) { return guards_of(s) + s->guards; }
-static struct run **runs_of(struct span *s) { return (struct run **)(calls_of(s) + s->calls); }
-
 /* Nothing but blocks, outcomes and targets is in the air. */
 static bool calm(const struct cofi_flow *flow)
 {
@@ -79,7 +74,7 @@ static inline bool same_bytes(const uint8_t *a, const uint8_t *b, unsigned n)
 
 static bool guards_hold(const struct cofi_flow *flow, struct span *s)
 {
-    struct block **guard = guards_of(s);
+    struct block **guard = span_guards_of(s);
     for (unsigned i = 0; i < s->guards; i++)
         if (ret_site(flow, i) != guard[i])
             return false;
@@ -92,7 +87,7 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
     if (s->exit->dead)
         return false;
     for (unsigned i = 0; i < s->runs; i++)
-        if (!cofi__run_is_whole(flow, runs_of(s)[i]))
+        if (!cofi__run_is_whole(flow, span_runs_of(s)[i]))
             return false;
     s->epoch = flow->epoch;
     return true;
@@ -100,7 +95,7 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
 
 static inline bool fits(struct cofi_flow *flow, struct span *s)
 {
-    return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) && same_bytes(bytes_of(s), flow->s.p, s->bytes) &&
+    return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) && same_bytes(span_bytes_of(s), flow->s.p, s->bytes) &&
            (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
            (s->epoch == flow->epoch || is_whole(flow, s));
 }
@@ -120,7 +115,7 @@ static void show(struct cofi_flow *flow, struct span *s)
         edge_to(flow, s->first_hash, s->last_hash);
         return;
     }
-    struct run **run = runs_of(s);
+    struct run **run = span_runs_of(s);
     if (flow->lists) {
         for (unsigned i = 0; i < s->runs; i++)
             flow->lists[flow->lists_n++] = list_word(run[i]->list, run[i]->blocks);
@@ -136,7 +131,7 @@ static void use(struct cofi_flow *flow, struct span *s)
 {
     show(flow, s);
     flow->spans.used++;
-    ret_apply(flow, s->peak, s->guards, calls_of(s), s->calls);
+    ret_apply(flow, s->peak, s->guards, span_calls_of(s), s->calls);
     flow->stats.tnt_bits += s->tnt_bits;
     flow->stats.tips += s->tips;
     flow->stats.span_bytes += s->bytes;
@@ -230,25 +225,23 @@ static void remember(struct span *last, struct span *next)
 {
     last->before = last->next;
     last->next = next;
+    last->again = 0;
 }
 
 static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
 {
     const struct span *made = &d->span;
-    size_t items = (made->bytes + 7u) / 8 + made->guards + made->calls + made->runs;
-    struct span *s = cofi__arena_take(&flow->chunks, &flow->spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
+    struct span *s = cofi__span_take(flow, made);
     if (!s)
         return NULL;
-    *s = *made;
     s->exit_run = d->run[made->runs - 1];
     s->first_hash = d->run[0]->first_hash;
     s->last_hash = s->exit_run->last_hash;
-    memcpy(runs_of(s), d->run, made->runs * sizeof d->run[0]);
-    memcpy(calls_of(s), d->call, made->calls * sizeof d->call[0]);
-    memcpy(guards_of(s), d->guard, made->guards * sizeof d->guard[0]);
-    memcpy(bytes_of(s), d->from, made->bytes);
-    s->older = flow->spans.youngest;
-    return flow->spans.youngest = s;
+    memcpy(span_runs_of(s), d->run, made->runs * sizeof d->run[0]);
+    memcpy(span_calls_of(s), d->call, made->calls * sizeof d->call[0]);
+    memcpy(span_guards_of(s), d->guard, made->guards * sizeof d->guard[0]);
+    memcpy(span_bytes_of(s), d->from, made->bytes);
+    return s;
 }
 
 /* Put a span where its place was noted, or in the place of another. */
@@ -371,6 +364,14 @@ static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
     }
 }
 
+/* Of those that begin with s, which fits. */
+static struct span *longest(struct cofi_flow *flow, struct span *s)
+{
+    while (s->longer && fits(flow, s->longer))
+        s = s->longer;
+    return s;
+}
+
 /* The span under the key that begins here. Null: none, and the place is noted. */
 static struct span *look_up(struct cofi_flow *flow, uint64_t key)
 {
@@ -378,7 +379,7 @@ static struct span *look_up(struct cofi_flow *flow, uint64_t key)
     for (unsigned i = 0; slots && i < SPAN_WAYS; i++) {
         uint64_t what = slots[i] ^ slot_word(key, 0);
         if (what > SPAN_SEEN && !(what >> PTR_BITS) && fits(flow, (struct span *)(uintptr_t)what))
-            return (struct span *)(uintptr_t)what;
+            return longest(flow, (struct span *)(uintptr_t)what);
     }
     if (slots)
         note(flow, key, slots);
@@ -402,13 +403,23 @@ static void pace(struct spans *spans, bool found)
     }
 }
 
+static struct span *next_again(struct cofi_flow *flow, struct span *last)
+{
+    struct span *s = longest(flow, last->next);
+    if (s != last->next)
+        remember(last, s);
+    else if (last->again < SPAN_AGAIN && ++last->again == SPAN_AGAIN)
+        cofi__span_join(flow, last, s);
+    return s;
+}
+
 /* What followed last time, or the time before. */
 static struct span *predicted(struct cofi_flow *flow, struct span *last)
 {
     if (!last->next)
         return NULL;
     if (fits(flow, last->next))
-        return last->next;
+        return next_again(flow, last);
     struct span *before = last->before;
     if (!before || !fits(flow, before))
         return NULL;
@@ -450,8 +461,10 @@ bool cofi__span_go(struct cofi_flow *flow)
     while (flow->s.end - flow->s.p >= SPAN_AHEAD) {
         struct span *s = find(flow, place);
         place = true;
+        if (s && !has_room(flow, s))
+            break;
         spans->last = s;
-        if (!s || !has_room(flow, s))
+        if (!s)
             break;
         spans->draft.on = false;
         use(flow, s);
@@ -474,7 +487,7 @@ void cofi__span_restart(struct cofi_flow *flow)
 void cofi__span_count_all(struct cofi_flow *flow)
 {
     for (struct span *s = flow->spans.youngest; s; s = s->older) {
-        struct run **run = runs_of(s);
+        struct run **run = span_runs_of(s);
         for (unsigned i = 0; s->count && i < s->runs; i++) {
             run[i]->count += s->count;
             if (i)

@@ -15,9 +15,11 @@ enum {
     SPAN_UNITS = 64, SPAN_RUNS_LEAST = 8, /* outcomes and targets, and runs, that make it worth its memory */
     SPAN_RUNS_ENOUGH = 20, SPAN_RUNS = 40, /* or so many runs, or so many blocks */
     SPAN_BLOCKS_ENOUGH = 200, SPAN_BLOCKS = 400,
-    SPAN_BYTES = 160,     /* at most */
+    SPAN_BYTES = 160,     /* at most; one that was put together of others: */
+    SPAN_BYTES_LONG = 240, SPAN_RUNS_LONG = 160,
+    SPAN_AGAIN = 4,       /* times that one followed another until they are put together */
     SPAN_LEAST = 8, SPAN_KEY = 16, /* bytes that it has at least, and of which up to so many are looked up */
-    SPAN_AHEAD = 192,     /* bytes that are left in a piece where a span may begin */
+    SPAN_AHEAD = 256,     /* bytes that are left in a piece where a span may begin */
     SPAN_CALLS = 32, SPAN_GUARDS = 16,
     SPAN_PEAK = 40,       /* with SPAN_GUARDS less than RET_DEPTH, so that what it takes off was there */
     SPAN_SLOTS = 1 << 16, SPAN_WAYS = 8,
@@ -34,6 +36,7 @@ struct span {
     uint64_t bits;        /* pending outcomes */
     uint64_t last_ip;     /* with a TIP in it: the upper 48 bits count */
     struct span *next, *before; /* those that followed last time, and the time before that one */
+    struct span *longer;  /* this one and the one that follows most times */
     uint32_t epoch;
     uint8_t n;            /* bits */
     uint8_t bytes;
@@ -49,11 +52,17 @@ struct span {
     uint64_t exit_bits, exit_last_ip;
     uint64_t count;       /* coverage: visits not yet added up */
     uint32_t first_hash, last_hash; /* of its first and last block */
+    uint8_t again;        /* so many times in a row `next` followed */
     uint8_t tip_at;       /* bytes before the last TIP */
     uint8_t peak;         /* how far the return stack grew */
     struct span *older;
     void *list[];
 };
+
+static inline uint8_t *span_bytes_of(struct span *s) { return (uint8_t *)s->list; }
+static inline struct block **span_guards_of(struct span *s) { return (struct block **)s->list + (s->bytes + 7) / 8; }
+static inline struct block **span_calls_of(struct span *s) { return span_guards_of(s) + s->guards; }
+static inline struct run **span_runs_of(struct span *s) { return (struct run **)(span_calls_of(s) + s->calls); }
 
 /* What has been done since a place that was met before, to be a span. */
 struct span_draft {
@@ -90,6 +99,10 @@ void cofi__span_run(struct cofi_flow *flow, struct run *run);
 void cofi__span_seam(struct cofi_flow *flow, const uint8_t *until);
 /* A packet is about to be acted on that no span holds: what was drafted ends before it. */
 void cofi__span_break(struct cofi_flow *flow);
+/* Copy a span, with room behind it for what it says that lies there. Null: no memory. */
+struct span *cofi__span_take(struct cofi_flow *flow, const struct span *made);
+/* b followed a again and again: a->longer is both, if that is not too much for one. */
+void cofi__span_join(struct cofi_flow *flow, struct span *a, struct span *b);
 void cofi__span_count_all(struct cofi_flow *flow);
 /* Decoding goes on elsewhere. */
 void cofi__span_restart(struct cofi_flow *flow);

@@ -11,6 +11,7 @@
 
 #include <cofi/flow.h>
 
+#include "base/error.h"
 #include "flow/walker.h"
 #include "log.h"
 #include "prog.h"
@@ -129,6 +130,75 @@ static void much_is_known_when_it_comes_again(void **state)
         cofi_flow_close(flow);
         tear_down();
     }
+}
+
+/* A loop that calls f, which calls itself: spans that follow each other again and again are put together, over CALLs and
+ * RETs, too, up to what one may have. */
+static void those_that_follow_each_other_become_one(void **state)
+{
+    static const uint8_t loop[] = {0xe8, 0x0b, 0, 0, 0, 0x75, 0xf9}, f[] = {0x75, 5, 0xe8, 0xf9, 0xff, 0xff, 0xff, 0xc3};
+    enum { DEPTH = 5, PERIOD = 2 * DEPTH + 3 }; /* JNE down, none, then RETs and the loop's JNE */
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
+                                    0x71, 0x00, 0x10, 0x40, 0, 0, 0}; /* PSB, PSBEND, TIP.PGE */
+    static uint8_t bytes[200000];
+    struct cofi_flow_stats s;
+    (void)state;
+    memcpy(bytes, start, sizeof start);
+    for (size_t i = sizeof start, bit = 0; i < sizeof bytes; i++) {
+        uint8_t tnt = 1;
+        for (unsigned k = 0; k < 6; k++, bit++)
+            tnt = (uint8_t)(tnt << 1 | (bit % PERIOD >= DEPTH));
+        bytes[i] = (uint8_t)(tnt << 1);
+    }
+    run = (struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, loop, sizeof loop, "loop"), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401010, f, sizeof f, "f"), 0);
+    struct cofi_flow *flow = open_flow(bytes, sizeof bytes);
+    struct log log = decode(flow, 4096), plain = plainly(bytes, sizeof bytes);
+    cofi_flow_stats(flow, &s);
+    assert_int_equal(s.gaps, 0);
+    assert_true(s.span_bytes > sizeof bytes / 2);
+    assert_true(s.tnt_bits / flow->spans.used > 2 * SPAN_UNITS);
+    log_assert_same(&log, &plain, 0);
+    free(log.words);
+    free(plain.words);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
+/* One that was found where a batch had no room for it, or that stands before a PSB+, is not what the next one follows.
+ * Nested loops, tracing begun anew at each PSB. */
+static void those_that_only_seem_to_follow_do_not(void **state)
+{
+    static const uint8_t code[] = {0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf8, 0x0f, 0x05};
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
+                                    0x71, 0x00, 0x10, 0x40, 0, 0, 0};
+    static const size_t rooms[] = {4010, 2863, 1000}; /* with the first two it did, once */
+    enum { N = 400000 };
+    uint8_t *bytes = malloc(N);
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        bytes[i] = i % 16 == 15 ? 0xde : 0xfe;
+    for (size_t i = 0; i < N; i += N / 20)
+        memcpy(bytes + i, start, sizeof start);
+    run = (struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, code, sizeof code, "loop"), 0);
+    struct log plain = plainly(bytes, N);
+    for (size_t i = 0; i < ARRAY_LEN(rooms); i++) {
+        struct cofi_flow *flow = open_flow(bytes, N);
+        for (int pass = 0; pass < 3; pass++) {
+            struct log log = decode(flow, rooms[i]);
+            log_assert_same(&log, &plain, rooms[i]);
+            free(log.words);
+            assert_int_equal(cofi_flow_bytes(flow, bytes, N), 0);
+        }
+        cofi_flow_close(flow);
+    }
+    free(plain.words);
+    free(bytes);
+    cofi_image_close(image);
 }
 
 /* Runs move to the larger table: none of them is made again. */
@@ -379,6 +449,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(much_is_known_when_it_comes_again),
+        cmocka_unit_test(those_that_follow_each_other_become_one),
+        cmocka_unit_test(those_that_only_seem_to_follow_do_not),
         cmocka_unit_test(runs_are_found_when_their_table_has_grown),
         cmocka_unit_test(an_emptied_cache_knows_nothing),
         cmocka_unit_test(again_and_again_it_is_the_same),
