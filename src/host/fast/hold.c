@@ -132,8 +132,7 @@ void cofi__fast_let_run(struct cofi__fast_held *h, unsigned ms)
     } while (cofi__fast_now_ns() < end);
 }
 
-/* Whether a thread has ended and is only still listed. */
-static bool has_ended(pid_t tid)
+bool cofi__fast_has_ended(pid_t tid)
 {
     char path[64], state = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", tid);
@@ -168,7 +167,7 @@ static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
     int e = ptrace(PTRACE_SEIZE, tid, 0, 0) ? errno : 0;
     if (e == EPERM && !ptrace(PTRACE_INTERRUPT, tid, 0, 0)) /* we have it already, for its exec */
         e = 0;
-    if (e == ESRCH || (e && has_ended(tid)))
+    if (e == ESRCH || (e && cofi__fast_has_ended(tid)))
         return 0;
     if (e)
         return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s", h->pid, strerror(e));

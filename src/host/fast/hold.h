@@ -34,6 +34,9 @@ enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms);
 /* A thread that stands at the end of a system call -> to such a stop, from where the kernel restarts one. */
 enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
 
+/* Whether a thread has ended, though it may still be listed: to seize it fails with EPERM then. */
+bool cofi__fast_has_ended(pid_t tid);
+
 /* Hold each thread that is not held yet, and if there are any, stop all; those that do not stop within `ms` milliseconds run on for now. Returns how many
  * were not held: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
 int cofi__fast_hold_more(struct cofi__fast_held *held, unsigned ms, struct cofi_error *error);

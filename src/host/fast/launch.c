@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The command's life: start, follow its execs, see its end. */
 #include "host/fast/collect.h"
+#include "host/fast/hold.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -188,7 +189,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
 {
     bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
-    c->result->foreign += !seized && errno != ESRCH; /* a debugger has it, or it is another user's */
+    c->result->foreign += !seized && errno != ESRCH && !cofi__fast_has_ended(tid); /* a debugger has it, or it is another user's */
     __atomic_store_n(&t->head.answer, seized ? 1 : 2, __ATOMIC_SEQ_CST);
     syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
@@ -207,7 +208,7 @@ void cofi__fast_exec_failed(int32_t tid)
 static bool is_gone(pid_t pid)
 {
     unsigned long message;
-    return ptrace(PTRACE_GETEVENTMSG, pid, 0, &message) && errno == ESRCH;
+    return cofi__fast_has_ended(pid) || (ptrace(PTRACE_GETEVENTMSG, pid, 0, &message) && errno == ESRCH);
 }
 
 /* A stop of a thread that we hold. */
