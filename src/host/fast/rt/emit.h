@@ -53,15 +53,20 @@ static inline void rel32(struct out *o, const uint8_t *to)
     b4(o, (uint32_t)(to - (o->p + 4)));
 }
 
-/* mov reg, gs:[at] (op 8B) or mov gs:[at], reg (op 89). */
+/* Of up to 8 bytes, the lowest first, n; what comes behind them is still to be written. One at a time they would cost a store of
+ * the place and a load of it each. */
+static inline void few(struct out *o, uint64_t v, unsigned n)
+{
+    __builtin_memcpy(o->p, &v, 8);
+    o->p += n;
+}
+
+/* mov reg, gs:[at] (op 8B) or mov gs:[at], reg (op 89): 65 REX op ModRM SIB disp32. */
 static inline void gs_op(struct out *o, uint8_t op, unsigned reg, uint32_t at)
 {
-    b1(o, 0x65);
-    b1(o, (uint8_t)(0x48 | (reg >> 3) << 2));
-    b1(o, op);
-    b1(o, (uint8_t)(0x04 | (reg & 7) << 3));
-    b1(o, 0x25);
-    b4(o, at);
+    uint64_t v = 0x2504004865 | (uint64_t)(reg >> 3) << 10 | (uint64_t)op << 16 | (uint64_t)(reg & 7) << 27;
+    few(o, v | (uint64_t)at << 40, 8);
+    b1(o, 0); /* all that is in a thread lies below 16 MB */
 }
 
 static inline void load(struct out *o, unsigned reg, uint32_t at)
@@ -77,44 +82,37 @@ static inline void store(struct out *o, unsigned reg, uint32_t at)
 /* mov to, from (64 bits). */
 static inline void move(struct out *o, unsigned to, unsigned from)
 {
-    b1(o, (uint8_t)(0x48 | (from >> 3) << 2 | to >> 3));
-    b1(o, 0x89);
-    b1(o, (uint8_t)(0xc0 | (from & 7) << 3 | (to & 7)));
+    few(o, 0xc08948 | (from >> 3) << 2 | to >> 3 | (from & 7) << 19 | (to & 7) << 16, 3);
 }
 
 static inline void move_imm(struct out *o, unsigned reg, uint64_t v)
 {
-    b1(o, (uint8_t)(0x48 | reg >> 3));
-    b1(o, (uint8_t)(0xb8 | (reg & 7)));
+    few(o, 0xb848 | reg >> 3 | (reg & 7) << 8, 2);
     b8(o, v);
 }
 
 /* movq gs:[at], imm32 (sign-extended). */
 static inline void store_imm(struct out *o, uint32_t at, uint32_t imm)
 {
-    BYTES(o, "\x65\x48\xc7\x04\x25");
-    b4(o, at);
-    b4(o, imm);
+    few(o, 0x2504c74865 | (uint64_t)at << 40, 8);
+    few(o, (uint64_t)imm << 8, 5);
 }
 
 /* jmp *gs:[at] */
 static inline void jump_gs(struct out *o, uint32_t at)
 {
-    BYTES(o, "\x65\xff\x24\x25");
-    b4(o, at);
+    few(o, 0x2524ff65 | (uint64_t)at << 32, 8);
 }
 
 static inline void jump(struct out *o, const uint8_t *to)
 {
-    b1(o, 0xe9);
-    rel32(o, to);
+    few(o, 0xe9 | (uint64_t)(uint32_t)(to - (o->p + 5)) << 8, 5);
 }
 
 /* mov byte [r11], byte */
 static inline void log_byte(struct out *o, unsigned byte)
 {
-    BYTES(o, "\x41\xc6\x03");
-    b1(o, (uint8_t)byte);
+    few(o, 0x03c641 | byte << 24, 4);
 }
 
 #define LOG_TARGET "\x49\x89\x4b\x01" /* mov [r11+1], rcx */

@@ -26,6 +26,16 @@ static bool needs_step(const struct cofi__fast *x)
     }
 }
 
+/* Opcodes of the first two maps that needs_step has a case for, a bit each. */
+static const uint32_t stepped[2][8] = {[0] = {[4] = 1 << 12 | 1 << 14}, [1] = {[0] = 1 << 1, [5] = 1 << 8 | 1 << 9 | 1 << 14 | 1 << 21}};
+
+/* needs_step of nearly all instructions, which is no; without its branches. */
+static bool is_usual(const struct cofi__fast *x)
+{
+    bool odd = x->map < 2 && stepped[x->map][x->opcode >> 5] >> (x->opcode & 31) & 1;
+    return !odd && !(x->prefixes & COFI__FAST_GS) && !rt.stops_tsc;
+}
+
 static enum action far_action(const struct cofi__fast *x)
 {
     return x->map == 1 && x->opcode == 0x05 && x->space == COFI__FAST_LEGACY ? DO_SYSCALL : DO_STEP;
@@ -54,13 +64,13 @@ static enum action action_of(const struct cofi__fast *x)
     case COFI_CLASS_PTWRITE:
     case COFI_CLASS_KINDS: break;
     }
-    return needs_step(x) ? DO_STEP : DO_COPY;
+    return !is_usual(x) && needs_step(x) ? DO_STEP : DO_COPY;
 }
 
 /* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
 static bool must_stop(uint64_t pc)
 {
-    return filter_trigger(pc) || section_starts(pc);
+    return (rt.control->filters && filter_trigger(pc)) || (rt.sections && section_starts(pc));
 }
 
 static bool planned(const struct plan *plan, uint64_t pc)
@@ -145,7 +155,9 @@ static bool must_end(const struct plan *plan, const struct region *r, uint64_t p
 {
     if (plan->count >= PLAN_INSNS || pc < r->start || pc >= r->end)
         return true;
-    return plan->count && (filter_mode(plan->mode, pc, false) != plan->mode || must_stop(pc));
+    if (!plan->count || !(rt.control->filters | rt.sections)) /* most often */
+        return false;
+    return filter_mode(plan->mode, pc, false) != plan->mode || must_stop(pc);
 }
 
 /* A return in the plan to where a call of it was made. */
@@ -171,7 +183,7 @@ static bool fetch(struct plan *plan, const struct region *r, struct item *it, ui
     plan->high = end > plan->high ? end : plan->high;
     if (n > 0 && it->x.rip_relative && it->x.opcode == 0x8d && it->x.map == 0 && it->x.space == COFI__FAST_LEGACY)
         section_look(pc, end + (uint64_t)it->x.disp);
-    if (section_starts(pc))
+    if (rt.sections && section_starts(pc))
         it->action = DO_STEP; /* it begins in the runtime */
     return n > 0;
 }

@@ -176,6 +176,7 @@ struct runtime {
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
+    unsigned sections;    /* restartable sequences that are known */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */

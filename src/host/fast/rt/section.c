@@ -20,7 +20,6 @@ enum { RSEQ_CS = 8 };
 static struct section {
     uint64_t start, end, abort;
 } sections[SECTIONS];
-static unsigned count;
 static uint32_t signature, lock;
 static bool registered;
 
@@ -62,7 +61,7 @@ void section_attached(const struct thread *t)
 
 static const struct section *section_at(uint64_t start)
 {
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < rt.sections; i++)
         if (sections[i].start == start)
             return &sections[i];
     return NULL;
@@ -70,7 +69,7 @@ static const struct section *section_at(uint64_t start)
 
 bool section_starts(uint64_t pc)
 {
-    return count && section_at(pc);
+    return section_at(pc);
 }
 
 /* Code at pc takes the address `at`: is that a section's descriptor? Its start is near by then, behind the store of the address,
@@ -79,12 +78,12 @@ void section_look(uint64_t pc, uint64_t at)
 {
     struct descriptor d;
     uint32_t sign;
-    if (!registered || count == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
+    if (!registered || rt.sections == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
         return;
     if (d.version || d.start - pc >= NEAR || !d.bytes || d.bytes > LONG || d.abort - d.start < d.bytes || section_at(d.start) ||
         rt_probe(&sign, (const void *)(d.abort - 4), 4) || sign != signature)
         return;
-    sections[count++] = (struct section){d.start, d.start + d.bytes, d.abort};
+    sections[rt.sections++] = (struct section){d.start, d.start + d.bytes, d.abort};
     cache_invalidate(d.start, d.start + d.bytes);
 }
 
@@ -102,7 +101,7 @@ bool section_here(struct thread *t)
     struct descriptor d;
     if (t->section_end && (t->pc < t->section_start || t->pc >= t->section_end))
         leave(t);
-    if (t->section_end || !t->rseq || !count || !(s = section_at(t->pc)))
+    if (t->section_end || !t->rseq || !rt.sections || !(s = section_at(t->pc)))
         return t->section_end;
     if (rt_probe(&at, (const void *)(t->rseq + RSEQ_CS), 8))
         return false;

@@ -393,9 +393,7 @@ static void emit_condition(struct out *o, const struct item *it, bool invert, co
         jump(o, cold);
         return;
     }
-    b1(o, 0x0f);
-    b1(o, (uint8_t)(0x80 | ((x->opcode & 15) ^ invert)));
-    rel32(o, cold);
+    few(o, 0x800f | ((x->opcode & 15u) ^ invert) << 8 | (uint64_t)(uint32_t)(cold - (o->p + 6)) << 16, 6);
 }
 
 static void emit_jcc(struct build *g, const struct item *it)
@@ -647,8 +645,7 @@ static void emit_arrival(struct build *g, uint64_t pc)
 static const uint8_t *emit_hot_door(struct build *g)
 {
     const uint8_t *door = g->hot.p;
-    b1(&g->hot, 0xb9); /* mov ecx, … */
-    b4(&g->hot, address_of(g->b) + EXIT_ID_BLOCK);
+    few(&g->hot, 0xb9 | (uint64_t)(address_of(g->b) + EXIT_ID_BLOCK) << 8, 5); /* mov ecx, … */
     jump(&g->hot, g->b->arrived ? g->arena->leave_hot_arrived : g->arena->leave_hot);
     return door;
 }
@@ -658,12 +655,10 @@ static void emit_count(struct build *g, const uint8_t *door)
 {
     struct out *o = &g->hot;
     take_out(g, RCX);
-    BYTES(o, "\x0f\xb7\x0c\x25"); /* movzx ecx, word [runs_left] */
-    b4(o, g->b->runs_left);
+    uint64_t count = g->b->runs_left;
+    few(o, 0x250cb70f | count << 32, 8); /* movzx ecx, word [runs_left] */
     BYTES(o, "\x8d\x49\xff\x66\x89\x0c\x25"); /* lea ecx, [rcx-1]; mov [runs_left], cx */
-    b4(o, g->b->runs_left);
-    b1(o, 0xe3); /* jrcxz */
-    b1(o, (uint8_t)(door - (o->p + 1)));
+    few(o, count | (uint64_t)0xe3 << 32 | (uint64_t)(uint8_t)(door - (o->p + 6)) << 40, 6); /* jrcxz */
 }
 
 /* mov rcx, the first bytes at a guest address: 8, 4, 2 or 1. */
