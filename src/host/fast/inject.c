@@ -178,7 +178,14 @@ static int receive_shared(struct remote *r, int fd, long *their_fd)
     return status;
 }
 
-static int map_runtime(struct remote *r, int fd, size_t bytes)
+static int close_shared(struct remote *r, long their_fd)
+{
+    long ignored;
+    return call(r, &ignored, SYS_close, (uint64_t[6]){(uint64_t)their_fd});
+}
+
+/* *their_fd is left open where the memory is mapped. */
+static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
 {
     const uint64_t window = COFI__FAST_RUNTIME_BASE;
     long result;
@@ -190,17 +197,17 @@ static int map_runtime(struct remote *r, int fd, size_t bytes)
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
     /* Filters that the program came with know that address. */
     r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
-    long their_fd;
-    COFI_TRY(open_shared(r, fd, &their_fd));
-    if (their_fd < 0)
-        COFI_TRY(receive_shared(r, fd, &their_fd));
-    if (their_fd < 0)
+    COFI_TRY(open_shared(r, fd, their_fd));
+    if (*their_fd < 0)
+        COFI_TRY(receive_shared(r, fd, their_fd));
+    if (*their_fd < 0)
         return COFI_ERR_UNSUPPORTED;
     COFI_TRY(call(r, &result, SYS_mmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)their_fd, 0}));
-    long ignored;
-    COFI_TRY(call(r, &ignored, SYS_close, (uint64_t[6]){(uint64_t)their_fd}));
-    return result == (long)COFI__FAST_SHARED_BASE ? 0 : COFI_ERR_UNSUPPORTED;
+                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)*their_fd, 0}));
+    if (result == (long)COFI__FAST_SHARED_BASE)
+        return 0;
+    COFI_TRY(close_shared(r, *their_fd));
+    return COFI_ERR_UNSUPPORTED;
 }
 
 static void unmap_runtime(struct remote *r)
@@ -240,13 +247,15 @@ static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *sl
         finish(r);
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
     }
-    int status = map_runtime(r, fd, bytes);
+    long their_fd;
+    int status = map_runtime(r, fd, bytes, &their_fd);
     if (status < 0) {
         unmap_runtime(r);
         finish(r);
         return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime", r->pid);
     }
     fill_context(slot, &r->regs, slot_address);
+    slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
     struct user_regs_struct start = r->regs;
     COFI_TRY(finish(r));
     cofi__fast_enter(&start, slot_address);
@@ -273,7 +282,10 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error
     struct remote r = {.pid = tid};
     if (hold_signals(&r) < 0 || begin(&r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
-    int status = map_runtime(&r, fd, bytes);
+    long their_fd;
+    int status = map_runtime(&r, fd, bytes, &their_fd);
+    if (status >= 0)
+        status = close_shared(&r, their_fd);
     if (status < 0) {
         unmap_runtime(&r);
         cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "

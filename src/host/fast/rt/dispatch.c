@@ -277,6 +277,9 @@ void rt_start(struct thread *t)
 {
     if (t->attached >= LEAVES_FIRST)
         leave_now(t);
+    if (t->shared_fd)
+        sys(SYS_close, (uint64_t)t->shared_fd - 1, 0, 0, 0, 0, 0);
+    t->shared_fd = 0;
     bool no_tsc = forbid_came();
     if (t->attached != ATTACHED_JOINS)
         begin_program(t);

@@ -109,6 +109,7 @@ struct thread {
     uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none */
     uint32_t parked;      /* at rest to leave the runtime: the state is exact */
     uint32_t left;        /* futex: has given back what was the program's */
+    int32_t shared_fd;    /* of the shared memory, and 1, in a new program: to be closed; 0: none */
     uint32_t rseq_signature; /* attached: of the struct rseq that the thread has registered */
 };
 
