@@ -91,6 +91,7 @@ struct thread {
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
+    bool followed;        /* the collector is attached, for an exec that has failed */
     bool strict;          /* seccomp's first mode */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
     bool dispatch;        /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */

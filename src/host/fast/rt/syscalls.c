@@ -153,15 +153,29 @@ static bool is_refused(const struct thread *t)
     return e < 0 && e != -ENOSYS && e != -EPERM && e != -EINVAL;
 }
 
-/* The collector attaches, so that it can follow; then the program's own mask and the call. */
+/* The collector attaches, so that it can follow. */
+static void ask_to_follow(struct thread *t)
+{
+    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+    note_put(t, COFI__FAST_NOTE_EXEC, NULL, NULL, 0);
+    collector_wait(t);
+    t->followed = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) == 1;
+}
+
+/* The exec has failed. Who looks for a program in many places tries the next one now; so this waits for another call. */
+static void follow_no_more(struct thread *t)
+{
+    t->followed = false;
+    note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
+    bell(t);
+}
+
+/* Followed, with the program's own mask. */
 static long do_exec(struct thread *t)
 {
     signals_block_all();
-    if (rt.control->follow && !rt.control->stopped) {
-        __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
-        note_put(t, COFI__FAST_NOTE_EXEC, NULL, NULL, 0);
-        collector_wait(t);
-    }
+    if (rt.control->follow && !rt.control->stopped && !t->followed)
+        ask_to_follow(t);
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
     bool alone = !is_refused(t);
@@ -176,8 +190,6 @@ static long do_exec(struct thread *t)
         signals_hand_over(t, false);
     halt_over(t);
     signals_set_mask(t->mask);
-    note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
-    bell(t);
     return r;
 }
 
@@ -283,6 +295,8 @@ void do_syscall(struct thread *t)
     if (t->dispatch && forbid_call(t))
         return;
     t->sysno = (uint64_t)(int64_t)(int32_t)t->regs[RAX]; /* as the kernel */
+    if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
+        follow_no_more(t);
     if (t->strict)
         seccomp_strict(t);
     if (t->sysno == SYS_rt_sigreturn)
