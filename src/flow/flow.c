@@ -333,7 +333,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->batch_long = false;
     if (batch->times)
         cofi__sieve_leave(flow);
-    flow->batch_offset = flow->sieved ? flow->sieve->end_offset - (uint64_t)(flow->sieve->end - flow->sieve->from) : source_offset(&flow->s);
+    flow->batch_offset = flow->sieved ? cofi__sieve_begin(flow) : source_offset(&flow->s);
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {

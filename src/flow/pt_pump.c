@@ -101,14 +101,10 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
     return got(flow, packet.kind, offset);
 }
 
-/* What the first byte says to the hot loop. A short TNT [SDM Taken/Not-taken (TNT) Packet] has its number of
- * outcomes in the low bits, 1..6, and the outcomes above bit 8. */
+/* What the first byte says to the hot loop: of a short TNT what TNT_OUTCOMES says, 1..6 below bit 8. */
 enum { RARE = 0, PAD = 7, CYC = 8, MTC = 9, TIP = 16 /* + kind */ };
 
-#define TNT_OF(c, k) (uint16_t)((k) | (((c) >> 1) & ((1u << (k)) - 1)) << 8)
-#define EVEN(c)                                                                                    \
-    ((c) == 0 ? PAD : (c) == 2 ? RARE : (c) < 8 ? TNT_OF(c, 1) : (c) < 16 ? TNT_OF(c, 2)           \
-     : (c) < 32 ? TNT_OF(c, 3) : (c) < 64 ? TNT_OF(c, 4) : (c) < 128 ? TNT_OF(c, 5) : TNT_OF(c, 6))
+#define EVEN(c) ((c) == 0 ? PAD : TNT_OUTCOMES((c) >> 1) /* 2: RARE */)
 #define ODD(c)                                                                                     \
     (((c) & 3) == 3 ? CYC : (c) == 0x59 ? MTC : ((c) & 31) == 0x0d ? TIP + COFI_PT_TIP             \
      : ((c) & 31) == 0x11 ? TIP + COFI_PT_TIP_PGE : ((c) & 31) == 0x01 ? TIP + COFI_PT_TIP_PGD     \

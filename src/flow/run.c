@@ -485,8 +485,7 @@ static bool tip_has_come(struct cofi_flow *flow)
     return packet_is_tip(flow) && flow->n <= flow->tail;
 }
 
-/* After a run that ends with a branch for a TIP. Its TIP may stand behind outcomes that were not read
- * yet. */
+/* After a run that ends with a branch for a TIP, which may stand behind outcomes that were not read yet. */
 static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 {
     if (tip_has_come(flow))

@@ -7,12 +7,9 @@
 
 #include "base/bytes.h"
 
-/* A short TNT: how many outcomes, and above bit 8 the outcomes, by its byte [SDM Taken/Not-taken (TNT) Packet],
- * [RTIT 4.2.2]; 0: another packet, or one without any. */
-#define COUNT(v) ((v) < 2 ? 0 : (v) < 4 ? 1 : (v) < 8 ? 2 : (v) < 16 ? 3 : (v) < 32 ? 4 : (v) < 64 ? 5 : 6)
-#define OUTCOMES(v) (uint16_t)(COUNT(v) | ((v) & ((1u << COUNT(v)) - 1)) << 8)
-#define PT_OUTCOMES(c) ((c) & 1 ? 0 : OUTCOMES((c) >> 1))
-#define RTIT_OUTCOMES(c) ((c) >= 0x80 ? 0 : OUTCOMES(c))
+/* By the first byte; 0: another packet, or a TNT without any. */
+#define PT_OUTCOMES(c) ((c) & 1 ? 0 : TNT_OUTCOMES((c) >> 1))
+#define RTIT_OUTCOMES(c) ((c) >= 0x80 ? 0 : TNT_OUTCOMES(c))
 static const uint16_t pt_outcomes[256] = {BYTES(PT_OUTCOMES)}, rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
 
 /* A byte that begins neither outcomes nor a target. */
@@ -20,7 +17,7 @@ enum { PT_NONE = 2, RTIT_NONE = 0 };
 
 /* ---- PT's and RTIT's, one packet ---- */
 
-/* From the kernel to the user: who reads that asks the clock. */
+/* From the kernel to the user: who reads that asks the clock. Bit 63 of LastIP is told by IPBytes 3 and 6 [SDM IP Compression]. */
 static bool to_user(uint64_t *last_ip, unsigned code, uint64_t payload)
 {
     bool kernel = *last_ip >> 63;
@@ -42,6 +39,7 @@ static void tell_mtc(struct cofi__clock *clock, bool pt, const uint8_t *p)
         cofi__clock_packet(clock, &packet);
 }
 
+/* Two bytes [SDM (MTC) Packet], [RTIT 4.2.12]. */
 static bool is_mtc(bool pt, unsigned c) { return pt ? c == 0x59 : (c & 0xfc) == 0xc4; }
 
 /* A TNT of n outcomes, fewer than 6, youngest at bit 0 of acc. */
@@ -60,7 +58,7 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
     unsigned n = w->n, long_cyc = flow->errata & ERR_SKD007 ? 0xff : 1;
     while (p <= stop && (!until || q < until)) {
         unsigned c = *p;
-        if (pt && (c & 7) == 3) { /* a CYC stands before most packets */
+        if (pt && (c & 7) == 3) { /* a CYC stands before most packets [SDM Cycle Count Packet (CYC) Packet] */
             cycles += c >> 3;
             c = *++p;
         } else if (pt && (c & 7) == 7 && !(p[1] & long_cyc)) {
@@ -169,17 +167,10 @@ static void go_to(struct cofi_flow *flow, const uint8_t *p, const uint8_t *end, 
     flow->s.moves++;
 }
 
-/* Nothing but blocks, outcomes and targets is in the air, and the time is told by other packets only. */
-static bool may(const struct cofi_flow *flow)
-{
-    return flow->sifts && !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any) && flow->enabled && !flow->spans.plain &&
-           !flow->context.block && !(flow->batch && flow->batch->times);
-}
-
 void cofi__sieve_enter(struct cofi_flow *flow)
 {
     struct source *s = &flow->s;
-    if (!may(flow) || !pays(flow))
+    if (!flow->sifts || !only_branches(flow) || !pays(flow))
         return;
     struct sieve *sieve = sieve_of(flow);
     if (!sieve)
@@ -275,6 +266,8 @@ void cofi__sieve_leave(struct cofi_flow *flow)
     flow->sieved = false;
     go_to(flow, w.p, sieve->end, sieve->end_offset);
 }
+
+uint64_t cofi__sieve_begin(const struct cofi_flow *flow) { return raw_offset(flow->sieve, flow->sieve->from); }
 
 uint64_t cofi__sieve_offset(const struct cofi_flow *flow)
 {

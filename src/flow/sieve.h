@@ -50,7 +50,8 @@ void cofi__sieve_enter(struct cofi_flow *flow);
 void cofi__sieve_more(struct cofi_flow *flow);
 /* Somebody must know which packet this is, or what time: as if there had been no sieve. Nothing happens outside of it. */
 void cofi__sieve_leave(struct cofi_flow *flow);
-/* Behind the last packet that was read. */
+/* Where the flow is, in the sieve: where its bytes begin in the trace; behind the last packet that was read. */
+uint64_t cofi__sieve_begin(const struct cofi_flow *flow);
 uint64_t cofi__sieve_offset(const struct cofi_flow *flow);
 
 #endif

@@ -14,13 +14,11 @@
 
 enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 
-/* Nothing but blocks, outcomes and targets is in the air. */
+/* One may begin or end here. */
 static bool calm(const struct cofi_flow *flow)
 {
-    return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any | flow->idle | flow->spill_n) &&
-           flow->enabled && flow->cur && !flow->cur->dead && flow->n < 32 && !flow->context.block &&
-           (flow->sieved || flow->spans.untimed) && !flow->spans.plain && !flow->config.want_time &&
-           !(flow->batch && flow->batch->times);
+    return only_branches(flow) && !flow->idle && !flow->spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
+           (flow->sieved || flow->spans.untimed) && !flow->config.want_time;
 }
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
@@ -28,7 +26,7 @@ static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UI
 /* The next SPAN_KEY bytes of outcomes and targets; zeros where there are not so many. False: less than SPAN_LEAST. */
 static bool bytes_ahead(const struct cofi_flow *flow, uint64_t bytes[2])
 {
-    const uint8_t *sizes = flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes, *p = flow->s.p;
+    const uint8_t *sizes = sizes_of(flow), *p = flow->s.p;
     unsigned n = 0;
     for (unsigned size; n < SPAN_KEY && (size = sizes[p[n]]); n += size) {
     }
@@ -258,7 +256,7 @@ static void insert(struct cofi_flow *flow, uint64_t key, const struct span *s)
 /* Nothing but outcomes and targets. */
 static bool is_plain(const struct cofi_flow *flow, const uint8_t *p, const uint8_t *until)
 {
-    const uint8_t *sizes = flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes;
+    const uint8_t *sizes = sizes_of(flow);
     for (; p < until; p += sizes[*p])
         if (!sizes[*p])
             return false;

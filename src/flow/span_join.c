@@ -16,7 +16,7 @@ struct span *cofi__span_take(struct cofi_flow *flow, const struct span *made)
 }
 
 /* What two of them do to the return stack. b's guards are first the CALLs that a leaves, then those below what a takes off.
- * RTIT: the last CALL stays, and is the only one that counts. */
+ * RTIT: the last CALL stays, and is the only one that counts. [PTREF 7.1], [RTIT 4.2.3.2] */
 static void join_stack(const struct cofi_flow *flow, struct span *made, const struct span *a, const struct span *b)
 {
     bool pt = flow->config.gen == COFI_PT;

@@ -292,6 +292,9 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
 #define BYTES4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
 #define BYTES16(f, c) BYTES4(f, c), BYTES4(f, (c) + 4), BYTES4(f, (c) + 8), BYTES4(f, (c) + 12)
 #define BYTES64(f, c) BYTES16(f, c), BYTES16(f, (c) + 16), BYTES16(f, (c) + 32), BYTES16(f, (c) + 48)
+/* A short TNT [SDM Taken/Not-taken (TNT) Packet], [RTIT 4.2.2]: outcomes below a 1. How many, and above bit 8 the outcomes. */
+#define TNT_COUNT(v) ((v) < 2 ? 0 : (v) < 4 ? 1 : (v) < 8 ? 2 : (v) < 16 ? 3 : (v) < 32 ? 4 : (v) < 64 ? 5 : 6)
+#define TNT_OUTCOMES(v) (uint16_t)(TNT_COUNT(v) | ((v) & ((1u << TNT_COUNT(v)) - 1)) << 8)
 /* RTIT's TNT, and TIP by the bytes of its address, by their first byte; 0: another packet [RTIT 4.2]. */
 #define RTIT_SIZE(c) ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? 3 + 2 * ((c) & 3) : 0)
 #define BYTES(f) BYTES64(f, 0u), BYTES64(f, 64u), BYTES64(f, 128u), BYTES64(f, 192u)
@@ -299,6 +302,16 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
 /* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;
  * 0: it is another packet */
 extern const uint8_t cofi__pt_sizes[256], cofi__rtit_sizes[256];
+static inline const uint8_t *sizes_of(const struct cofi_flow *flow)
+{
+    return flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes;
+}
+/* Nothing but blocks, outcomes and targets is in the air, and nobody asks for the time of each. */
+static inline bool only_branches(const struct cofi_flow *flow)
+{
+    return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any) && flow->enabled && !flow->context.block && !flow->spans.plain &&
+           !(flow->batch && flow->batch->times);
+}
 /* Behind a CYC; null: longer than time allows, for the codec to judge. */
 const uint8_t *cofi__pt_long_cyc(const struct cofi_flow *flow, const uint8_t *p, uint64_t *cycles);
 
