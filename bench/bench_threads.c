@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "load.h"
+#include "timing.h"
 
 enum { ROUNDS = 5,  THREADS_MAX = 64, VISITS = 256 };
 
@@ -141,18 +142,22 @@ static void measure(const char *name, const struct cofi_flow_config *config, uns
            threads * cpu / sum, cpu / busiest, (unsigned long)many[0].redone, threads, alone, threads * cpu / alone, 100 * alone / sum);
 }
 
-static void recorded(const char *path, unsigned threads)
+static void recorded(const char *path, unsigned threads, bool timed)
 {
     struct bench_load load;
     bench_load(&load, path);
+    if (timed && !bench_add_timing(&load))
+        exit(3);
     measure(load.name, &load.config, threads);
     bench_unload(&load);
 }
 
+/* bench-threads N [--timed] RECORDING... */
 int main(int argc, char **argv)
 {
     unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
-    for (int i = 2; i < argc; i++)
-        recorded(argv[i], threads);
+    bool timed = argc > 2 && !strcmp(argv[2], "--timed");
+    for (int i = 2 + timed; i < argc; i++)
+        recorded(argv[i], threads, timed);
     return 0;
 }

@@ -39,6 +39,7 @@ struct pool {
     struct output live;      /* one batch that goes straight on */
     const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
     struct seam to;          /* what the pieces shown so far came to */
+    uint64_t floor;          /* no time in the last one is before this: see raise_times */
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
     uint64_t redone;
@@ -61,16 +62,12 @@ static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
     s->ecbr = flow->ecbr;
     s->pg = flow->pg;
     s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
-    if (s->clock.new_cycles) /* learnt, whether or not anybody has asked since */
-        s->clock.ratio = (s->clock.new_ticks << COFI_CLOCK_SHIFT) / s->clock.new_cycles;
-    s->clock.new_cycles = s->clock.new_ticks = 0;
 }
 
 static struct seam seam_of(struct cofi_flow *flow)
 {
     struct seam s;
     memset(&s, 0, sizeof s); /* compared bytewise */
-    cofi__clock_ticks(&flow->clock);
     s.psb = flow->ended ? UINT64_MAX : flow->psb_offset;
     s.ip = flow->enabled ? position(flow) : 0;
     s.last_ip = flow->last_ip;
@@ -80,7 +77,11 @@ static struct seam seam_of(struct cofi_flow *flow)
     s.disabled_ip = flow->disabled_ip;
     s.clock = flow->clock;
     s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
+    s.clock.least = 0; /* not of what follows */
     s.clock.tsc_in_psb = false;
+    if (s.clock.new_cycles) /* learnt, whether or not anybody has asked since */
+        s.clock.ratio = (s.clock.new_ticks << COFI_CLOCK_SHIFT) / s.clock.new_cycles;
+    s.clock.new_cycles = s.clock.new_ticks = 0;
     if (flow->config.gen == COFI_RTIT)
         seam_of_rtit(flow, &s);
     s.image = flow->images[flow->space];
@@ -104,6 +105,8 @@ static bool same(const struct seam *left, const struct seam *right)
     struct seam l = *left, r = *right;
     if (r.disabled_ip == UNKNOWN_IP)
         l.disabled_ip = r.disabled_ip; /* made good when the piece is shown */
+    if (r.clock.now < l.clock.now)
+        r.clock.now = l.clock.now; /* so is this */
     return !l.odd && !r.odd && !l.ended && !memcmp(&l, &r, sizeof l);
 }
 
@@ -296,8 +299,10 @@ static int decode_piece(struct worker *w, struct piece *piece)
     COFI_TRY(begin_at(w, piece, &piece->out));
     struct cofi_flow_stats before = flow->stats;
     piece->from = piece->index ? seam_of(flow) : (struct seam){0};
+    flow->clock.least = UINT64_MAX;
     COFI_TRY(decode_to(w, &piece->out, piece->end));
     piece->to = seam_of(flow);
+    piece->least = flow->clock.least;
     piece->stats = counted(flow, &before);
     piece->from.odd |= w->cut_short;
     return 0;
@@ -359,13 +364,19 @@ static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs,
 
 /* ---- who decodes what ---- */
 
+/* Most of what was decoded ahead was wrong: then it is tried now and then, for streams change. */
+static bool hopeless(const struct pieces *pieces)
+{
+    return pieces->redone > 4 && pieces->redone * 8 > pieces->shown;
+}
+
 /* A piece to decode ahead of its turn, or null. */
 static struct piece *take(struct worker *w)
 {
     struct pool *pool = w->pool;
     struct pieces *pieces = &pool->pieces;
     for (;;) {
-        if (pieces->stop || pieces->next + PIECE_BEHIND + 2 >= pieces->shown + pieces->room ||
+        if (pieces->stop || hopeless(pieces) || pieces->next + PIECE_BEHIND + 2 >= pieces->shown + pieces->room ||
             pieces->out_bytes > OUTPUTS_MOST || (w->held && cofi__cache_full(w->flow)))
             return NULL;
         if (pieces->next >= pieces->cut && (pieces->reading || !cofi__pieces_get(pieces, pieces->next)))
@@ -443,13 +454,49 @@ static int front_view(struct pool *pool, const struct mark *mark)
 }
 
 /* Where tracing was disabled before: a piece could not know. */
-static void make_good(struct output *out, struct seam *to, uint64_t disabled_ip)
+static void tell_disabled(struct output *out, struct seam *to, uint64_t disabled_ip)
 {
     for (size_t i = 0; i < out->events_n; i++)
         if (out->events[i].ip == UNKNOWN_IP)
             out->events[i].ip = disabled_ip;
     if (to->disabled_ip == UNKNOWN_IP)
         to->disabled_ip = disabled_ip;
+}
+
+/* Nor did it know of an estimate that ran ahead before its PSB: time stands still until it is as late. That is the same as if
+ * it had been known if time is the latest one met throughout, and none went into a gap's length. No code changes in
+ * between, or the seams would differ. */
+static bool may_raise(const struct piece *piece, uint64_t floor)
+{
+    return floor <= piece->from.clock.now || (piece->least && piece->least + COFI_CLOCK_BACK >= floor && !piece->to.overflow &&
+                                              !piece->stats.gaps && !piece->stats.overflows);
+}
+
+static void raise_times(const struct cofi_flow *flow, struct piece *piece, uint64_t floor)
+{
+    struct output *out = &piece->out;
+    for (size_t i = 0; i < out->events_n; i++) {
+        struct cofi_flow_time *time = &out->events[i].time;
+        if (!time->known || time->ticks >= floor)
+            continue;
+        time->ticks = floor;
+        time->ns = flow->config.time.conv.mult ? cofi__ns(flow, floor) : 0;
+    }
+    for (size_t i = 0; i < out->marks_n; i++)
+        for (size_t k = 0; out->marks[i].times && k < out->marks[i].blocks_n; k++)
+            if (out->marks[i].times[k].ticks < floor)
+                out->marks[i].times[k].ticks = floor;
+    if (piece->to.clock.now < floor)
+        piece->to.clock.now = floor;
+}
+
+/* The same for a flow that stands where its piece begins. */
+static void raise_clock(struct cofi_flow *flow, uint64_t floor)
+{
+    if (flow->clock.now < floor)
+        flow->clock.now = floor;
+    if (flow->used_ticks < floor)
+        flow->used_ticks = floor;
 }
 
 static int show(struct pool *pool, const struct output *out)
@@ -499,7 +546,10 @@ static int show_to(struct pool *pool, uint64_t end)
 /* The piece fits to those before it, and was decoded ahead. */
 static int show_ahead(struct pool *pool, struct piece *piece)
 {
-    make_good(&piece->out, &piece->to, pool->to.disabled_ip);
+    tell_disabled(&piece->out, &piece->to, pool->to.disabled_ip);
+    pool->floor = piece->index && pool->to.clock.now > piece->from.clock.now ? pool->to.clock.now : 0;
+    if (pool->floor)
+        raise_times(pool->front, piece, pool->floor);
     pool->to = piece->to;
     pool->restartable = true;
     pool->behind = false;
@@ -519,6 +569,7 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
     } else if (!pool->behind) { /* from the start of the one before; to where that one came */
         const struct piece *before = piece_at(&pool->pieces, piece->index - 1);
         COFI_TRY(begin_at(w, before, &pool->live));
+        raise_clock(w->flow, pool->floor);
         COFI_TRY(decode_unseen(w, &pool->live, before->end));
         w->flow->disabled_ip = pool->to.disabled_ip;
     }
@@ -540,6 +591,8 @@ static int show_now(struct pool *pool, const struct piece *piece)
     if (!same(&pool->to, &from))
         return show_behind(pool, piece, true);
     w->flow->disabled_ip = pool->to.disabled_ip;
+    pool->floor = pool->to.clock.now;
+    raise_clock(w->flow, pool->floor);
     pool->restartable = true;
     return show_to(pool, piece->end);
 }
@@ -551,7 +604,7 @@ static int show_piece(struct pool *pool, struct piece *piece)
     if (!piece->worker)
         return show_now(pool, piece);
     COFI_TRY(piece->status);
-    bool right = piece->index ? same(&pool->to, &piece->from) : !piece->from.odd;
+    bool right = piece->index ? same(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now) : !piece->from.odd;
     return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
 }
 
@@ -588,6 +641,7 @@ static int show_all(struct pool *pool)
         pool->front->clock.now = pool->to.clock.now;
         pthread_mutex_lock(&pieces->lock);
         pieces->code_missed = pieces->skimmer && pool->to.code_missed;
+        pieces->redone = pool->redone;
         if (pieces->shown == index) /* else it was passed by */
             release(pool);
     }

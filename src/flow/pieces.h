@@ -51,6 +51,7 @@ struct piece {
     struct worker *worker;
     struct output out;
     struct seam from, to;
+    uint64_t least;                /* exact time in it, see struct cofi__clock */
     struct cofi_flow_stats stats;  /* what it added */
     int status;
 };
@@ -70,6 +71,7 @@ struct pieces {
     uint64_t room, cut, next, shown; /* the next one to be cut, taken, shown */
     bool ended, stop;              /* the stream is cut up; all is over */
     bool code_missed;              /* RTIT: in what was shown */
+    uint64_t redone;               /* of those shown */
     size_t out_bytes;              /* of outputs that wait */
     struct chunk_pool chunks;      /* of outputs: few are in use, and those are warm */
     /* Reading, by one thread at a time and with the lock open: pull may block. */

@@ -40,10 +40,13 @@ static uint64_t extend(uint64_t v, unsigned width, uint64_t near)
  * then; a large one is a wrong value before, and is believed [PTREF 8.3]. */
 static void set_exact(struct cofi__clock *clock, uint64_t ticks)
 {
+    bool believed = !clock->known || (clock->now > ticks && clock->now - ticks > COFI_CLOCK_BACK);
     clock->exact = ticks;
     clock->cycles = 0;
-    if (!clock->known || ticks > clock->now || clock->now - ticks > 0x10000)
+    if (believed || ticks > clock->now)
         clock->now = ticks;
+    if (believed || ticks < clock->least)
+        clock->least = believed ? 0 : ticks;
     clock->known = true;
     clock->interpolated = false;
 }
@@ -269,6 +272,7 @@ void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, boo
     clock->mtc_exact += clock->mtc_seen ? delta : 0;
     clock->limit += clock->limit != UINT64_MAX ? delta : 0;
     clock->now = clock->exact > clock->before_tsc ? clock->exact : clock->before_tsc;
+    clock->least = 0;
 }
 
 void cofi__clock_psb(struct cofi__clock *clock)

@@ -9,6 +9,8 @@
 /* What a tick is worth that cycles stand for: fixed point, ticks per core cycle << 16. */
 enum { COFI_CLOCK_SHIFT = 16 };
 
+enum { COFI_CLOCK_BACK = 0x10000 }; /* a step back of more ticks is believed */
+
 struct cofi__clock {
     struct cofi_time_info info;
     uint64_t now;          /* what is reported; never runs backwards by interpolation */
@@ -31,6 +33,7 @@ struct cofi__clock {
     struct {
         uint64_t vmcs, offset; /* guest's minus host's */
     } guests[4];
+    uint64_t least;        /* exact time since whoever asks set it; 0: a step back was believed, so that now is not the latest */
     uint64_t tsc, tsc_exact, before_tsc; /* of the last TSC packet, what it was taken for, and what was known before */
     uint8_t guests_n;
     bool guest;            /* in VMX non-root operation */
