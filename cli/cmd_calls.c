@@ -113,16 +113,24 @@ static int transfer(struct feeder *feeder, uint64_t to)
     return to == from->end ? 0 : cofi_calls_resume(feeder->calls, to);
 }
 
-static int feed_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int feed_block(struct feeder *feeder, const struct cofi_flow_block *block)
 {
-    struct feeder *feeder = opaque;
-    feeder->view = cofi_flow_view(flow);
     int status = feeder->pending ? transfer(feeder, block->ip) : 0;
     if (status < 0)
         return status;
     feeder->last = *block;
     feeder->pending = true;
     return cofi_calls_insns(feeder->calls, block->ip, block->n);
+}
+
+static int feed_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    struct feeder *feeder = opaque;
+    int status = 0;
+    feeder->view = cofi_flow_view(flow);
+    for (size_t i = 0; i < n && status >= 0; i++)
+        status = feed_block(feeder, blocks[i]);
+    return status;
 }
 
 static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
@@ -258,7 +266,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     struct feeder *feeder = job->feeders[i];
     struct session_stream stream;
     session_stream(job->session, i, &stream);
-    int status = session_walk(&stream, &(struct session_visitor){feed_block, feed_event, NULL, feeder});
+    int status = session_walk(&stream, &(struct session_visitor){feed_blocks, feed_event, NULL, feeder});
     if (status >= 0)
         print_thread(out, job->options, feeder);
     close_tree(feeder);
@@ -292,9 +300,9 @@ static int by_turn(void *opaque, struct cofi_flow *flow)
     return select_thread(job, job->stream);
 }
 
-static int by_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int by_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
-    return feed_block(((struct calls_job *)opaque)->now, flow, block);
+    return feed_blocks(((struct calls_job *)opaque)->now, flow, blocks, n);
 }
 
 static int by_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
@@ -311,7 +319,7 @@ static int by_thread(const void *a, const void *b)
 static int write_threads(void *opaque, struct writer *out)
 {
     struct calls_job *job = opaque;
-    int status = session_walk_by_time(job->session, &(struct session_visitor){by_block, by_event, NULL, job, by_stream,
+    int status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream,
                                                                              by_turn});
     if (status < 0)
         return status;

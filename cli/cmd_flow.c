@@ -192,9 +192,8 @@ static void write_timed(struct flow_run *run, const char *lines, size_t n)
     }
 }
 
-static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int show_block(struct flow_run *run, struct cofi_flow *flow, const struct cofi_flow_block *block)
 {
-    struct flow_run *run = opaque;
     size_t n;
     const uint32_t *ends;
     const char *text = cofi_lines_block(run->lines, cofi_flow_view(flow), block, &n, &ends);
@@ -209,6 +208,14 @@ static int show_block(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     else
         write_bytes(run->out, text, n);
     return last || writer_failed(run->out);
+}
+
+static int show_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && !status; i++)
+        status = show_block(opaque, flow, blocks[i]);
+    return status;
 }
 
 static void note_time(void *opaque, struct cofi_flow_stamp stamp) { ((struct flow_run *)opaque)->now = stamp; }
@@ -255,7 +262,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
         return status;
     if (session_streams(job->session) > 1 || stream.turns)
         show_turn(run, NULL);
-    status = session_walk(&stream, &(struct session_visitor){show_block, show_event, show_end, run, .turn = show_turn,
+    status = session_walk(&stream, &(struct session_visitor){show_blocks, show_event, show_end, run, .turn = show_turn,
                                                                .time = job->options->time ? note_time : NULL});
     cofi_lines_close(run->lines);
     return status;
@@ -293,11 +300,11 @@ static int by_time_turn(void *opaque, struct cofi_flow *flow)
     return 0;
 }
 
-static int by_time_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int by_time_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     struct flow_job *job = opaque;
     by_time_title(job);
-    return show_block(job->now, flow, block);
+    return show_blocks(job->now, flow, blocks, n);
 }
 
 static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
@@ -319,7 +326,7 @@ static int write_by_time(void *opaque, struct writer *out)
 {
     struct flow_job *job = opaque;
     job->out = out;
-    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_block, by_time_event, by_time_end, job,
+    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
                                                                              by_time_stream, by_time_turn, by_time_time});
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);

@@ -141,14 +141,6 @@ static void count_pieces(struct packet_count *count, struct session_stream *stre
     stream->kept = 0;
 }
 
-static int count_block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
-{
-    (void)opaque;
-    (void)flow;
-    (void)block; /* the flow counts them */
-    return 0;
-}
-
 static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct stream_stat *stat = opaque;
@@ -169,7 +161,7 @@ static void flow_end(void *opaque, struct cofi_flow *flow)
 
 static int count_flow(struct session_stream *stream, struct stream_stat *stat)
 {
-    return session_walk(stream, &(struct session_visitor){count_block, count_event, flow_end, stat});
+    return session_walk(stream, &(struct session_visitor){.event = count_event, .end = flow_end, .opaque = stat}); /* which counts blocks */
 }
 
 /* A pipe's packets are counted while the flow reads them, and behind its end. */

@@ -72,7 +72,7 @@ int session_walk_by_time(struct session *session, const struct session_visitor *
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < merge.n && status >= 0; i++) {
         session_stream(session, i, &merge.lanes[i].stream);
-        status = walk_open(&merge.lanes[i].walk, &merge.lanes[i].stream, true);
+        status = walk_open(&merge.lanes[i].walk, &merge.lanes[i].stream, true, true);
     }
     if (status >= 0)
         status = show(&merge, visitor);

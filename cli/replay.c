@@ -687,10 +687,11 @@ static void show_event(struct replay *r, const struct cofi_flow_event *flow)
 
 static int stop(const struct replay *r) { return r->status < 0 ? r->status : r->result->why != NULL; }
 
-static int block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     (void)flow;
-    show_block(opaque, block);
+    for (size_t i = 0; i < n && !stop(opaque); i++)
+        show_block(opaque, blocks[i]);
     return stop(opaque);
 }
 
@@ -710,7 +711,7 @@ int replay_stream(struct session_stream *stream, const struct replay_setup *setu
     replay_source_start(&was, stream, setup->errata);
     int status = start(&r, 0, 0);
     if (status == 0)
-        status = session_walk(stream, &(struct session_visitor){block, event, NULL, &r});
+        status = session_walk(stream, &(struct session_visitor){blocks, event, NULL, &r});
     if (status >= 0 && r.unit && r.started && r.status >= 0) {
         let_go(&r);
         replay_compare_rest(&r, UINT64_MAX, partial || result->why != NULL);

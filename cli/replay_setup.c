@@ -149,10 +149,8 @@ static void tidy(struct points *points)
 enum { TIDY_AT = 1 << 20 };
 
 /* FilterEn follows taken branches only; where code was fallen into tells nothing [SDM Filter Enable (FilterEn)]. */
-static int block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block)
+static int add_block(struct points *points, const struct cofi_flow_block *block)
 {
-    (void)flow;
-    struct points *points = opaque;
     if (points->pending && block->ip != points->last.end)
         add_point(points, block->ip, true);
     if (points->n >= TIDY_AT)
@@ -160,6 +158,15 @@ static int block(void *opaque, struct cofi_flow *flow, const struct cofi_flow_bl
     points->pending = true;
     points->last = *block;
     return points->status;
+}
+
+static int blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    (void)flow;
+    int status = 0;
+    for (size_t i = 0; i < n && !status; i++)
+        status = add_block(opaque, blocks[i]);
+    return status;
 }
 
 static void take_leave(struct points *points, const struct cofi_flow_event *event)
@@ -224,7 +231,7 @@ int replay_setup_ranges(struct replay_setup *setup, struct session_stream *strea
 {
     struct points points = {.left_to = 1};
     struct ranges ranges = {0};
-    int status = session_walk(stream, &(struct session_visitor){block, event, NULL, &points});
+    int status = session_walk(stream, &(struct session_visitor){blocks, event, NULL, &points});
     if (status == 0)
         status = points.status;
     tidy(&points);

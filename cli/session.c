@@ -562,7 +562,7 @@ static unsigned threads_of(const struct session_stream *stream)
     return streams && stream->bytes >= SPLIT_LEAST ? session->options.threads / streams : 1;
 }
 
-int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit visit, void *opaque)
+int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque)
 {
     const struct session_options *options = &stream->session->options;
     struct cofi_flow_config config;
@@ -570,7 +570,8 @@ int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit
     unsigned threads = threads_of(stream);
     if (threads < 2 || !whole)
         return SESSION_WHOLE;
-    configure(stream, want_time, &config);
+    configure(stream, visitor->time, &config);
+    config.no_blocks = !visitor->blocks;
     int status = begin_from(stream, &config);
     return status < 0 ? status : cofi_flow_parallel(&config, threads, 0, visit, opaque, NULL);
 }

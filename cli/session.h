@@ -110,7 +110,8 @@ void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
 /* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. */
 struct session_visitor {
-    int (*block)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *block);
+    /* So many at once, between two events (and of one time, where that is told). Null: none is asked for, which costs less. */
+    int (*blocks)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n);
     int (*event)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event);
     void (*end)(void *opaque, struct cofi_flow *flow); /* before the flow is closed; may be null */
     void *opaque;
@@ -140,10 +141,10 @@ int session_write_each(struct session *session, session_write *write, void *opaq
 const char *session_title(const struct session_stream *stream, char *out, size_t n);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
-/* Decode a stream by several threads, as cofi_flow_parallel, if there are any to spare: --threads are shared out over the
+/* Decode a stream by several threads, as cofi_flow_parallel, with what a visitor wants, if there are any to spare: --threads are shared out over the
  * streams. SESSION_WHOLE: it is too short, or --to ends it; nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
-int session_split(struct session_stream *stream, bool want_time, cofi_flow_visit visit, void *opaque);
+int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque);
 /* Whether --to is passed. */
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time);
 /* "FILE+0x1f40" for messages. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * A stream -> its flow's batches -> one block or event at a time. */
+ * A stream -> its flow's batches -> one event, or the blocks between two, at a time. */
 #include "walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <cofi/flow.h>
 
@@ -22,7 +23,7 @@ struct walk {
     struct cofi_flow_event events[WALK_EVENTS];
 };
 
-int walk_open(struct walk **out, struct session_stream *stream, bool timed)
+int walk_open(struct walk **out, struct session_stream *stream, bool timed, bool blocks)
 {
     struct walk *walk = malloc(sizeof *walk);
     if (!walk)
@@ -32,7 +33,7 @@ int walk_open(struct walk **out, struct session_stream *stream, bool timed)
     walk->ticks = 0;
     walk->told = (struct cofi_flow_stamp){0};
     walk->ended = false;
-    walk->batch = (struct cofi_flow_batch){.blocks = walk->blocks, .blocks_max = WALK_BLOCKS,
+    walk->batch = (struct cofi_flow_batch){.blocks = timed || blocks ? walk->blocks : NULL, .blocks_max = WALK_BLOCKS,
                                            .times = timed ? walk->times : NULL, .events = walk->events,
                                            .events_max = WALK_EVENTS};
     int status = session_flow(stream, timed, &walk->flow);
@@ -111,14 +112,27 @@ static void tell_time(struct walk *walk, const struct session_visitor *visitor, 
     visitor->time(visitor->opaque, stamp);
 }
 
-static int show_block(struct walk *walk, const struct session_visitor *visitor)
+/* How many blocks from here on ran before anything else happened, and where times are told, at one time. */
+static size_t blocks_at_once(const struct walk *walk)
 {
-    const struct cofi_flow_block *block = walk->batch.blocks[walk->block++];
-    if (!session_shows(walk->stream))
+    const struct cofi_flow_batch *batch = &walk->batch;
+    size_t end = walk->event < batch->events_n ? batch->events[walk->event].at : batch->blocks_n, at = walk->block + 1;
+    if (!batch->times)
+        return end - walk->block;
+    while (at < end && !memcmp(&batch->times[at], &batch->times[walk->block], sizeof *batch->times))
+        at++;
+    return at - walk->block;
+}
+
+static int show_blocks(struct walk *walk, const struct session_visitor *visitor)
+{
+    size_t first = walk->block, n = blocks_at_once(walk);
+    walk->block += n;
+    if (!visitor->blocks || !session_shows(walk->stream))
         return 0;
     if (visitor->time)
-        tell_time(walk, visitor, walk->batch.times[walk->block - 1]);
-    return visitor->block(visitor->opaque, walk->flow, block);
+        tell_time(walk, visitor, walk->batch.times[first]);
+    return visitor->blocks(visitor->opaque, walk->flow, walk->batch.blocks + first, n);
 }
 
 int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t ticks)
@@ -127,7 +141,7 @@ int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t
     while ((more = fill(walk)) > 0) {
         if (ticks != UINT64_MAX && walk_next(walk) > ticks)
             return 1;
-        int status = event_is_next(walk) ? show_event(walk, visitor) : show_block(walk, visitor);
+        int status = event_is_next(walk) ? show_event(walk, visitor) : show_blocks(walk, visitor);
         if (status)
             return status > 0 ? WALK_STOPPED : status;
     }
@@ -152,7 +166,7 @@ static int show_batch(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     if (!batch->blocks_n && !batch->events_n && split->visitor->end)
         split->visitor->end(split->visitor->opaque, flow);
     while (walk->block < batch->blocks_n || walk->event < batch->events_n) {
-        int status = event_is_next(walk) ? show_event(walk, split->visitor) : show_block(walk, split->visitor);
+        int status = event_is_next(walk) ? show_event(walk, split->visitor) : show_blocks(walk, split->visitor);
         if (status)
             return status;
     }
@@ -167,7 +181,7 @@ static int walk_split(struct session_stream *stream, const struct session_visito
     split->walk.stream = stream;
     split->walk.told = (struct cofi_flow_stamp){0};
     split->visitor = visitor;
-    int status = session_split(stream, visitor->time, show_batch, split);
+    int status = session_split(stream, visitor, show_batch, split);
     free(split);
     return status > 0 ? 0 : status;
 }
@@ -178,7 +192,7 @@ int session_walk(struct session_stream *stream, const struct session_visitor *vi
     int status = walk_split(stream, visitor);
     if (status != SESSION_WHOLE)
         return status;
-    status = walk_open(&walk, stream, visitor->time);
+    status = walk_open(&walk, stream, visitor->time, visitor->blocks);
     if (status < 0)
         return status;
     status = walk_show(walk, visitor, UINT64_MAX);

@@ -148,6 +148,7 @@ struct cofi_flow_config {
     unsigned mode;          /* 16, 32, 64: until the trace tells; 0: 64 */
     size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
+    bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
@@ -161,10 +162,10 @@ void cofi_flow_close(struct cofi_flow *flow);
 
 /* Blocks and events in the order they happened. Arrays belong to the caller. */
 struct cofi_flow_batch {
-    const struct cofi_flow_block **blocks;
+    const struct cofi_flow_block **blocks; /* null: they are counted, not told; costs less */
     size_t blocks_max;      /* at least COFI_FLOW_BATCH_MIN */
     size_t blocks_n;        /* out */
-    struct cofi_flow_stamp *times; /* null, or blocks_max of them; filled with want_time */
+    struct cofi_flow_stamp *times; /* null (as it must be without blocks), or blocks_max of them; filled with want_time */
     struct cofi_flow_event *events;
     size_t events_max;      /* at least 16 */
     size_t events_n;        /* out */
@@ -217,7 +218,8 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struc
  * (0: 16 to 64 KiB, RTIT to 256). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
  * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
- * one at a time; bytes that come by pull are copied. Where PSBs are 1 MiB apart or more the calling thread
+ * one at a time; bytes that come by pull are copied. With config->no_blocks batches hold events only, as without want_time, and blocks_n
+ * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs are 1 MiB apart or more the calling thread
  * decodes alone. Memory: 4 * threads + 4 pieces, by pull with at most 1 MiB more each than
  * piece_bytes, and 16 MiB of decoded ones.
  * Errors: those of cofi_flow_open. */

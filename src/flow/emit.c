@@ -50,7 +50,7 @@ static bool put_block(struct cofi_flow *flow, const struct block *block, struct 
         batch->times[batch->blocks_n] = stamp;
     if (flow->lists)
         flow->lists[flow->lists_n++] = list_word(block, 0);
-    else
+    else if (batch->blocks)
         batch->blocks[batch->blocks_n] = &block->pub;
     batch->blocks_n++;
     return true;

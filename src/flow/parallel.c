@@ -112,7 +112,7 @@ static bool same(const struct seam *left, const struct seam *right)
 
 /* ---- one piece, decoded into a buffer ---- */
 
-enum { BATCH_BLOCKS = 4096, BATCH_EVENTS = 256 };
+enum { BATCH_BLOCKS = 4096, COUNT_BLOCKS = 1 << 16, BATCH_EVENTS = 256 };
 
 /* Room for n more of so many, of this size each. */
 static bool grow(void *array, size_t *max, size_t used, size_t n, size_t size)
@@ -135,17 +135,19 @@ static bool output_room(struct output *out)
            grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
 }
 
-/* Room for a batch's blocks, or lists of them, and, if wanted, their times. */
-static void *batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch)
+/* Room for a batch's blocks, or lists of them, and, if wanted, their times. False: out of memory. */
+static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch, void **blocks)
 {
-    void *blocks;
+    const struct cofi_flow_config *config = pieces->config;
+    batch->blocks_max = config->no_blocks ? COUNT_BLOCKS : BATCH_BLOCKS;
+    if (config->no_blocks)
+        return true;
     pthread_mutex_lock(&pieces->lock);
-    if (pieces->config->want_time)
+    if (config->want_time)
         batch->times = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->times);
-    blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
+    *blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
     pthread_mutex_unlock(&pieces->lock);
-    batch->blocks_max = BATCH_BLOCKS;
-    return batch->times || !pieces->config->want_time ? blocks : NULL;
+    return *blocks && (batch->times || !config->want_time);
 }
 
 static size_t output_bytes(const struct output *out)
@@ -165,8 +167,8 @@ static int decode_batch(struct worker *w, struct output *out)
 {
     struct cofi_flow *flow = w->flow;
     struct cofi_flow_batch batch = {0};
-    void *room = output_room(out) ? batch_room(&w->pool->pieces, out, &batch) : NULL;
-    if (!room)
+    void *room = NULL;
+    if (!output_room(out) || !batch_room(&w->pool->pieces, out, &batch, &room))
         return COFI_ERR_NOMEM;
     bool ahead = out != &w->pool->live; /* to be unpacked when it is shown: a list is what another thread can copy as well */
     batch.blocks = ahead ? NULL : room;
@@ -175,7 +177,8 @@ static int decode_batch(struct worker *w, struct output *out)
     batch.events = out->events + out->events_n;
     batch.events_max = BATCH_EVENTS;
     COFI_TRY(cofi_flow_next(flow, &batch));
-    out->room.at = (uint8_t *)room + (ahead ? flow->lists_n : batch.blocks_n) * sizeof(uint64_t); /* the rest is the next batch's */
+    if (room) /* the rest of it is the next batch's */
+        out->room.at = (uint8_t *)room + (ahead ? flow->lists_n : batch.blocks_n) * sizeof(uint64_t);
     out->events_n += batch.events_n;
     out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->lists, flow->lists_n, batch.times, batch.blocks_n, out->events_n,
         flow->images[flow->space], flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
@@ -734,12 +737,13 @@ static int by_threads(struct pool *pool, const struct cofi_flow_config *config, 
 
 static int serially(struct pool *pool, const struct cofi_flow_config *config)
 {
-    struct cofi_flow_batch room = {.blocks_max = BATCH_BLOCKS, .events_max = BATCH_EVENTS,
-        .blocks = malloc(BATCH_BLOCKS * sizeof *room.blocks),
-        .times = config->want_time ? malloc(BATCH_BLOCKS * sizeof *room.times) : NULL,
+    bool blocks = !config->no_blocks, times = config->want_time;
+    struct cofi_flow_batch room = {.blocks_max = blocks ? BATCH_BLOCKS : COUNT_BLOCKS, .events_max = BATCH_EVENTS,
+        .blocks = blocks ? malloc(BATCH_BLOCKS * sizeof *room.blocks) : NULL,
+        .times = times ? malloc(BATCH_BLOCKS * sizeof *room.times) : NULL,
         .events = malloc(BATCH_EVENTS * sizeof *room.events)};
     struct cofi_flow *flow = NULL;
-    bool no_memory = !room.blocks || !room.events || (config->want_time && !room.times);
+    bool no_memory = (blocks && !room.blocks) || !room.events || (times && !room.times);
     int status = no_memory ? COFI_ERR_NOMEM : cofi_flow_open(&flow, config), more = 1;
     while (!status && more > 0) {
         struct cofi_flow_batch batch = room;
@@ -762,6 +766,7 @@ int cofi_flow_parallel(const struct cofi_flow_config *given, unsigned threads, s
 {
     struct cofi_flow_config own, *config = &own;
     COFI_TRY(cofi__flow_config_of(&own, given));
+    own.want_time &= !own.no_blocks;
     struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
     int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)

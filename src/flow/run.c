@@ -403,7 +403,7 @@ static void emit(struct cofi_flow *flow, struct run *run)
         fill_times(flow, run->blocks);
     if (flow->lists)
         flow->lists[flow->lists_n++] = list_word(run->list, run->blocks);
-    else
+    else if (batch->blocks)
         run_copy(batch->blocks + batch->blocks_n, run);
     flow->batch->blocks_n += run->blocks;
 }

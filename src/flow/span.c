@@ -117,7 +117,7 @@ static void show(struct cofi_flow *flow, struct span *s)
     if (flow->lists) {
         for (unsigned i = 0; i < s->runs; i++)
             flow->lists[flow->lists_n++] = list_word(run[i]->list, run[i]->blocks);
-    } else {
+    } else if (flow->batch->blocks) {
         const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
         for (unsigned i = 0; i < s->runs; i++)
             out = run_copy(out, run[i]);

@@ -40,6 +40,14 @@ void log_batch(struct log *log, const struct cofi_flow_batch *batch)
     assert_int_equal(e, batch->events_n);
 }
 
+void log_events(struct log *log, const struct cofi_flow_batch *batch, uint64_t blocks)
+{
+    for (size_t i = 0; i < batch->events_n; i++) {
+        log_word(log, blocks + batch->events[i].at);
+        event(log, &batch->events[i]);
+    }
+}
+
 void log_assert_same(const struct log *log, const struct log *expected, uint64_t seed)
 {
     for (size_t i = 0; i < log->n && i < expected->n; i++)
