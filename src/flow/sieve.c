@@ -141,7 +141,7 @@ void cofi__sieve_restart(struct cofi_flow *flow)
     if (!flow->sieve)
         return;
     flow->sieve->limit = SIEVE_FIRST;
-    flow->sieve->past = 0;
+    flow->sieve->past = flow->sieve->wait = 0;
 }
 
 static struct sieve *sieve_of(struct cofi_flow *flow)
@@ -223,6 +223,7 @@ static void end(struct cofi_flow *flow)
     tell_offsets(flow, w);
     flow->tail = tail_of(flow, w);
     sieve->limit = sieve->limit < SIEVE_MOST ? sieve->limit * 2 : SIEVE_MOST;
+    sieve->wait = 0;
     flow->sieved = false;
     go_to(flow, w->p, sieve->end, sieve->end_offset);
 }
@@ -249,6 +250,15 @@ static void take_rest(struct cofi_flow *flow, struct sift *w)
     flow->n += w->n;
 }
 
+/* Most of the work was for nothing: where code is missing, gaps are only a few bytes apart. */
+static void leave_early(struct sieve *sieve, const uint8_t *at)
+{
+    sieve->wait = sieve->wait ? sieve->wait * 2 : SIEVE_FIRST / 8;
+    if (sieve->wait > SIEVE_WAIT)
+        sieve->wait = SIEVE_WAIT;
+    sieve->past = raw_offset(sieve, at) + sieve->wait;
+}
+
 void cofi__sieve_leave(struct cofi_flow *flow)
 {
     struct sieve *sieve = flow->sieve;
@@ -263,6 +273,8 @@ void cofi__sieve_leave(struct cofi_flow *flow)
         take_rest(flow, &w);
     flow->tail = tail_of(flow, &w);
     sieve->limit = SIEVE_FIRST;
+    if ((w.p - sieve->from) * 4 < sieve->sifted.p - sieve->from)
+        leave_early(sieve, w.p);
     flow->sieved = false;
     go_to(flow, w.p, sieve->end, sieve->end_offset);
 }

@@ -15,6 +15,7 @@ struct cofi_flow;
 enum {
     SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
     SIEVE_MORE = 32,                       /* what the last packet may write beyond as many */
+    SIEVE_WAIT = 4096,                     /* at most */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
     SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
 };
@@ -36,6 +37,7 @@ struct sieve {
     struct sift sifted, asked;  /* to the end of it; as far as the offset was asked for */
     unsigned limit;             /* bytes at a time: less where the flow had to leave */
     uint64_t past;              /* it does not pay before this offset */
+    unsigned wait;              /* bytes to let pass where the flow had to leave soon again and again */
     uint8_t clean[SIEVE_MOST + SIEVE_MORE + SIEVE_PAD];
 };
 

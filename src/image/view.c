@@ -23,7 +23,9 @@ struct cofi_view {
     size_t turn;            /* the turn that is due next */
     uint64_t next;          /* time of what is due next */
     struct cofi_code last;  /* the last hit; empty after a change */
-    char why[480];
+    bool unmapped;          /* so it was when last asked, at: */
+    uint64_t at;
+    char *why, text[480];
 };
 
 static uint64_t due(const struct cofi__table *table)
@@ -136,7 +138,8 @@ int cofi_view_open(struct cofi_view **view, const struct cofi_image *image)
     const struct cofi_image *first = image->n_turns ? image->turns[0].image : image;
     made->user = table_of(made, first);
     made->kernel = table_of(made, kernel_of(image, first));
-    snprintf(made->why, sizeof made->why, "nothing was asked yet");
+    made->why = made->text;
+    snprintf(made->why, sizeof made->text, "nothing was asked yet");
     int status = made->user && made->kernel ? advance(made, 0, NULL, NULL) : COFI_ERR_NOMEM;
     if (status < 0) {
         cofi_view_close(made);
@@ -198,15 +201,14 @@ int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code
         return 0;
     }
     const struct cofi__segment *segment = find_segment(view, addr);
-    if (!segment) {
-        snprintf(view->why, sizeof view->why, "nothing is mapped at %#llx at this time",
-                 (unsigned long long)addr);
+    view->unmapped = !segment;
+    view->at = addr;
+    if (!segment)
         return COFI_ERR_NO_CODE;
-    }
     const uint8_t *bytes;
     uint64_t start, end, offset = segment->pgoff + (addr - segment->start);
     COFI_TRY(cofi__source_read(segment->source, offset, &bytes, &start, &end, view->why,
-                               sizeof view->why));
+                               sizeof view->text));
     /* From offsets in the source to addresses, within the segment. */
     uint64_t before = offset - start, after = end - offset;
     if (before > addr - segment->start)
@@ -226,6 +228,8 @@ int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code
 
 const char *cofi_view_why(const struct cofi_view *view)
 {
+    if (view->unmapped) /* in words only when somebody asks: a trace may go to where nothing is millions of times */
+        snprintf(view->why, sizeof view->text, "nothing is mapped at %#llx at this time", (unsigned long long)view->at);
     return view->why;
 }
 
