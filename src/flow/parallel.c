@@ -716,7 +716,9 @@ static size_t usual_piece(const struct cofi_flow_config *config, unsigned thread
 
 static int by_threads(struct pool *pool, const struct cofi_flow_config *config, size_t piece_bytes)
 {
-    uint64_t room = 4 * (uint64_t)pool->threads + 4;
+    /* A piece of code that is met for the first time takes ten times as long as others: meanwhile there are enough of them. By pull
+     * each holds bytes. */
+    uint64_t room = (config->pull ? 4 : 16) * (uint64_t)pool->threads + 4;
     int status = cofi__pieces_open(&pool->pieces, config, piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
     pool->workers = calloc(pool->threads, sizeof *pool->workers);
     pool->spare = calloc(room, sizeof *pool->spare);
