@@ -213,6 +213,8 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
     return table_add(flow, &b);
 }
 
+struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip) { return table_find(flow, ip, 0); }
+
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
 {
     struct block *b = table_find(flow, ip, 0);

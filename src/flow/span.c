@@ -335,7 +335,7 @@ void cofi__span_break(struct cofi_flow *flow)
     flow->has_packet = false;
     cofi__span_seam(flow, s->end - (s->end_offset - flow->packet_offset));
     flow->has_packet = packet;
-    flow->spans.steps = SPAN_STEPS; /* one may begin behind the packet */
+    flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
 }
 
 /* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of
@@ -451,12 +451,15 @@ bool cofi__span_go(struct cofi_flow *flow)
 {
     const uint8_t *from = flow->s.p;
     struct spans *spans = &flow->spans;
+    if (!flow->cur && only_branches(flow)) /* where tracing was enabled: met before, or no span begins here */
+        flow->cur = cofi__block_known(flow, flow->ip);
     if (!flow->cur)
         return false;
     bool place = spans->last || is_place(flow);
     if (!(place || spans->draft.on) || !calm(flow))
         return false;
-    while (flow->s.end - flow->s.p >= SPAN_AHEAD) {
+    const uint8_t *sizes = sizes_of(flow);
+    while (flow->s.end - flow->s.p >= SPAN_AHEAD && sizes[*flow->s.p]) { /* else the one that is last is still that behind the packet */
         struct span *s = find(flow, place);
         place = true;
         if (s && !has_room(flow, s))

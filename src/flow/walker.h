@@ -271,6 +271,7 @@ struct cofi_flow {
 
 /* block.c: code by address */
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip); /* null: flow->code_error */
+struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip); /* null: not decoded yet */
 struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint32_t n);
 void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);
 void cofi__cache_free(struct cofi_flow *flow);

@@ -167,6 +167,42 @@ static void those_that_follow_each_other_become_one(void **state)
     cofi_image_close(image);
 }
 
+/* After much that never came again, so that places are looked at seldom, a program that calls the kernel every few bytes of trace. */
+static void they_are_found_between_system_calls(void **state)
+{
+    enum { AT = 0x401000, RANDOM = 60000, LAPS = 5000 };
+    static const uint8_t code[] = {0x75, 0xfe, 0x75, 0xfc, 0xeb, 0xfa, [16] = 0xff, 0xc9, 0x75, 0xfc, 0x0f, 0x05, 0xeb, 0xf8}; /* jne, jne, jmp;
+                                                                                               dec, jne, syscall, jmp */
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
+                                    0x71, 0x00, 0x10, 0x40, 0, 0, 0};
+    static const uint8_t over[] = {0xfe, 0x3d, 0x00, 0x10, 0x01, 0x31, 0x10, 0x10}; /* TNT, FUP and TIP.PGD, TIP.PGE */
+    static const uint8_t lap[] = {0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfc, 0x01, 0x31, 0x16, 0x10}; /* TIP.PGD, TIP.PGE */
+    enum { N = sizeof start + RANDOM + sizeof over + LAPS * sizeof lap };
+    static uint8_t bytes[N];
+    uint8_t *p = (uint8_t *)memcpy(bytes, start, sizeof start) + sizeof start;
+    uint64_t seed = 1;
+    struct cofi_flow_stats s;
+    (void)state;
+    for (unsigned i = 0; i < RANDOM; i++)
+        *p++ = (uint8_t)(0x80 | ((seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407) >> 57 & 0x7e));
+    p = (uint8_t *)memcpy(p, over, sizeof over) + sizeof over;
+    for (unsigned i = 0; i < LAPS; i++, p += sizeof lap)
+        memcpy(p, lap, sizeof lap);
+    run = (struct prog_run){.gen = COFI_PT, .ctl = USER | BRANCH};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, AT, code, sizeof code, "code"), 0);
+    struct cofi_flow *flow = open_flow(bytes, N);
+    struct log log = decode(flow, 4096), plain = plainly(bytes, N);
+    cofi_flow_stats(flow, &s);
+    assert_int_equal(s.gaps, 0);
+    assert_true(s.span_bytes > LAPS * 9);
+    log_assert_same(&log, &plain, 0);
+    free(log.words);
+    free(plain.words);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
 /* One that was found where a batch had no room for it, or that stands before a PSB+, is not what the next one follows.
  * Nested loops, tracing begun anew at each PSB. */
 static void those_that_only_seem_to_follow_do_not(void **state)
@@ -450,6 +486,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(much_is_known_when_it_comes_again),
         cmocka_unit_test(those_that_follow_each_other_become_one),
+        cmocka_unit_test(they_are_found_between_system_calls),
         cmocka_unit_test(those_that_only_seem_to_follow_do_not),
         cmocka_unit_test(runs_are_found_when_their_table_has_grown),
         cmocka_unit_test(an_emptied_cache_knows_nothing),
