@@ -138,6 +138,7 @@ static struct cofi__in_stream *add(struct cofi_recording *recording, uint32_t id
     stream->public.tid = tid;
     stream->public.cpu = cpu;
     stream->public.reference_tsc = reference;
+    stream->records = recording->sideband.n;
     stream->pieces = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__piece);
     stream->next_hash = *bucket;
     *bucket = recording->streams.n;
@@ -271,35 +272,18 @@ static void join_snapshots(struct cofi_recording *recording)
     recording->streams.n = n;
 }
 
-static int by_tid(const void *a, const void *b)
-{
-    const struct cofi_sideband *x = *(const struct cofi_sideband *const *)a;
-    const struct cofi_sideband *y = *(const struct cofi_sideband *const *)b;
-    return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
-
-/* AUXTRACE has the thread only: its process from the sideband. */
+/* AUXTRACE has the thread only: its process from the sideband, which stands in the file's order still. */
 static void set_pids(struct cofi_recording *recording)
 {
-    const struct cofi_sideband *sideband = recording->sideband.items;
-    size_t n = recording->sideband.n, known = 0;
-    const struct cofi_sideband **rows = malloc((n ? n : 1) * sizeof *rows);
-    if (!rows)
-        return;
-    for (size_t i = 0; i < n; i++)
-        if (sideband[i].machine == HOST && sideband[i].tid > 0 && sideband[i].pid > 0 &&
-            sideband[i].kind != COFI_SB_SWITCH_CPU)
-            rows[known++] = &sideband[i];
-    qsort(rows, known, sizeof *rows, by_tid);
+    struct cofi__vector threads;
     struct cofi__in_stream *streams = recording->streams.items;
-    for (size_t i = 0; i < recording->streams.n; i++) {
-        struct cofi_sideband key = {.tid = streams[i].public.tid};
-        const struct cofi_sideband *want = &key, **row = NULL;
-        if (key.tid != -1)
-            row = bsearch(&want, rows, known, sizeof *rows, by_tid);
-        streams[i].public.pid = row ? (*row)->pid : key.tid;
+    if (cofi__list_threads(recording, &threads) < 0) {
+        recording->nomem = true;
+        return;
     }
-    free(rows);
+    for (size_t i = 0; i < recording->streams.n; i++)
+        streams[i].public.pid = cofi__pid_of(&threads, streams[i].public.tid, streams[i].records);
+    free(threads.items);
 }
 
 static bool is_end_mark(const struct cofi_sideband *row)

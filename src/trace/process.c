@@ -223,31 +223,6 @@ static void name_code(struct cofi_sideband *sideband, size_t i)
     }
 }
 
-int cofi__thread_compare(const void *a, const void *b)
-{
-    const struct cofi__thread_key *x = a, *y = b;
-    if (x->tid != y->tid)
-        return x->tid < y->tid ? -1 : 1;
-    if (x->since != y->since)
-        return x->since < y->since ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-size_t cofi__thread_above(const struct cofi__vector *table, int32_t tid, uint64_t since)
-{
-    const struct cofi__thread_key wanted = {tid, since, SIZE_MAX};
-    size_t low = 0, high = table->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const void *row = (const char *)table->items + middle * table->item_bytes;
-        if (cofi__thread_compare(row, &wanted) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns)
 {
     const struct cofi__comm *rows = recording->comms.items;

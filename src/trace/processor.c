@@ -72,41 +72,19 @@ static int add_processors(struct cofi_recording *recording)
     return 0;
 }
 
-/* A record tells which process a thread is of. */
-struct thread_row {
-    struct cofi__thread_key at; /* since which record */
-    int32_t pid;
-};
-
-/* What is known of a thread's process at a record: by the last one before, else the first one behind it. */
-static int32_t pid_of(const struct cofi__vector *threads, int32_t tid, size_t order)
-{
-    const struct thread_row *rows = threads->items;
-    size_t above = cofi__thread_above(threads, tid, order);
-    if (above && rows[above - 1].at.tid == tid)
-        return rows[above - 1].pid;
-    return above < threads->n && rows[above].at.tid == tid ? rows[above].pid : tid;
-}
-
 /* sched_switch names the thread only. */
 static int name_processes(struct cofi_recording *recording)
 {
-    struct cofi__vector threads = COFI__VECTOR_OF(struct thread_row);
+    struct cofi__vector threads = COFI__VECTOR_OF(struct cofi__thread_row);
     struct cofi_sideband *rows = recording->sideband.items;
-    for (size_t i = 0; recording->switch_offset && i < recording->sideband.n; i++) {
-        if (rows[i].machine != HOST || rows[i].kind == COFI_SB_SWITCH_CPU || rows[i].tid <= 0 || rows[i].pid <= 0)
-            continue;
-        struct thread_row *row = cofi__vector_push(&threads);
-        if (row)
-            *row = (struct thread_row){{rows[i].tid, i, 0}, rows[i].pid};
-    }
-    if (threads.n)
-        qsort(threads.items, threads.n, sizeof(struct thread_row), cofi__thread_compare);
-    for (size_t i = 0; recording->switch_offset && i < recording->sideband.n; i++)
+    if (!recording->switch_offset)
+        return 0;
+    COFI_TRY(cofi__list_threads(recording, &threads));
+    for (size_t i = 0; i < recording->sideband.n; i++)
         if (rows[i].kind == COFI_SB_SWITCH_CPU && rows[i].pid == -1 && rows[i].tid >= 0)
-            rows[i].pid = pid_of(&threads, rows[i].tid, i);
+            rows[i].pid = cofi__pid_of(&threads, rows[i].tid, i);
     free(threads.items);
-    return threads.failed ? COFI_ERR_NOMEM : 0;
+    return 0;
 }
 
 int cofi__build_processors(struct cofi_recording *recording)

@@ -71,6 +71,7 @@ struct cofi__in_stream {
     uint32_t idx;
     struct cofi__piece shown; /* the last snapshot in it, whole */
     uint64_t raw_end; /* where the next piece must start to follow without a break */
+    size_t records; /* of sideband that stand before its first piece */
     size_t next_hash; /* index + 1, 0: none */
 };
 
@@ -97,6 +98,17 @@ struct cofi__thread_key {
 int cofi__thread_compare(const void *a, const void *b);
 /* The first row above (tid, since). */
 size_t cofi__thread_above(const struct cofi__vector *table, int32_t tid, uint64_t since);
+
+/* A record tells which process a thread is of. */
+struct cofi__thread_row {
+    struct cofi__thread_key at; /* since: how many records there are up to this one */
+    int32_t pid;
+};
+/* threads.c: what the sideband, as it is ordered now, tells of threads' processes; the items are to be freed. 0 or COFI_ERR_NOMEM. */
+int cofi__list_threads(const struct cofi_recording *recording, struct cofi__vector *threads);
+/* The process of a thread behind so many records: by the last one of them that tells it, else by the first one after them, else
+ * the thread's own number. */
+int32_t cofi__pid_of(const struct cofi__vector *threads, int32_t tid, size_t records);
 
 struct cofi__comm {
     struct cofi__thread_key at;
