@@ -96,6 +96,9 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);
 int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes,
                       size_t n, uint64_t reference_tsc);
+/* A thread's trace is complete: what comes by its number from now on is another thread's, in a stream of its own. For who tells FORK
+ * long before the trace; else that is enough. A thread without a stream is none to end. Errors: as above. */
+int cofi_writer_end(struct cofi_writer *writer, int32_t tid);
 /* Write what is buffered and the header, so that the file is complete as of now (also called while
  * recording, so that a crash of the recorder loses little). */
 int cofi_writer_flush(struct cofi_writer *writer);

@@ -488,6 +488,8 @@ static int end(void *opaque, const struct cofi_task *task)
             keep(recorder, cofi__regions_end(stream->regions), "ToPA");
         if (recorder->unit.gen == COFI_RTIT && get_field(stream->unit, "buffer_overflow"))
             mark_overflow(stream);
+        if (recorder->writer && !recorder->status)
+            keep(recorder, cofi_writer_end(recorder->writer, task->tid), "the recording");
         cofi_unit_close(stream->unit);
     }
     if (stream->raw >= 0 && close(stream->raw))

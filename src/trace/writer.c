@@ -146,13 +146,20 @@ static struct cofi__out_stream **bucket_of(struct cofi_writer *writer, int32_t t
     return &writer->hash[(uint32_t)tid % OUT_BUCKETS];
 }
 
-/* The stream of a thread; made if asked for. Locked. */
-static struct cofi__out_stream *find_stream(struct cofi_writer *writer, int32_t pid, int32_t tid, bool make)
+/* The stream of a thread, or null. Locked. */
+static struct cofi__out_stream *find_stream(struct cofi_writer *writer, int32_t tid)
 {
-    struct cofi__out_stream **bucket = bucket_of(writer, tid), *stream = *bucket;
+    struct cofi__out_stream *stream = *bucket_of(writer, tid);
     while (stream && stream->tid != tid)
         stream = stream->next_hash;
-    if (stream || !make)
+    return stream;
+}
+
+/* … which is made if it is not there. Locked. */
+static struct cofi__out_stream *need_stream(struct cofi_writer *writer, int32_t pid, int32_t tid)
+{
+    struct cofi__out_stream **bucket = bucket_of(writer, tid), *stream = find_stream(writer, tid);
+    if (stream)
         return stream;
     stream = calloc(1, sizeof *stream);
     if (!stream)
@@ -269,7 +276,7 @@ int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, cons
 {
     pthread_mutex_lock(&writer->lock);
     int status = writer->status;
-    struct cofi__out_stream *stream = find_stream(writer, pid, tid, true);
+    struct cofi__out_stream *stream = need_stream(writer, pid, tid);
     pthread_mutex_unlock(&writer->lock);
     if (status < 0)
         return status;
@@ -294,11 +301,10 @@ static int shrink(struct cofi_writer *writer, struct cofi__out_stream *stream)
     return status;
 }
 
-/* A new thread has the number of an old one: what comes is another stream. */
+/* What comes by the thread's number is another stream. */
 static int retire(struct cofi_writer *writer, struct cofi__out_stream *stream)
 {
-    pthread_mutex_lock(&stream->lock);
-    int status = drain_stream(writer, stream);
+    int status = shrink(writer, stream);
     pthread_mutex_lock(&writer->lock);
     struct cofi__out_stream **link = bucket_of(writer, stream->tid);
     while (*link && *link != stream)
@@ -306,8 +312,16 @@ static int retire(struct cofi_writer *writer, struct cofi__out_stream *stream)
     if (*link)
         *link = stream->next_hash;
     pthread_mutex_unlock(&writer->lock);
-    pthread_mutex_unlock(&stream->lock);
     return status;
+}
+
+int cofi_writer_end(struct cofi_writer *writer, int32_t tid)
+{
+    pthread_mutex_lock(&writer->lock);
+    int status = writer->status;
+    struct cofi__out_stream *stream = find_stream(writer, tid);
+    pthread_mutex_unlock(&writer->lock);
+    return stream && status >= 0 ? retire(writer, stream) : status;
 }
 
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband)
@@ -316,7 +330,7 @@ int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband 
     int status = writer->status;
     struct cofi__out_stream *stream = NULL;
     if (status >= 0 && (sideband->kind == COFI_SB_EXIT || sideband->kind == COFI_SB_FORK))
-        stream = find_stream(writer, sideband->pid, sideband->tid, false);
+        stream = find_stream(writer, sideband->tid);
     if (status >= 0 && sideband->time_ns) {
         if (sideband->time_ns < writer->first_ns)
             writer->first_ns = sideband->time_ns;

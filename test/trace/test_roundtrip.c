@@ -386,6 +386,33 @@ static void a_thread_number_used_again_is_another_stream(void **state)
     cofi_recording_close(recording);
 }
 
+/* All that is told of threads first, as who makes a recording from another one does. */
+static void a_thread_that_has_ended_leaves_its_number_to_another_stream(void **state)
+{
+    (void)state;
+    static const int32_t pids[] = {5, 6, 5, 5};
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("g1.data");
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    assert_int_equal(cofi_writer_end(writer, 6), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(pids); i++)
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = pids[i], .tid = 6, .ppid = 5, .ptid = 5, .time_ns = i});
+    for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+        assert_int_equal(cofi_writer_trace(writer, pids[i], 6, sample_trace, 11 + i, 1), 0);
+        assert_int_equal(cofi_writer_trace(writer, pids[i], 6, sample_trace, 2, 1), 0);
+        assert_int_equal(cofi_writer_end(writer, 6), 0);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_streams(recording), ARRAY_LEN(pids));
+    for (unsigned i = 0; i < ARRAY_LEN(pids); i++) {
+        assert_int_equal(cofi_recording_stream(recording, i)->bytes, 13 + i);
+        assert_int_equal(cofi_recording_stream(recording, i)->pid, pids[i]);
+    }
+    cofi_recording_close(recording);
+}
+
 /* A thread of process 5, a process, another thread of 5: whatever comes by the number later, the ones before are where they were. */
 static void a_thread_number_used_again_is_in_the_process_that_has_it_then(void **state)
 {
@@ -482,6 +509,7 @@ int main(void)
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),
         cmocka_unit_test(a_place_to_start_from_is_found_by_offset_and_by_time),
         cmocka_unit_test(a_thread_number_used_again_is_another_stream),
+        cmocka_unit_test(a_thread_that_has_ended_leaves_its_number_to_another_stream),
         cmocka_unit_test(a_thread_number_used_again_is_in_the_process_that_has_it_then),
         cmocka_unit_test(a_full_disk_is_an_error_and_what_was_written_stays_readable),
         cmocka_unit_test(what_cannot_be_created_or_opened_says_why),
