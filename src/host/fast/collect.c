@@ -474,6 +474,42 @@ uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index)
     return state <= COFI__FAST_SLOT_ENDED ? state : COFI__FAST_SLOT_FREE;
 }
 
+/* The thread's number, if it is known; 0: it is not. */
+static int32_t number_of(const struct cofi__fast_collector *c, uint32_t index)
+{
+    const struct thread *t = cofi__fast_slot(c, index);
+    return c->seats[index].placed ? c->seats[index].tid : t->head.nested ? 0 : t->head.tid;
+}
+
+/* Of the slots of threads that had the same number before, the one of the oldest; false: there is none. */
+static bool find_namesake(const struct cofi__fast_collector *c, uint32_t index, uint32_t *oldest)
+{
+    uint64_t made = cofi__fast_slot(c, index)->made;
+    bool found = false;
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+        const struct thread *t = cofi__fast_slot(c, i);
+        if (i == index || t->made >= made || cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE || number_of(c, i) != number_of(c, index))
+            continue;
+        *oldest = i;
+        made = t->made;
+        found = true;
+    }
+    return found;
+}
+
+/* A thread is seen for the first time. Whoever had its number has ended before: what those left comes first, for its FORK begins
+ * another stream. */
+static void begin(struct cofi__fast_collector *c, uint32_t index)
+{
+    uint32_t before;
+    if (c->seats[index].known)
+        return;
+    cofi__fast_place(c, index);
+    while (find_namesake(c, index, &before))
+        free_slot(c, before);
+    begin_seat(c, index);
+}
+
 bool cofi__fast_collect(struct cofi__fast_collector *c)
 {
     bool any = false;
@@ -481,10 +517,9 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
     for (uint32_t i = 0; i < c->made.slots_used; i++) {
         struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = cofi__fast_state(c, i);
-        if (state == COFI__FAST_SLOT_FREE)
-            continue;
-        if (state >= COFI__FAST_SLOT_LIVE)
-            begin_seat(c, i);
+        if (state < COFI__FAST_SLOT_LIVE)
+            continue; /* who is to begin there has not, and what it tells waits until then */
+        begin(c, i);
         any |= take_notes(c, i);
         if (state == COFI__FAST_SLOT_LIVE)
             any |= take_chunks(c, t, &c->seats[i]);
@@ -520,7 +555,7 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         if (cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
-        cofi__fast_place(c, i);
+        begin(c, i);
         if (c->seats[i].pid == pid)
             free_slot(c, i);
     }
@@ -589,9 +624,11 @@ void cofi__fast_reap_lost(struct cofi__fast_collector *c)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = cofi__fast_state(c, i);
-        if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i))
+        if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i)) {
+            begin(c, i);
             free_slot(c, i);
-        else if (state == COFI__FAST_SLOT_TAKEN)
+        } else if (state == COFI__FAST_SLOT_TAKEN) {
             reap_taken(c, t, &c->seats[i]);
+        }
     }
 }
