@@ -31,11 +31,11 @@ static bool is_in_slot(const struct cofi__fast_collector *c, uint32_t i, pid_t t
 
 static struct thread *thread_of(const struct cofi__fast_collector *c, struct cofi__fast_tracee *thread, uint64_t *address)
 {
-    uint32_t i = thread->slot;
+    uint32_t n = cofi__fast_slots(c), i = thread->slot; /* they may become more any moment */
     if (!is_in_slot(c, i, thread->tid))
-        for (i = 0; i < cofi__fast_slots(c) && !is_in_slot(c, i, thread->tid); i++)
+        for (i = 0; i < n && !is_in_slot(c, i, thread->tid); i++)
             ;
-    if (i == cofi__fast_slots(c))
+    if (i == n)
         return NULL;
     thread->slot = i;
     *address = cofi__fast_slot_address(&c->made, i);
@@ -286,15 +286,26 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
     return status >= 0 || status == COFI_ERR_NOT_FOUND;
 }
 
+/* Of a thread that is out: a child of another process may have it next, and is to be found in it. */
+static void give_slot_back(struct cofi__fast_collector *c, uint32_t index)
+{
+    struct thread *t = cofi__fast_slot(c, index);
+    cofi__fast_encoder_fini(&c->seats[index].encoder);
+    c->seats[index] = (struct cofi__fast_seat){0};
+    cofi__fast_forget_child(&t->head);
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
 /* One process that has not been tried yet; false: there is none. */
 static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
 {
-    uint32_t i = 0;
+    uint32_t n = cofi__fast_slots(c), i = 0;
     place_all(c);
-    while (i < cofi__fast_slots(c) && (c->seats[i].stays || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE))
+    while (i < n && (c->seats[i].stays || cofi__fast_slot(c, i)->head.state != COFI__FAST_SLOT_LIVE))
         i++;
-    if (i == cofi__fast_slots(c))
+    if (i == n)
         return false;
+    cofi__fast_place(c, i); /* it may have begun just now */
     int32_t pid = c->seats[i].pid;
     bool out = detach(c, pid, cofi__fast_slot(c, i));
     for (i = 0; i < cofi__fast_slots(c); i++) {
@@ -302,10 +313,8 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
             continue;
         c->seats[i].stays = !out;
         *stay += !out;
-        if (out) {
-            cofi__fast_forget_child(&cofi__fast_slot(c, i)->head);
-            cofi__fast_slot(c, i)->head.state = COFI__FAST_SLOT_FREE;
-        }
+        if (out)
+            give_slot_back(c, i);
     }
     return true;
 }
