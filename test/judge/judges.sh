@@ -2,13 +2,14 @@
 # after the other, each in its own order. Software interrupts (the truth's third word "int") are left out everywhere:
 # PT tells their address, not that they ran. $judge_ipt is the program judge-ipt.
 
-# Process and thread ids, one a line -> each once, in the order in which the kernel gave them: those of one run lie
-# together, but the kernel begins anew behind the largest.
+# in_order_of_making RECORDING: threads' numbers, one a line -> each once, in the order in which the recording says that they were made;
+# what it does not know comes last, so that none is lost. $thread_order is the program thread-order.
 in_order_of_making() {
-    sort -nu | awk -v largest="$(cat /proc/sys/kernel/pid_max)" '{ id[NR] = $1 }
+    awk -v order="$("$thread_order" "$1")" '{ is[$1] }
         END {
-            for (i = 1; i <= NR; i++) if (id[NR] - id[i] < largest / 2) print id[i]
-            for (i = 1; i <= NR; i++) if (id[NR] - id[i] >= largest / 2) print id[i]
+            n = split(order, by)
+            for (i = 1; i <= n; i++) if (by[i] in is) { print by[i]; delete is[by[i]] }
+            for (id in is) print id
         }'
 }
 
