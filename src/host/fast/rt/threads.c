@@ -151,6 +151,8 @@ void rt_child(struct thread *t)
     t->head.tid = t->tid;
     if (parent != t->pid && !t->head.vfork) {
         t->space = rt.space = rdtsc();
+        if (rt.maps_tsc) /* mappings that nobody has told yet: it has them since it is there, and decoders look for none before */
+            rt.maps_tsc = rt.space;
         rt.halting = 0;
         rt.other_pids |= t->head.nested;
         section_forked();
@@ -183,8 +185,10 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     c->parent_tid = t->tid;
     uint64_t turn = c->head.child;
     struct sighand *lent = c->sighand != t->sighand ? c->sighand : NULL;
-    if (own_memory)
+    if (own_memory) {
         rt_lock();
+        c->made = rdtsc(); /* what was told of the mappings up to here is the child's, too */
+    }
     long r = rt_clone(t, c);
     if (own_memory)
         rt_unlock();
