@@ -485,10 +485,11 @@ static int32_t number_of(const struct cofi__fast_collector *c, uint32_t index)
 static bool find_namesake(const struct cofi__fast_collector *c, uint32_t index, uint32_t *oldest)
 {
     uint64_t made = cofi__fast_slot(c, index)->made;
+    int32_t number = number_of(c, index);
     bool found = false;
-    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+    for (uint32_t i = 0; number && i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
-        if (i == index || t->made >= made || cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE || number_of(c, i) != number_of(c, index))
+        if (i == index || t->made >= made || cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE || number_of(c, i) != number)
             continue;
         *oldest = i;
         made = t->made;
