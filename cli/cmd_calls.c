@@ -17,12 +17,10 @@ struct calls_options {
     double min_percent; /* leave out what is smaller */
 };
 
-/* A flow's items -> calls of the tree. The transfer at a block's end is known when the next item comes. */
+/* A thread's tree, and what its functions are asked of. */
 struct feeder {
     struct cofi_calls *calls;
     struct cofi_view *view;
-    bool pending;
-    struct cofi_flow_block last;
     uint64_t gaps;
     int32_t tid;
     const char *comm;
@@ -83,109 +81,19 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
     function->start = address - symbol.offset;
 }
 
-/* Execution went on at `to` behind the block kept last. */
-static int transfer(struct feeder *feeder, uint64_t to)
-{
-    const struct cofi_flow_block *from = &feeder->last;
-    feeder->pending = false;
-    switch ((enum cofi_class)from->cls) {
-    case COFI_CLASS_CALL:
-    case COFI_CLASS_CALL_IND:
-        return cofi_calls_call(feeder->calls, from->end, to);
-    case COFI_CLASS_RET:
-        return cofi_calls_ret(feeder->calls, to);
-    case COFI_CLASS_JMP:
-    case COFI_CLASS_JMP_IND:
-    case COFI_CLASS_JCC:
-    case COFI_CLASS_FAR_JMP:
-        return to == from->end ? 0 : cofi_calls_jump(feeder->calls, to);
-    case COFI_CLASS_OTHER:
-    case COFI_CLASS_FAR_CALL:
-    case COFI_CLASS_FAR_RET:
-    case COFI_CLASS_VMENTRY:
-    case COFI_CLASS_MOV_CR3:
-    case COFI_CLASS_PTWRITE:
-    case COFI_CLASS_VMPTRLD:
-    case COFI_CLASS_TSX:
-    case COFI_CLASS_KINDS:
-        break;
-    }
-    return to == from->end ? 0 : cofi_calls_resume(feeder->calls, to);
-}
-
-static int feed_block(struct feeder *feeder, const struct cofi_flow_block *block)
-{
-    int status = feeder->pending ? transfer(feeder, block->ip) : 0;
-    if (status < 0)
-        return status;
-    feeder->last = *block;
-    feeder->pending = true;
-    return cofi_calls_insns(feeder->calls, block->ip, block->n);
-}
-
 static int feed_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     struct feeder *feeder = opaque;
-    int status = 0;
     feeder->view = cofi_flow_view(flow);
-    for (size_t i = 0; i < n && status >= 0; i++)
-        status = feed_block(feeder, blocks[i]);
-    return status;
+    return cofi_calls_blocks(feeder->calls, blocks, n);
 }
 
 static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct feeder *feeder = opaque;
     feeder->view = cofi_flow_view(flow);
-    switch ((enum cofi_flow_event_kind)event->kind) {
-    case COFI_FLOW_ASYNC:
-    case COFI_FLOW_ASYNC_DISABLED: {
-        int status = feeder->pending ? transfer(feeder, event->ip) : 0;
-        if (status >= 0)
-            status = cofi_calls_async(feeder->calls, event->ip);
-        if (status >= 0 && event->kind == COFI_FLOW_ASYNC)
-            status = cofi_calls_resume(feeder->calls, event->target);
-        return status;
-    }
-    case COFI_FLOW_ENABLED: {
-        /* Behind a system call, a signal handler, a filter: wherever it is, find its frame. */
-        bool straight = feeder->pending && event->target == feeder->last.end;
-        feeder->pending = false;
-        return straight ? 0 : cofi_calls_resume(feeder->calls, event->target);
-    }
-    case COFI_FLOW_GAP:
-        feeder->gaps++;
-        feeder->pending = false;
-        return 0;
-    case COFI_FLOW_OVERFLOW:
-        feeder->pending = false;
-        return 0;
-    case COFI_FLOW_CODE:
-        cofi_calls_forget(feeder->calls);
-        return 0;
-    case COFI_FLOW_DISABLED:
-    case COFI_FLOW_PAGING:
-    case COFI_FLOW_VMCS:
-    case COFI_FLOW_MODE:
-    case COFI_FLOW_TSX:
-    case COFI_FLOW_PTWRITE:
-    case COFI_FLOW_EXSTOP:
-    case COFI_FLOW_MWAIT:
-    case COFI_FLOW_PWRE:
-    case COFI_FLOW_PWRX:
-    case COFI_FLOW_CBR:
-    case COFI_FLOW_STOP:
-    case COFI_FLOW_PSB:
-    case COFI_FLOW_CFE:
-    case COFI_FLOW_EVD:
-    case COFI_FLOW_BBP:
-    case COFI_FLOW_BIP:
-    case COFI_FLOW_BEP:
-    case COFI_FLOW_TRIG:
-    case COFI_FLOW_EVENT_KINDS:
-        break;
-    }
-    return 0;
+    feeder->gaps += event->kind == COFI_FLOW_GAP;
+    return cofi_calls_event(feeder->calls, event);
 }
 
 static void print_node(struct writer *out, const struct calls_options *options, int32_t tid,

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cofi/flow.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -37,7 +39,8 @@ struct cofi_calls_node {
     uint64_t total;      /* and in all it called; filled by cofi_calls_finish */
 };
 
-/* Errors: COFI_ERR_NOMEM. Memory grows with the number of distinct call paths and with the depth. */
+/* Errors: COFI_ERR_NOMEM. Memory grows with the number of distinct call paths, of places that were jumped to and with
+ * the depth. */
 int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaque);
 void cofi_calls_close(struct cofi_calls *calls);
 
@@ -53,7 +56,11 @@ int cofi_calls_ret(struct cofi_calls *calls, uint64_t to);
 int cofi_calls_jump(struct cofi_calls *calls, uint64_t to);
 int cofi_calls_async(struct cofi_calls *calls, uint64_t from);
 int cofi_calls_resume(struct cofi_calls *calls, uint64_t to);
-/* Code changed: ask anew which function an address belongs to. */
+/* The same of a flow, its blocks and events in the order it shows them. Where the last block led is known when the next
+ * item comes; of a block nothing is needed behind the call. */
+int cofi_calls_blocks(struct cofi_calls *calls, const struct cofi_flow_block *const *blocks, size_t n);
+int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *event);
+/* Code changed (cofi_calls_event does it): ask anew which function an address belongs to. */
 void cofi_calls_forget(struct cofi_calls *calls);
 
 /* Fill totals; then the tree, children of a node in the order of their totals. */

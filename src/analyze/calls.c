@@ -1,103 +1,87 @@
 /* SPDX-License-Identifier: MIT
  * Calls, returns and jumps in order -> the tree of call paths with instruction counts. */
-#include <cofi/analyze.h>
+#include "analyze/calls.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"
-#include "base/map.h"
-
-/* A call that has not returned. Tail calls share the return address of the frame below. */
-struct frame {
-    uint64_t ret;
-    uint32_t node;
-};
-
-/* Two functions that had the same address one after the other differ in their keys. */
-struct known {
-    struct cofi_function function;
-    uint64_t key;
-};
-
-struct cofi_calls {
-    cofi_function_at *at;
-    void *opaque;
-    struct cofi_calls_node *nodes;
-    size_t node_count, node_room;
-    struct frame *stack;
-    size_t depth, stack_room;
-    struct known *functions; /* by index in by_address */
-    size_t function_count, function_room;
-    struct cofi__map by_address; /* (address, 0) -> function */
-    struct cofi__map by_path;    /* (parent node, function's key) -> node */
-    struct cofi__map called;     /* (address, 0): a CALL went there, so a function starts there */
-};
 
 enum {
     MAX_DEPTH = 1 << 20, /* a trace of calls that never return is cut here, at its bottom */
     SEARCH_DEPTH = 4096  /* how far up a return or longjmp looks for its frame */
 };
 
-static uint64_t mix(uint64_t key, const char *text)
-{
-    for (; text && *text; text++)
-        key = (key ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    return key;
-}
-
-static int function_at(struct cofi_calls *calls, uint64_t address, struct known *function)
-{
-    const uint32_t *known = cofi__map_get(&calls->by_address, address, 0);
-    if (known) {
-        *function = calls->functions[*known];
-        return 0;
-    }
-    *function = (struct known){.function.start = address};
-    calls->at(calls->opaque, address, &function->function);
-    function->key = mix(mix(function->function.start, function->function.module), function->function.name);
-    COFI_TRY(cofi__array_grow(&calls->functions, &calls->function_room, calls->function_count, sizeof *calls->functions));
-    calls->functions[calls->function_count] = *function;
-    return cofi__map_put(&calls->by_address, address, 0, (uint32_t)calls->function_count++);
-}
-
 static uint32_t current(const struct cofi_calls *calls)
 {
     return calls->depth ? calls->stack[calls->depth - 1].node : 0;
 }
 
-static int child_of(struct cofi_calls *calls, uint32_t parent, const struct known *function, uint32_t *child)
+/* A new child, or 0: out of memory. */
+static uint32_t add_child(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function, uint32_t hash)
 {
-    const uint32_t *known = cofi__map_get(&calls->by_path, parent, function->key);
-    if (known) {
-        *child = *known;
+    if (cofi__array_grow(&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes) < 0 ||
+        cofi__index_add(&calls->by_path, hash, (uint32_t)calls->node_count) < 0)
         return 0;
-    }
-    COFI_TRY(cofi__array_grow(&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes));
-    *child = (uint32_t)calls->node_count++;
+    uint32_t child = (uint32_t)calls->node_count++;
     struct cofi_calls_node *up = &calls->nodes[parent];
-    calls->nodes[*child] = (struct cofi_calls_node){.function = function->function, .parent = parent,
-                                                    .next = up->first_child, .depth = up->depth + 1};
-    up->first_child = *child;
-    return cofi__map_put(&calls->by_path, parent, function->key, *child);
+    calls->nodes[child] = (struct cofi_calls_node){.function = *function, .parent = parent,
+                                                   .next = up->first_child, .depth = up->depth + 1};
+    up->first_child = child;
+    return child;
 }
 
-/* Enter the function at `to`; direct recursion stays in its node, so that depth does not make paths. */
-static int push(struct cofi_calls *calls, uint64_t ret, uint64_t to)
+/* Two functions that had the same address one after the other differ in their names. */
+static inline bool is_same(const struct cofi_function *a, const struct cofi_function *b)
 {
-    struct known function;
-    uint32_t node = current(calls);
-    COFI_TRY(function_at(calls, to, &function));
-    if (node && calls->nodes[node].function.start == function.function.start)
-        calls->nodes[node].recursions++;
-    else
-        COFI_TRY(child_of(calls, node, &function, &node));
-    calls->nodes[node].calls++;
+    return a->start == b->start && cofi__same_text(a->module, b->module) && cofi__same_text(a->name, b->name);
+}
+
+/* Whether a node is the child of a parent that a function has. Row 0, the root, is no child. */
+static inline bool is_child(const struct cofi_calls *calls, uint32_t node, uint32_t parent, const struct cofi_function *function)
+{
+    return node && calls->nodes[node].parent == parent && is_same(&calls->nodes[node].function, function);
+}
+
+static __attribute__((noinline)) uint32_t find_child(struct cofi_calls *calls, uint32_t parent,
+                                                     const struct cofi_function *function, uint32_t hash)
+{
+    uint32_t at = hash, node;
+    do
+        node = cofi__index_next(&calls->by_path, hash, &at);
+    while (node && !is_child(calls, node, parent, function));
+    if (!node)
+        node = add_child(calls, parent, function, hash);
+    cofi__index_note(&calls->by_path, hash, node);
+    return node;
+}
+
+/* The node of a function called by another node, known or new. 0: out of memory. */
+static uint32_t child_of(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function)
+{
+    uint32_t hash = cofi__hash(function->start, parent), node = cofi__index_recent(&calls->by_path, hash);
+    return is_child(calls, node, parent, function) ? node : find_child(calls, parent, function, hash);
+}
+
+/* Have room for one more frame. */
+static int grow_stack(struct cofi_calls *calls)
+{
     if (calls->depth == MAX_DEPTH)
         calls->depth = 0;
-    COFI_TRY(cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
-    calls->stack[calls->depth++] = (struct frame){ret, node};
+    return cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack);
+}
+
+/* Enter the function at a place; direct recursion stays in its node, so that depth does not make paths. */
+static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to)
+{
+    uint32_t node = current(calls);
+    if (node && cofi__calls_top(calls)->start == to->function.start)
+        calls->nodes[node].recursions++;
+    else if (!(node = child_of(calls, node, &to->function)))
+        return COFI_ERR_NOMEM;
+    calls->nodes[node].calls++;
+    COFI_TRY(grow_stack(calls));
+    calls->stack[calls->depth++] = (struct frame){ret, to->function.start, node};
     return 0;
 }
 
@@ -120,11 +104,20 @@ static bool pop_to_return(struct cofi_calls *calls, uint64_t to)
 static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_function *function)
 {
     for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++)
-        if (calls->nodes[calls->stack[calls->depth - 1 - i].node].function.start == function->start) {
+        if (calls->stack[calls->depth - 1 - i].start == function->start) {
             calls->depth -= i;
             return true;
         }
     return false;
+}
+
+static int init(struct cofi_calls *calls, cofi_function_at *at, void *opaque)
+{
+    COFI_TRY(cofi__places_init(&calls->places, at, opaque));
+    COFI_TRY(cofi__index_init(&calls->by_path));
+    COFI_TRY(cofi__array_grow(&calls->nodes, &calls->node_room, 0, sizeof *calls->nodes));
+    calls->nodes[calls->node_count++] = (struct cofi_calls_node){0};
+    return 0;
 }
 
 int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaque)
@@ -132,13 +125,10 @@ int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaqu
     struct cofi_calls *made = calloc(1, sizeof *made);
     if (!made)
         return COFI_ERR_NOMEM;
-    made->at = at;
-    made->opaque = opaque;
-    if (cofi__array_grow(&made->nodes, &made->node_room, 0, sizeof *made->nodes) < 0) {
-        free(made);
+    if (init(made, at, opaque) < 0) {
+        cofi_calls_close(made);
         return COFI_ERR_NOMEM;
     }
-    made->nodes[made->node_count++] = (struct cofi_calls_node){0};
     *calls = made;
     return 0;
 }
@@ -147,19 +137,22 @@ void cofi_calls_close(struct cofi_calls *calls)
 {
     if (!calls)
         return;
+    cofi__places_fini(&calls->places);
+    cofi__index_free(&calls->by_path);
     free(calls->nodes);
     free(calls->stack);
-    free(calls->functions);
-    cofi__map_free(&calls->by_address);
-    cofi__map_free(&calls->by_path);
-    cofi__map_free(&calls->called);
     free(calls);
+}
+
+int cofi__calls_first(struct cofi_calls *calls, uint64_t ip)
+{
+    const struct place *place = cofi__place(&calls->places, ip);
+    return place ? push(calls, 0, place) : COFI_ERR_NOMEM;
 }
 
 int cofi_calls_insns(struct cofi_calls *calls, uint64_t ip, uint64_t n)
 {
-    if (!calls->depth)
-        COFI_TRY(push(calls, 0, ip)); /* what the thread began in counts as called by nobody */
+    COFI_TRY(cofi__calls_begin(calls, ip));
     calls->nodes[current(calls)].self += n;
     return 0;
 }
@@ -168,22 +161,11 @@ int cofi_calls_call(struct cofi_calls *calls, uint64_t next, uint64_t to)
 {
     if (to == next) /* call +0 only reads the instruction pointer */
         return 0;
-    COFI_TRY(cofi__map_put(&calls->called, to, 0, 1));
-    return push(calls, next, to);
-}
-
-/* Whether a jump from the current function to `to` leaves it. Without symbols nobody knows where a function
- * ends: then what was called is a start, and a jump elsewhere in the module stays in the function. */
-static bool leaves(const struct cofi_calls *calls, const struct cofi_function *function, uint64_t to)
-{
-    const struct cofi_function *here = &calls->nodes[current(calls)].function;
-    if (here->start == function->start && calls->depth)
-        return false;
-    if (function->name || here->name || !calls->depth)
-        return true;
-    bool same_module = here->module == function->module ||
-                       (here->module && function->module && !strcmp(here->module, function->module));
-    return !same_module || cofi__map_get(&calls->called, to, 0);
+    struct place *place = cofi__place(&calls->places, to);
+    if (!place)
+        return COFI_ERR_NOMEM;
+    place->called = true;
+    return push(calls, next, place);
 }
 
 int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
@@ -193,24 +175,23 @@ int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
 
 int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
 {
-    struct known known;
-    COFI_TRY(function_at(calls, to, &known));
-    const struct cofi_function *function = &known.function;
-    if (!leaves(calls, function, to))
+    const struct place *place = cofi__place(&calls->places, to);
+    if (!place)
+        return COFI_ERR_NOMEM;
+    const struct cofi_function *function = &place->function;
+    if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place))
         return 0;
     if ((to != function->start || !function->name) && unwind_to_function(calls, function))
         return 0;
-    return push(calls, calls->depth ? calls->stack[calls->depth - 1].ret : 0, to);
+    return push(calls, calls->depth ? cofi__calls_top(calls)->ret : 0, place);
 }
 
 int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
 {
     /* The handler returns to where it came from; which function it is, resume tells. */
-    if (calls->depth == MAX_DEPTH)
-        calls->depth = 0;
-    COFI_TRY(cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack));
-    calls->stack[calls->depth] = (struct frame){from, current(calls)};
-    calls->depth++;
+    COFI_TRY(grow_stack(calls));
+    uint32_t node = current(calls);
+    calls->stack[calls->depth++] = (struct frame){from, calls->nodes[node].function.start, node};
     return 0;
 }
 
@@ -221,8 +202,7 @@ int cofi_calls_resume(struct cofi_calls *calls, uint64_t to)
 
 void cofi_calls_forget(struct cofi_calls *calls)
 {
-    cofi__map_clear(&calls->by_address);
-    calls->function_count = 0;
+    calls->places.generation++;
 }
 
 /* Two lists by total, largest first, as one; of equals those of a come first. */

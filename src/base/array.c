@@ -7,11 +7,9 @@
 
 #include "base/error.h"
 
-int cofi__array_grow(void *array, size_t *room, size_t n, size_t size)
+int cofi__array_double(void *array, size_t *room, size_t size)
 {
     void *rows;
-    if (n < *room)
-        return 0;
     size_t larger = *room ? *room * 2 : 64;
     memcpy(&rows, array, sizeof rows);
     rows = realloc(rows, larger * size);

@@ -8,24 +8,27 @@
 #include <string.h>
 
 #include <cofi/analyze.h>
+#include <cofi/insn.h>
 
-/* Functions are 0x100 long: main at 0x100, f at 0x200, g at 0x300, h at 0x400. */
-enum { MAIN = 0x100, F = 0x200, G = 0x300, H = 0x400 };
+#include "base/index.h"
 
-static const char *const names[] = {"?", "main", "f", "g", "h"};
+/* Functions are 0x100 long: main at 0x100, f at 0x200, g at 0x300, h at 0x400, a JIT's code at 0x500. */
+enum { MAIN = 0x100, F = 0x200, G = 0x300, H = 0x400, J = 0x500, K = 0x540 };
+
+static const char *const names[] = {"?", "main", "f", "g", "h", "j"};
+static bool k_is_there; /* the JIT wrote a function k over the rest of j */
 
 static const char *library; /* that lies at all these addresses now */
 
 static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
 {
     (void)opaque;
-    if (address >= 0x1000) { /* code without symbols */
-        function->module = "stripped";
+    function->module = library ? library : "program";
+    if (address >= 0x1000) /* code without symbols */
         return;
-    }
-    function->start = address & ~UINT64_C(0xff);
-    function->name = names[address >> 8];
-    function->module = library;
+    bool in_k = k_is_there && address >= K && address < J + 0x100;
+    function->start = in_k ? K : address & ~UINT64_C(0xff);
+    function->name = in_k ? "k" : names[address >> 8];
 }
 
 struct fixture {
@@ -35,6 +38,7 @@ struct fixture {
 static int setup(void **state)
 {
     static struct fixture fixture;
+    k_is_there = false;
     assert_int_equal(cofi_calls_open(&fixture.calls, function_at, NULL), 0);
     assert_int_equal(cofi_calls_insns(fixture.calls, MAIN, 1), 0);
     *state = &fixture;
@@ -253,6 +257,311 @@ static void children_are_in_the_order_of_their_totals(void **state)
     assert_memory_equal(order[0], order[1], sizeof order[0]); /* equals stay as they are */
 }
 
+static void code_that_changed_is_asked_for_anew(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    cofi_calls_call(calls, MAIN + 5, J);
+    cofi_calls_jump(calls, K);
+    cofi_calls_insns(calls, K, 2);
+    cofi_calls_forget(calls);
+    k_is_there = true;
+    cofi_calls_jump(calls, K); /* the same place, now another function: a tail call */
+    cofi_calls_insns(calls, K, 30);
+    cofi_calls_forget(calls);
+    k_is_there = false;
+    cofi_calls_jump(calls, K); /* it is in j again, further up */
+    cofi_calls_insns(calls, K, 4);
+    assert_int_equal(at(calls, "main/j")->self, 6);
+    assert_int_equal(at(calls, "main/j/k")->self, 30);
+}
+
+static void what_was_called_is_a_start_though_code_changed(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    cofi_calls_call(calls, MAIN + 5, 0x2000);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_forget(calls);
+    cofi_calls_call(calls, MAIN + 5, 0x1000);
+    cofi_calls_jump(calls, 0x2000);
+    cofi_calls_insns(calls, 0x2000, 5);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 5); /* root, main, 0x2000, 0x1000, 0x2000 below it */
+    assert_int_equal(nodes[4].self, 5);
+}
+
+static void each_of_many_paths_is_found_again(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    enum { MANY = 20000 };
+    size_t n;
+    for (uint64_t i = 0; i < 3 * MANY; i++) {
+        cofi_calls_call(calls, MAIN + 5, 0x1000 + i % MANY * 16);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 2 + MANY);
+    for (size_t i = 2; i < n; i++)
+        assert_int_equal(nodes[i].calls, 3);
+}
+
+static void a_function_has_a_node_for_each_of_many_callers(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    enum { MANY = 20000 };
+    size_t n;
+    for (uint64_t i = 0; i < 2 * MANY; i++) {
+        uint64_t caller = 0x1000 + i % MANY * 16;
+        cofi_calls_call(calls, MAIN + 5, caller);
+        cofi_calls_call(calls, caller + 5, F);
+        cofi_calls_ret(calls, caller + 5);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 2 + 2 * MANY);
+    for (size_t i = 2; i < n; i++)
+        assert_int_equal(nodes[i].calls, 2);
+}
+
+static void places_of_the_same_hash_are_told_apart(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const uint64_t factor = UINT64_C(0xbf58476d1ce4e5b9), one = 0x1000;
+    uint64_t inverse = factor;
+    size_t n;
+    for (int i = 0; i < 6; i++)
+        inverse *= 2 - factor * inverse;
+    const uint64_t other = (one * factor ^ 1) * inverse;
+    assert_int_equal(cofi__hash(one, 0), cofi__hash(other, 0));
+    for (int i = 0; i < 6; i++) {
+        cofi_calls_call(calls, MAIN + 5, i % 2 ? one : other);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 4);
+    assert_int_equal(nodes[2].function.start, other);
+    assert_int_equal(nodes[3].function.start, one);
+    assert_int_equal(nodes[3].calls, 3);
+}
+
+static void a_jump_from_a_named_function_to_code_without_symbols_leaves_it(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    cofi_calls_jump(calls, 0x1000);
+    cofi_calls_insns(calls, 0x1000, 5);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 3);
+    assert_int_equal(nodes[2].self, 5);
+}
+
+static void address_0_is_a_place_like_others(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    for (int i = 0; i < 2; i++) {
+        cofi_calls_call(calls, MAIN + 5, 0);
+        cofi_calls_insns(calls, 0, 3);
+        cofi_calls_ret(calls, MAIN + 5);
+    }
+    assert_int_equal(at(calls, "main/?")->calls, 2);
+    assert_int_equal(at(calls, "main/?")->self, 6);
+}
+
+static void what_the_thread_began_in_may_be_address_0(void **state)
+{
+    struct cofi_calls *calls;
+    (void)state;
+    assert_int_equal(cofi_calls_open(&calls, function_at, NULL), 0);
+    cofi_calls_insns(calls, 0, 3);
+    assert_int_equal(at(calls, "?")->self, 3);
+    cofi_calls_close(calls);
+}
+
+/* ---- of a flow ---- */
+
+/* A block from ip to end of so many instructions as bytes. */
+static struct cofi_flow_block block(uint64_t ip, uint64_t end, enum cofi_class cls)
+{
+    return (struct cofi_flow_block){.ip = ip, .end = end, .n = (uint32_t)(end - ip), .cls = (uint8_t)cls};
+}
+
+/* Show n blocks, as many at a time; what was shown is destroyed. */
+static void show(struct cofi_calls *calls, const struct cofi_flow_block *blocks, size_t n, size_t at_a_time)
+{
+    struct cofi_flow_block shown[16];
+    const struct cofi_flow_block *list[16];
+    assert_true(at_a_time <= 16);
+    for (size_t i = 0, k; i < n; i += k) {
+        for (k = 0; k < at_a_time && i + k < n; k++) {
+            shown[k] = blocks[i + k];
+            list[k] = &shown[k];
+        }
+        assert_int_equal(cofi_calls_blocks(calls, list, k), 0);
+        memset(shown, 0xff, sizeof shown);
+        memset(list, 0, sizeof list);
+    }
+}
+
+static void happen(struct cofi_calls *calls, enum cofi_flow_event_kind kind, uint64_t ip, uint64_t target)
+{
+    const struct cofi_flow_event event = {.kind = (uint8_t)kind, .ip = ip, .target = target};
+    assert_int_equal(cofi_calls_event(calls, &event), 0);
+}
+
+static void a_blocks_last_instruction_tells_what_led_to_the_next(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block ran[] = {
+        block(MAIN, MAIN + 5, COFI_CLASS_CALL),        /* f */
+        block(F, F + 3, COFI_CLASS_JCC),               /* not taken */
+        block(F + 3, F + 5, COFI_CLASS_JCC),           /* taken */
+        block(F + 0x40, F + 0x45, COFI_CLASS_OTHER),   /* falls through */
+        block(F + 0x45, F + 0x47, COFI_CLASS_JMP_IND), /* a tail call: g */
+        block(G, G + 30, COFI_CLASS_RET),
+        block(MAIN + 5, MAIN + 9, COFI_CLASS_CALL),    /* call +0 */
+        block(MAIN + 9, MAIN + 10, COFI_CLASS_OTHER),
+    };
+    show(calls, ran, 8, 8);
+    assert_int_equal(at(calls, "main")->self, 1 + 5 + 4 + 1);
+    assert_int_equal(at(calls, "main/f")->self, 3 + 2 + 5 + 2);
+    assert_int_equal(at(calls, "main/f/g")->self, 30);
+    assert_int_equal(at(calls, "main")->calls, 1);
+}
+
+static void a_return_to_behind_itself_is_a_return(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block ran[] = {
+        block(MAIN, MAIN + 5, COFI_CLASS_CALL),
+        block(F, MAIN + 5, COFI_CLASS_RET), /* overlapping code: it ends where the call did */
+        block(MAIN + 5, MAIN + 9, COFI_CLASS_OTHER),
+    };
+    show(calls, ran, 3, 3);
+    assert_int_equal(at(calls, "main")->self, 1 + 5 + 4);
+}
+
+static void what_changed_is_asked_for_anew_of_a_flow_too(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block ran[] = {
+        block(MAIN, MAIN + 5, COFI_CLASS_CALL),
+        block(J, J + 5, COFI_CLASS_JMP),
+        block(K, K + 7, COFI_CLASS_JMP),
+        block(J, J + 5, COFI_CLASS_JMP),
+    };
+    const struct cofi_flow_block then[] = {block(K, K + 7, COFI_CLASS_RET), block(MAIN + 5, MAIN + 6, COFI_CLASS_OTHER)};
+    show(calls, ran, 4, 4);
+    k_is_there = true;
+    happen(calls, COFI_FLOW_CODE, COFI_NO_IP, COFI_NO_IP);
+    show(calls, then, 2, 2);
+    assert_int_equal(at(calls, "main/j")->self, 5 + 7 + 5);
+    assert_int_equal(at(calls, "main/j/k")->self, 7);
+    assert_int_equal(at(calls, "main")->self, 1 + 5 + 1);
+}
+
+static void a_signal_between_blocks_is_a_child_of_where_it_struck(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block before[] = {block(MAIN, MAIN + 5, COFI_CLASS_CALL)};
+    const struct cofi_flow_block handler[] = {block(H, H + 6, COFI_CLASS_RET)};
+    const struct cofi_flow_block after[] = {block(F, F + 9, COFI_CLASS_RET), block(MAIN + 5, MAIN + 6, COFI_CLASS_OTHER)};
+    show(calls, before, 1, 1);
+    happen(calls, COFI_FLOW_ASYNC, F, H); /* the call was made, f has not run yet */
+    show(calls, handler, 1, 1);
+    happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, F);
+    show(calls, after, 2, 2);
+    assert_int_equal(at(calls, "main/f/h")->self, 6);
+    assert_int_equal(at(calls, "main/f")->self, 9);
+    assert_int_equal(at(calls, "main")->self, 1 + 5 + 1);
+}
+
+static void a_return_into_what_is_filtered_out_returns_once(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block before[] = {
+        block(MAIN, MAIN + 5, COFI_CLASS_CALL), block(F, F + 5, COFI_CLASS_CALL), block(G, G + 5, COFI_CLASS_CALL),
+        block(F, F + 5, COFI_CLASS_CALL), block(G, G + 5, COFI_CLASS_RET),
+    };
+    const struct cofi_flow_block after[] = {block(F + 5, F + 12, COFI_CLASS_OTHER)};
+    show(calls, before, 5, 5);
+    happen(calls, COFI_FLOW_DISABLED, G + 4, COFI_NO_IP);
+    happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, F + 5);
+    show(calls, after, 1, 1);
+    assert_int_equal(at(calls, "main/f")->self, 5);
+    assert_int_equal(at(calls, "main/f/g/f")->self, 5 + 7);
+}
+
+static void nothing_is_known_of_what_led_over_a_gap(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block before[] = {block(MAIN, MAIN + 5, COFI_CLASS_CALL)};
+    const struct cofi_flow_block after[] = {block(MAIN + 0x40, MAIN + 0x42, COFI_CLASS_OTHER)};
+    for (int i = 0; i < 2; i++) {
+        show(calls, before, 1, 1);
+        happen(calls, i ? COFI_FLOW_OVERFLOW : COFI_FLOW_GAP, COFI_NO_IP, COFI_NO_IP);
+        show(calls, after, 1, 1);
+    }
+    assert_int_equal(at(calls, "main")->calls, 1);
+    assert_int_equal(at(calls, "main")->self, 1 + 2 * (5 + 2));
+}
+
+/* The same by what a block's class means, one at a time. */
+static void feed_plainly(struct cofi_calls *calls, const struct cofi_flow_block *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t next = i ? blocks[i - 1].end : 0, to = blocks[i].ip;
+        uint8_t cls = i ? blocks[i - 1].cls : (uint8_t)COFI_CLASS_OTHER;
+        if (i && cls == COFI_CLASS_CALL)
+            cofi_calls_call(calls, next, to);
+        else if (i && cls == COFI_CLASS_RET)
+            cofi_calls_ret(calls, to);
+        else if (i && to != next && cls == COFI_CLASS_OTHER)
+            cofi_calls_resume(calls, to);
+        else if (i && to != next)
+            cofi_calls_jump(calls, to);
+        cofi_calls_insns(calls, to, blocks[i].n);
+    }
+}
+
+/* Blocks of a program that goes anywhere, in code with and without symbols. */
+static void make_blocks(struct cofi_flow_block *blocks, size_t n, uint64_t *seed)
+{
+    static const enum cofi_class classes[] = {COFI_CLASS_CALL, COFI_CLASS_RET, COFI_CLASS_JCC, COFI_CLASS_JMP,
+                                              COFI_CLASS_OTHER, COFI_CLASS_JCC, COFI_CLASS_JMP_IND, COFI_CLASS_JCC};
+    uint64_t ip = MAIN;
+    for (size_t i = 0; i < n; i++) {
+        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+        blocks[i] = block(ip, ip + 1 + (*seed >> 40 & 7), classes[*seed >> 61]);
+        uint64_t base = *seed >> 44 & 1 ? 0x1000 : MAIN;
+        if (*seed >> 45 & 1)
+            ip = blocks[i].end;
+        else
+            ip = base + 0x100 * (*seed >> 50 & 3) + 0x10 * (*seed >> 55 & 1);
+    }
+}
+
+static void blocks_make_the_same_tree_however_they_are_cut(void **state)
+{
+    enum { N = 20000 };
+    static struct cofi_flow_block blocks[N];
+    uint64_t seed = 1;
+    size_t n, plain_n;
+    (void)state;
+    make_blocks(blocks, N, &seed);
+    for (size_t at_a_time = 1; at_a_time <= 16; at_a_time += 5) {
+        struct cofi_calls *calls, *plain;
+        assert_int_equal(cofi_calls_open(&calls, function_at, NULL), 0);
+        assert_int_equal(cofi_calls_open(&plain, function_at, NULL), 0);
+        show(calls, blocks, N, at_a_time);
+        feed_plainly(plain, blocks, N);
+        const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n), *same = cofi_calls_nodes(plain, &plain_n);
+        assert_int_equal(n, plain_n);
+        assert_memory_equal(nodes, same, n * sizeof *nodes);
+        cofi_calls_close(calls);
+        cofi_calls_close(plain);
+    }
+}
+
 static void every_instruction_is_in_one_node(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -296,6 +605,21 @@ int main(void)
         TEST(without_symbols_calls_tell_where_functions_start),
         TEST(another_librarys_function_at_the_same_address_is_another_node),
         TEST(children_are_in_the_order_of_their_totals),
+        TEST(code_that_changed_is_asked_for_anew),
+        TEST(what_was_called_is_a_start_though_code_changed),
+        TEST(each_of_many_paths_is_found_again),
+        TEST(a_function_has_a_node_for_each_of_many_callers),
+        TEST(places_of_the_same_hash_are_told_apart),
+        TEST(a_jump_from_a_named_function_to_code_without_symbols_leaves_it),
+        TEST(address_0_is_a_place_like_others),
+        TEST(what_the_thread_began_in_may_be_address_0),
+        TEST(a_blocks_last_instruction_tells_what_led_to_the_next),
+        TEST(a_return_to_behind_itself_is_a_return),
+        TEST(what_changed_is_asked_for_anew_of_a_flow_too),
+        TEST(a_signal_between_blocks_is_a_child_of_where_it_struck),
+        TEST(a_return_into_what_is_filtered_out_returns_once),
+        TEST(nothing_is_known_of_what_led_over_a_gap),
+        TEST(blocks_make_the_same_tree_however_they_are_cut),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
