@@ -191,6 +191,7 @@ static void add(struct stream_stat *sum, const struct stream_stat *more)
         sum->kinds[i].packets += more->kinds[i].packets;
         sum->kinds[i].bytes += more->kinds[i].bytes;
     }
+    sum->flow.bytes += more->flow.bytes; /* what was decoded: all, or from --from to --to */
     sum->flow.insns += more->flow.insns;
     sum->flow.blocks += more->flow.blocks;
     sum->flow.gaps += more->flow.gaps;
@@ -211,7 +212,7 @@ static void print_summary(struct writer *out, const struct stat_options *options
         uint64_t decisions = stat->flow.tnt_bits + stat->flow.tips;
         write_format(out, ", %" PRIu64 " instructions in %" PRIu64 " blocks, %.3f bits an instruction, %.2f bits a "
                "branch decision, %" PRIu64 " gaps, %" PRIu64 " overflows", stat->flow.insns, stat->flow.blocks,
-               8 * ratio(stat->bytes, stat->flow.insns), 8 * ratio(stat->bytes, decisions), stat->flow.gaps,
+               8 * ratio(stat->flow.bytes, stat->flow.insns), 8 * ratio(stat->flow.bytes, decisions), stat->flow.gaps,
                stat->flow.overflows);
     }
     if (stat->timed)

@@ -495,6 +495,9 @@ static void describe_recorded(struct session_stream *stream, struct cofi_flow_co
     config->opaque = stream;
 }
 
+/* --to, as a flow takes it. */
+static uint64_t pause_at(uint64_t to) { return to == UINT64_MAX ? 0 : to ? to : 1; }
+
 /* Everything but where --from begins in a stream that is in memory. */
 static void configure(struct session_stream *stream, bool want_time, struct cofi_flow_config *config)
 {
@@ -507,6 +510,8 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     config->time = info->time;
     config->want_time = want_time;
     config->image = session->image;
+    config->pause_offset = pause_at(session->options.to_offset);
+    config->pause_ns = pause_at(session->options.to_ns);
     if (session->recording) {
         describe_recorded(stream, config);
     } else {

@@ -148,6 +148,8 @@ struct cofi_flow_config {
     unsigned mode;          /* 16, 32, 64: until the trace tells; 0: 64 */
     size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
+    uint64_t pause_offset, pause_ns; /* a batch ends with each event behind these (0: none), so that who stops there has decoded
+                             * nothing beyond it */
     bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
 };
 

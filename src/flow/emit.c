@@ -114,6 +114,13 @@ static bool breaks_edges(uint8_t kind)
 /* Who looks for an end (a time, a key pressed) is not kept waiting where a trace says little. */
 enum { BATCH_BYTES = 1 << 20 };
 
+static bool is_last_in_batch(const struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    const struct cofi_flow_config *c = &flow->config;
+    return source_offset(&flow->s) - flow->batch_offset > BATCH_BYTES || (c->pause_offset && event->offset > c->pause_offset) ||
+           (c->pause_ns && event->time.known && event->time.ns > c->pause_ns);
+}
+
 int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     flow->stats.events++;
@@ -125,7 +132,7 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
         flow->prev_hash = 0;
     if (flow->counting)
         return 0;
-    flow->batch_long = source_offset(&flow->s) - flow->batch_offset > BATCH_BYTES;
+    flow->batch_long = is_last_in_batch(flow, event);
     if (!flow->spill_n && put_event(flow->batch, event))
         return 0;
     struct spill_item *item = spill_one(flow);
