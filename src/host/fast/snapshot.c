@@ -38,31 +38,84 @@ static long copy_chunk(const struct cofi__fast_collector *c, const struct thread
     return n > from ? (long)(n - from) : 0;
 }
 
+/* Chunks by their numbers: the ones of a ring that were not taken yet. */
+struct untaken {
+    uint64_t first, full, end; /* up to `full` they are whole; one behind it may have begun */
+};
+
+static struct untaken untaken(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat)
+{
+    uint64_t chunks = c->made.chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
+    uint64_t oldest = full >= chunks ? full + 1 - chunks : 0;
+    return (struct untaken){.first = seat->taken_chunks > oldest ? seat->taken_chunks : oldest, .full = full,
+                            .end = full + (t->head.chunk == full % chunks)};
+}
+
+static uint64_t taken_of(const struct cofi__fast_seat *seat, uint64_t number) { return number == seat->taken_chunks ? seat->taken_bytes : 0; }
+
+static void take_copy(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, uint64_t number, bool whole, const uint8_t *copy, size_t n)
+{
+    uint64_t before = taken_of(seat, number);
+    if (number != seat->taken_chunks)
+        cofi__fast_encode_lost(&seat->encoder);
+    cofi__fast_take_log(c, seat, copy, n);
+    seat->taken_bytes = whole ? 0 : before + n;
+    seat->taken_chunks = number + whole;
+}
+
+/* The youngest first, for the thread overtakes the oldest while this goes on; so fast as memory is copied, for it would overtake them
+ * all while they are encoded. How many could not be had. */
+static uint64_t copy_untaken(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
+                             const struct untaken *u, uint8_t *copies, long *sizes)
+{
+    for (uint64_t i = u->end; i-- > u->first;) {
+        uint64_t k = i - u->first;
+        sizes[k] = copy_chunk(c, t, i, taken_of(seat, i), copies + k * c->made.chunk_bytes, true);
+        if (sizes[k] < 0)
+            return k + 1;
+    }
+    return 0;
+}
+
+/* Of a thread that writes on. False: out of memory. */
+static bool take_running(struct cofi__fast_collector *c, const struct thread *t, struct cofi__fast_seat *seat)
+{
+    enum { TRIES = 16 }; /* who is not let run may miss a whole turn of the ring */
+    uint64_t chunks = c->made.chunks, lost = 0;
+    uint8_t *copies = malloc(chunks * c->made.chunk_bytes);
+    long *sizes = malloc(chunks * sizeof *sizes);
+    struct untaken u = {0};
+    for (int i = 0; copies && sizes && i < TRIES && lost == u.end - u.first; i++) {
+        u = untaken(c, t, seat);
+        lost = copy_untaken(c, t, seat, &u, copies, sizes);
+    }
+    for (uint64_t k = lost; k < u.end - u.first; k++)
+        take_copy(c, seat, u.first + k, u.first + k < u.full, copies + k * c->made.chunk_bytes, (size_t)sizes[k]);
+    bool had = copies && sizes;
+    free(copies);
+    free(sizes);
+    return had;
+}
+
+/* Of one that has ended. */
+static bool take_ended(struct cofi__fast_collector *c, const struct thread *t, struct cofi__fast_seat *seat)
+{
+    struct untaken u = untaken(c, t, seat);
+    uint8_t *copy = malloc(c->made.chunk_bytes);
+    for (uint64_t i = u.first; copy && i < u.end; i++)
+        take_copy(c, seat, i, i < u.full, copy, (size_t)copy_chunk(c, t, i, taken_of(seat, i), copy, false));
+    free(copy);
+    return copy;
+}
+
 void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool live)
 {
     const struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
-    uint64_t chunks = c->made.chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
-    uint64_t oldest = full >= chunks ? full + 1 - chunks : 0;
-    uint8_t *copy = malloc(c->made.chunk_bytes);
-    if (!copy) {
+    if (!(live ? take_running : take_ended)(c, t, seat)) {
         cofi__fast_keep_error(c, COFI_ERR_NOMEM);
         return;
     }
-    for (uint64_t i = seat->taken_chunks > oldest ? seat->taken_chunks : oldest; full - i < chunks; i++) {
-        if (i == full && t->head.chunk != full % chunks)
-            break; /* it has begun no other yet */
-        bool follows = i == seat->taken_chunks;
-        long n = copy_chunk(c, t, i, follows ? seat->taken_bytes : 0, copy, live);
-        if (n < 0)
-            continue;
-        if (!follows)
-            cofi__fast_encode_lost(&seat->encoder);
-        cofi__fast_take_log(c, seat, copy, (size_t)n);
-        seat->taken_bytes = i < full ? 0 : (follows ? seat->taken_bytes : 0) + (uint64_t)n;
-        seat->taken_chunks = i + (i < full);
-    }
-    free(copy);
     cofi__fast_keep_error(c, cofi__fast_encode_end(&seat->encoder));
     cofi__fast_write_out(c, seat);
 }
