@@ -249,7 +249,8 @@ static void damage(unsigned rounds)
             bytes[(seed >> 33) % run.n] ^= (uint8_t)(1u << (seed >> 30 & 7));
         }
         compare(bytes, run.n - i * 13);
-        blocks_are_counted_alike(bytes, run.n - i * 13);
+        if (i % 4 == 3)
+            blocks_are_counted_alike(bytes, run.n - i * 13);
     }
     free(bytes);
     tear_down();
@@ -261,7 +262,7 @@ static void so_it_is_on_damaged_streams(void **state)
     set_up(OS | USER | BRANCH | TSC, true, 5);
     damage(40);
     set_up(USER | BRANCH | TSC | MTC | CYC | 3 << 14, false, 6);
-    damage(40);
+    damage(20);
     for (unsigned i = 0; i < ARRAY_LEN(rtit_ctls); i++) {
         set_up_gen(COFI_RTIT, rtit_ctls[i], rtit_ctls[i] & R_OS, 5);
         damage(20);
