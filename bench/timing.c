@@ -66,6 +66,7 @@ static void put_tnt(struct timer *t, const struct cofi_packet *tnt)
     }
 }
 
+/* [SDM TSC/MTC Alignment (TMA) Packet] */
 static void put_tsc(struct timer *t, struct cofi_packet *tsc)
 {
     if (tsc->tsc.tsc > t->now)
@@ -82,7 +83,8 @@ static void put_tsc(struct timer *t, struct cofi_packet *tsc)
     t->mtc = (art >> MTC_FREQ << MTC_FREQ) * TSC_PER_ART + MTC_TICKS;
 }
 
-static bool is_eligible(unsigned kind)
+/* What takes time of its own. */
+static bool is_target(unsigned kind)
 {
     return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGE || kind == COFI_PT_TIP_PGD;
 }
@@ -94,7 +96,7 @@ static void add(struct timer *t, struct cofi_packet *packet)
     } else if (packet->kind == COFI_PT_TSC) {
         put_tsc(t, packet);
     } else {
-        if (is_eligible(packet->kind)) {
+        if (is_target(packet->kind)) {
             t->now += CYCLES_TIP;
             put_cycles(t);
         }

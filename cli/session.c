@@ -495,7 +495,7 @@ static void describe_recorded(struct session_stream *stream, struct cofi_flow_co
     config->opaque = stream;
 }
 
-/* --to, as a flow takes it. */
+/* --to, as a flow takes it: 0 is none, and nothing that could be shown lies between 0 and 1. */
 static uint64_t pause_at(uint64_t to) { return to == UINT64_MAX ? 0 : to ? to : 1; }
 
 /* Everything but where --from begins in a stream that is in memory. */

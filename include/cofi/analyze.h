@@ -57,7 +57,7 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to);
 int cofi_calls_async(struct cofi_calls *calls, uint64_t from);
 int cofi_calls_resume(struct cofi_calls *calls, uint64_t to);
 /* The same of a flow, its blocks and events in the order it shows them. Where the last block led is known when the next
- * item comes; of a block nothing is needed behind the call. */
+ * item comes; of a block nothing is needed behind the call. Errors: as above. */
 int cofi_calls_blocks(struct cofi_calls *calls, const struct cofi_flow_block *const *blocks, size_t n);
 int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *event);
 /* Code changed (cofi_calls_event does it): ask anew which function an address belongs to. */

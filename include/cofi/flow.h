@@ -148,8 +148,9 @@ struct cofi_flow_config {
     unsigned mode;          /* 16, 32, 64: until the trace tells; 0: 64 */
     size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
-    uint64_t pause_offset, pause_ns; /* a batch ends with each event behind these (0: none), so that who stops there has decoded
-                             * nothing beyond it */
+    /* A batch ends with each event behind these (bytes of the stream; ns as in the event's time; 0: none), so that who stops there has
+     * decoded nothing beyond it. */
+    uint64_t pause_offset, pause_ns;
     bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
 };
 
@@ -221,8 +222,8 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struc
  * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
  * one at a time; bytes that come by pull are copied. With config->no_blocks batches hold events only, as without want_time, and blocks_n
- * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs are 1 MiB apart or more the calling thread
- * decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces with at most 1 MiB more each than
+ * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs
+ * are 1 MiB apart or more the calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces with at most 1 MiB more each than
  * piece_bytes.
  * Errors: those of cofi_flow_open. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,

@@ -25,6 +25,7 @@ int cofi__index_init(struct cofi__index *index);
 int cofi__index_add(struct cofi__index *index, uint32_t hash, uint32_t row);
 void cofi__index_free(struct cofi__index *index);
 
+/* Of map.h's pairs, too. */
 static inline uint32_t cofi__hash(uint64_t a, uint64_t b)
 {
     return (uint32_t)((a ^ (b * UINT64_C(0x9e3779b97f4a7c15))) * UINT64_C(0xbf58476d1ce4e5b9) >> 32);

@@ -6,17 +6,12 @@
 #include <string.h>
 
 #include "base/error.h"
-
-static size_t hash(uint64_t a, uint64_t b)
-{
-    uint64_t h = (a ^ (b * UINT64_C(0x9e3779b97f4a7c15))) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (size_t)(h ^ (h >> 29));
-}
+#include "base/index.h"
 
 /* The slot that holds (a, b), or the free one where it belongs. */
 static struct cofi__map_slot *slot_of(const struct cofi__map *map, uint64_t a, uint64_t b)
 {
-    size_t i = hash(a, b) & (map->size - 1);
+    size_t i = cofi__hash(a, b) & (map->size - 1);
     while (map->slots[i].used && (map->slots[i].a != a || map->slots[i].b != b))
         i = (i + 1) & (map->size - 1);
     return &map->slots[i];

@@ -42,7 +42,6 @@ struct pool {
     uint64_t floor;          /* no time in the last one is before this: see raise_times */
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
-    uint64_t redone;
 };
 
 static const uint64_t UNKNOWN_IP = COFI_NO_IP - 1; /* where tracing was disabled before the piece */
@@ -64,7 +63,7 @@ static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
     s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
 }
 
-static struct seam seam_of(struct cofi_flow *flow)
+static struct seam seam_of(const struct cofi_flow *flow)
 {
     struct seam s;
     memset(&s, 0, sizeof s); /* compared bytewise */
@@ -560,6 +559,13 @@ static int show_ahead(struct pool *pool, struct piece *piece)
     return show(pool, &piece->out);
 }
 
+static void note_redone(struct pieces *pieces)
+{
+    pthread_mutex_lock(&pieces->lock);
+    pieces->redone++;
+    pthread_mutex_unlock(&pieces->lock);
+}
+
 /* Decode it behind the pieces that were shown. */
 static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
 {
@@ -576,7 +582,8 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
         COFI_TRY(decode_unseen(w, &pool->live, before->end));
         w->flow->disabled_ip = pool->to.disabled_ip;
     }
-    pool->redone += redo;
+    if (redo)
+        note_redone(&pool->pieces);
     pool->behind = true;
     pool->restartable = false;
     return show_to(pool, end);
@@ -644,7 +651,6 @@ static int show_all(struct pool *pool)
         pool->front->clock.now = pool->to.clock.now;
         pthread_mutex_lock(&pieces->lock);
         pieces->code_missed = pieces->skimmer && pool->to.code_missed;
-        pieces->redone = pool->redone;
         if (pieces->shown == index) /* else it was passed by */
             release(pool);
     }
@@ -772,6 +778,6 @@ int cofi_flow_parallel(const struct cofi_flow_config *given, unsigned threads, s
     struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
     int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)
-        *redone = pool.redone;
+        *redone = pool.pieces.redone;
     return status;
 }

@@ -459,7 +459,8 @@ bool cofi__span_go(struct cofi_flow *flow)
     if (!(place || spans->draft.on) || !calm(flow))
         return false;
     const uint8_t *sizes = sizes_of(flow);
-    while (flow->s.end - flow->s.p >= SPAN_AHEAD && sizes[*flow->s.p]) { /* else the one that is last is still that behind the packet */
+    /* Where another packet comes nothing is looked for, and what is last stays so: behind it follows what followed before. */
+    while (flow->s.end - flow->s.p >= SPAN_AHEAD && sizes[*flow->s.p]) {
         struct span *s = find(flow, place);
         place = true;
         if (s && !has_room(flow, s))

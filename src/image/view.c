@@ -25,7 +25,7 @@ struct cofi_view {
     struct cofi_code last;  /* the last hit; empty after a change */
     bool unmapped;          /* so it was when last asked, at: */
     uint64_t at;
-    char *why, text[480];
+    char *why, text[480];   /* why: text, that a view which is only asked can be told in words */
 };
 
 static uint64_t due(const struct cofi__table *table)

@@ -9,7 +9,7 @@
 /* What a tick is worth that cycles stand for: fixed point, ticks per core cycle << 16. */
 enum { COFI_CLOCK_SHIFT = 16 };
 
-enum { COFI_CLOCK_BACK = 0x10000 }; /* a step back of more ticks is believed */
+enum { COFI_CLOCK_BACK = 0x10000 }; /* a step back of more ticks is believed [PTREF 8.3] */
 
 struct cofi__clock {
     struct cofi_time_info info;

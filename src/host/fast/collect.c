@@ -452,18 +452,23 @@ static void tell_children(struct cofi__fast_collector *c, uint32_t index)
     }
 }
 
-static void free_slot(struct cofi__fast_collector *c, uint32_t index)
+void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
-    take_notes(c, index);
-    begin_seat(c, index);
-    take_rest(c, index);
-    tell_children(c, index);
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
     cofi__fast_forget_child(&t->head);
     t->head.nested = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+}
+
+static void free_slot(struct cofi__fast_collector *c, uint32_t index)
+{
+    take_notes(c, index);
+    begin_seat(c, index);
+    take_rest(c, index);
+    tell_children(c, index);
+    cofi__fast_vacate(c, index);
 }
 
 uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index)

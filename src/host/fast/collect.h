@@ -64,6 +64,8 @@ uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
 /* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the
  * program has written there. */
 uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index);
+/* The slot is free, and nothing is known of who had it. */
+void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index);
 /* The slot of the thread that made this one. */
 uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t);
 /* Slots in use. */

@@ -286,16 +286,6 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
     return status >= 0 || status == COFI_ERR_NOT_FOUND;
 }
 
-/* Of a thread that is out: a child of another process may have it next, and is to be found in it. */
-static void give_slot_back(struct cofi__fast_collector *c, uint32_t index)
-{
-    struct thread *t = cofi__fast_slot(c, index);
-    cofi__fast_encoder_fini(&c->seats[index].encoder);
-    c->seats[index] = (struct cofi__fast_seat){0};
-    cofi__fast_forget_child(&t->head);
-    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
-}
-
 /* One process that has not been tried yet; false: there is none. */
 static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
 {
@@ -314,7 +304,7 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
         c->seats[i].stays = !out;
         *stay += !out;
         if (out)
-            give_slot_back(c, i);
+            cofi__fast_vacate(c, i); /* a child of another process may have it next, and is to be found in it */
     }
     return true;
 }

@@ -63,8 +63,8 @@ static void take_copy(struct cofi__fast_collector *c, struct cofi__fast_seat *se
     seat->taken_chunks = number + whole;
 }
 
-/* The youngest first, for the thread overtakes the oldest while this goes on; so fast as memory is copied, for it would overtake them
- * all while they are encoded. How many could not be had. */
+/* The youngest first, for the thread overtakes the oldest while this goes on; all before any is encoded, for it would overtake them
+ * meanwhile. Returns how many could not be had. */
 static uint64_t copy_untaken(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
                              const struct untaken *u, uint8_t *copies, long *sizes)
 {

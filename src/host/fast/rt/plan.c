@@ -14,7 +14,7 @@ static bool needs_step(const struct cofi__fast *x)
         return true;
     if (x->space != COFI__FAST_LEGACY || x->map > 1)
         return false;
-    switch (x->map << 8 | x->opcode) {
+    switch (x->map << 8 | x->opcode) { /* each has its bit in `stepped` */
     case 0x08c: /* MOV from and to a segment register: GS's base goes with it, and ours has no selector */
     case 0x08e: return reg == 5;
     case 0x1a8: /* PUSH GS, POP GS, LGS */
