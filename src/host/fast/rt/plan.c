@@ -90,11 +90,25 @@ static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
     return pc + span > plan->high && pc < plan->low + span;
 }
 
+/* A jump back to where the plan begins: whether the loop fits into the superblock once more, with all of its outcomes in one record. So a
+ * short loop logs a byte each few rounds. One with calls is not short. */
+static bool unroll(struct plan *plan, uint64_t target)
+{
+    unsigned rounds = plan->rounds + 1, more = rounds + 1;
+    if (target != plan->item[0].pc || plan->calls || !plan->branches)
+        return false;
+    if (plan->count / rounds * more > PLAN_INSNS || plan->branches / rounds * more > COFI__FAST_OUTCOMES_MAX)
+        return false;
+    plan->rounds++;
+    return true;
+}
+
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
-static bool follow(const struct plan *plan, const struct region *r, uint64_t target)
+static bool follow(struct plan *plan, const struct region *r, uint64_t target)
 {
     return !plan->compared && target >= r->start && target < r->end && !maps_compared(r, target) && near(plan, r, target) &&
-           !planned(plan, target) && filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target);
+           filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target) &&
+           (!planned(plan, target) || unroll(plan, target));
 }
 
 /* How often the block at pc was seen to run before any superblock had it. */
@@ -111,7 +125,7 @@ static bool is_invertible(const struct cofi__fast *x)
 
 /* Choose how the plan goes on behind a conditional branch: by the way that was taken more often, else by the next
  * instruction; a backward branch of which nothing is known ends it. Returns where, 0: the plan ends. */
-static uint64_t choose_way(const struct plan *plan, const struct region *r, struct item *it, uint64_t next, bool may_go_on)
+static uint64_t choose_way(struct plan *plan, const struct region *r, struct item *it, uint64_t next, bool may_go_on)
 {
     unsigned taken = plan->cold ? 0 : heat(plan, it->target), not_taken = plan->cold ? 0 : heat(plan, next);
     it->likely = is_invertible(&it->x) && (taken == not_taken ? it->target <= it->pc : taken > not_taken);
@@ -190,9 +204,12 @@ static bool fetch(struct plan *plan, const struct region *r, struct item *it, ui
 
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold)
 {
-    unsigned branches = 0, outcomes = 0; /* the latter since the last record */
+    unsigned outcomes = 0; /* since the last record */
     plan->count = 0;
     plan->depth = 0;
+    plan->rounds = 0;
+    plan->branches = 0;
+    plan->calls = false;
     plan->mode = mode;
     plan->cold = cold;
     plan->compared = maps_compared(r, pc);
@@ -212,13 +229,14 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
             pc = next;
             break;
         case DO_JCC:
-            branches++, outcomes++;
-            pc = choose_way(plan, r, it, next, branches < PLAN_BRANCHES && outcomes < COFI__FAST_OUTCOMES_MAX);
+            plan->branches++, outcomes++;
+            pc = choose_way(plan, r, it, next, plan->branches < PLAN_BRANCHES && outcomes < COFI__FAST_OUTCOMES_MAX);
             if (!pc)
                 return;
             break;
         case DO_CALL:
         case DO_JMP:
+            plan->calls |= it->action == DO_CALL;
             if (cold || !follow(plan, r, it->target)) {
                 leave(plan, it->target, true);
                 return;

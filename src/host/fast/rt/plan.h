@@ -45,6 +45,9 @@ struct plan {
     uint64_t low, high;
     uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */
     unsigned depth;
+    unsigned rounds;   /* how often it has come back to its first instruction */
+    unsigned branches; /* conditional ones */
+    bool calls;        /* one is in it */
 };
 
 /* Plan the superblock, or only the basic block, at pc, which lies in region r, for threads in a mode. */

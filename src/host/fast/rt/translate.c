@@ -139,6 +139,13 @@ static unsigned distance(const struct plan *plan, unsigned from, unsigned reg)
     return i - from;
 }
 
+/* … where the plan is a loop: behind its end comes its beginning. */
+static unsigned distance_round(const struct plan *plan, unsigned from, unsigned reg)
+{
+    unsigned d = distance(plan, from, reg);
+    return from + d < plan->count ? d : d + distance(plan, 0, reg);
+}
+
 /* Give the stand-in its own value back; R11's goes to the thread's memory. */
 static void emit_release(const struct build *g, struct out *o)
 {
@@ -243,7 +250,7 @@ static unsigned hold(struct build *g, uint32_t used)
         return stand_ins[g->held];
     unsigned best = NONE, longest = 0;
     for (unsigned i = 0; i < STAND_INS; i++) {
-        unsigned d = distance(g->plan, g->at, stand_ins[i]);
+        unsigned d = distance_round(g->plan, g->at, stand_ins[i]);
         if (d > longest)
             best = i, longest = d;
     }
