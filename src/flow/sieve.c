@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
     const uint16_t *outcomes = pt ? pt_outcomes : rtit_outcomes;
     const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
     uint8_t *q = w->q;
-    uint64_t cycles = 0, last_ip = flow->last_ip, acc = w->acc;
+    uint64_t cycles = 0, last_ip = w->last_ip, acc = w->acc;
     unsigned n = w->n, long_cyc = flow->errata & ERR_SKD007 ? 0xff : 1;
     while (p <= stop && (!until || q < until)) {
         unsigned c = *p;
@@ -113,17 +113,34 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
         clock->cycles += cycles;
     w->p = p;
     w->q = q;
+    w->last_ip = last_ip;
     w->tnt = tnt;
     w->acc = acc;
     w->n = n;
 }
 
-static void sift_all(struct cofi_flow *flow, struct sift *w, const uint8_t *stop)
+static void sift_to(struct cofi_flow *flow, struct sift *w, const uint8_t *stop)
 {
     if (flow->config.gen == COFI_PT)
         sift(flow, w, true, &flow->clock, stop, NULL);
     else
         sift(flow, w, false, &flow->clock, stop, NULL);
+}
+
+/* So many bytes of the trace, in stages. */
+static struct sift sift_all(struct cofi_flow *flow, struct sift w, size_t n)
+{
+    struct sieve *sieve = flow->sieve;
+    const uint8_t *last = sieve->from + n, *stop;
+    w.last_ip = flow->last_ip;
+    sieve->stages_n = sieve->stage = 0;
+    do {
+        size_t left = (size_t)(last - w.p);
+        stop = w.p + (left < SIEVE_STAGE ? left : SIEVE_STAGE);
+        sift_to(flow, &w, stop);
+        sieve->stages[sieve->stages_n++] = w;
+    } while (w.p > stop && w.p < last);
+    return w;
 }
 
 /* To where the flow is. */
@@ -179,9 +196,8 @@ void cofi__sieve_enter(struct cofi_flow *flow)
     sieve->end = s->end;
     sieve->end_offset = s->end_offset;
     sieve->clock = flow->clock;
-    struct sift w = start_of(sieve);
     size_t room = (size_t)(s->end - s->p) - SOURCE_AHEAD;
-    sift_all(flow, &w, s->p + (room < sieve->limit ? room : sieve->limit));
+    struct sift w = sift_all(flow, start_of(sieve), room < sieve->limit ? room : sieve->limit);
     if (w.q - sieve->clean < SIEVE_LEAST) {
         flow->clock = sieve->clock;
         sieve->past = s->end_offset - (uint64_t)(s->end - w.p) + 1;
@@ -286,6 +302,8 @@ uint64_t cofi__sieve_offset(const struct cofi_flow *flow)
     struct sieve *sieve = flow->sieve;
     if (flow->s.p == sieve->sifted.q)
         return raw_offset(sieve, sieve->sifted.p);
+    while (sieve->stage < sieve->stages_n && sieve->stages[sieve->stage].q < flow->s.p)
+        sieve->asked = sieve->stages[sieve->stage++];
     sift_exactly(flow, &sieve->asked, NULL);
     return raw_offset(sieve, sieve->asked.p);
 }

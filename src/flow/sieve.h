@@ -18,6 +18,7 @@ enum {
     SIEVE_WAIT = 4096,                     /* at most */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
     SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
+    SIEVE_STAGE = 512,                     /* bytes of trace from which on a place in the middle is looked for */
 };
 
 /* How far a stretch has been gone through. */
@@ -28,6 +29,7 @@ struct sift {
     unsigned n;
     const uint8_t *tnt;         /* the last TNT */
     const uint8_t *tip, *tip_before; /* the last two targets */
+    uint64_t last_ip;
 };
 
 struct sieve {
@@ -35,6 +37,8 @@ struct sieve {
     uint64_t end_offset;        /* of `end` */
     struct cofi__clock clock;   /* at `from`; the flow's own is at sifted.p already */
     struct sift sifted, asked;  /* to the end of it; as far as the offset was asked for */
+    struct sift stages[SIEVE_MOST / SIEVE_STAGE + 1]; /* how far it was after so many bytes each */
+    unsigned stages_n, stage;   /* of them; the first that `asked` is not behind */
     unsigned limit;             /* bytes at a time: less where the flow had to leave */
     uint64_t past;              /* it does not pay before this offset */
     unsigned wait;              /* bytes to let pass where the flow had to leave soon again and again */
