@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * One stream -> the same blocks and events, decoded by several threads between its PSBs. */
-#include "flow/pieces.h"
+#include "flow/worker.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
-#include "flow/query.h"
 
 /* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
  * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
@@ -14,17 +12,6 @@
  * a piece begins at the PSB before, unseen, with what the packets up to there tell without the code (skim.c).
  * The calling thread shows the pieces in order. One that nobody has begun when its turn comes it decodes straight into
  * the caller's hands; while the one whose turn it is is being decoded, it decodes a later one. */
-
-struct worker {
-    struct pool *pool;
-    struct cofi_flow *flow;
-    unsigned held;           /* pieces whose blocks live in this flow's cache */
-    uint64_t own, at;        /* the piece that it decodes; by pull: the next one whose bytes it gets */
-    size_t into;             /* by pull: so many bytes of that one it does not get */
-    bool cut_short;          /* by pull: it came too far behind its piece */
-    pthread_t thread;
-    bool started;
-};
 
 struct pool {
     struct pieces pieces;
@@ -43,272 +30,6 @@ struct pool {
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
 };
-
-static const uint64_t UNKNOWN_IP = COFI_NO_IP - 1; /* where tracing was disabled before the piece */
-
-/* What RTIT's PSB leaves as it was. */
-static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
-{
-    const struct ret_entry *ret = &flow->ret[flow->ret_top % RET_DEPTH];
-    s->has_ret = flow->ret_n && !flow->dis_retc;
-    if (s->has_ret)
-        s->ret_ip = ret->site ? ret->site->pub.end : ret->ip;
-    s->last_end = flow->last_end;
-    s->seen_ns = flow->seen_ns;
-    s->used_ticks = flow->config.want_time ? 0 : flow->used_ticks; /* of a gap that follows; else it asks the clock */
-    s->last_ip_valid = flow->last_ip_valid;
-    s->stop_was_last = flow->stop_was_last;
-    s->ecbr = flow->ecbr;
-    s->pg = flow->pg;
-    s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
-}
-
-static struct seam seam_of(const struct cofi_flow *flow)
-{
-    struct seam s;
-    memset(&s, 0, sizeof s); /* compared bytewise */
-    s.psb = flow->ended ? UINT64_MAX : flow->psb_offset;
-    s.ip = flow->enabled ? position(flow) : 0;
-    s.last_ip = flow->last_ip;
-    s.cr3 = flow->cr3;
-    s.vmcs = flow->vmcs;
-    s.next_change = cofi_view_next_change(flow->view); /* which code is seen */
-    s.disabled_ip = flow->disabled_ip;
-    s.clock = flow->clock;
-    s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
-    s.clock.least = 0; /* not of what follows */
-    s.clock.tsc_in_psb = false;
-    if (s.clock.new_cycles) /* learnt, whether or not anybody has asked since */
-        s.clock.ratio = (s.clock.new_ticks << COFI_CLOCK_SHIFT) / s.clock.new_cycles;
-    s.clock.new_cycles = s.clock.new_ticks = 0;
-    if (flow->config.gen == COFI_RTIT)
-        seam_of_rtit(flow, &s);
-    s.image = flow->images[flow->space];
-    s.mode = flow->mode;
-    s.cbr = flow->cbr;
-    s.enabled = flow->enabled;
-    s.non_root = flow->non_root;
-    s.in_tx = flow->in_tx;
-    s.tentative = flow->tentative;
-    s.code_missed = flow->code_missed;
-    s.overflow = flow->overflow;
-    s.stopped = flow->stopped;
-    s.ended = flow->ended;
-    s.odd |= flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
-            flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
-    return s;
-}
-
-static bool same(const struct seam *left, const struct seam *right)
-{
-    struct seam l = *left, r = *right;
-    if (r.disabled_ip == UNKNOWN_IP)
-        l.disabled_ip = r.disabled_ip; /* made good when the piece is shown */
-    if (r.clock.now < l.clock.now)
-        r.clock.now = l.clock.now; /* so is this */
-    return !l.odd && !r.odd && !l.ended && !memcmp(&l, &r, sizeof l);
-}
-
-/* ---- one piece, decoded into a buffer ---- */
-
-enum { BATCH_BLOCKS = 4096, COUNT_BLOCKS = 1 << 16, BATCH_EVENTS = 256 };
-
-/* Room for n more of so many, of this size each. */
-static bool grow(void *array, size_t *max, size_t used, size_t n, size_t size)
-{
-    void **at = array;
-    size_t more = *max ? *max * 2 : 4 * n;
-    if (*max - used >= n)
-        return true;
-    void *larger = realloc(*at, more * size);
-    if (larger) {
-        *at = larger;
-        *max = more;
-    }
-    return larger;
-}
-
-static bool output_room(struct output *out)
-{
-    return grow(&out->events, &out->events_max, out->events_n, BATCH_EVENTS, sizeof *out->events) &&
-           grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
-}
-
-/* Room for a batch's blocks, or lists of them, and, if wanted, their times. False: out of memory. */
-static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch, void **blocks)
-{
-    const struct cofi_flow_config *config = pieces->config;
-    batch->blocks_max = config->no_blocks ? COUNT_BLOCKS : BATCH_BLOCKS;
-    if (config->no_blocks)
-        return true;
-    pthread_mutex_lock(&pieces->lock);
-    if (config->want_time)
-        batch->times = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->times);
-    *blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
-    pthread_mutex_unlock(&pieces->lock);
-    return *blocks && (batch->times || !config->want_time);
-}
-
-static size_t output_bytes(const struct output *out)
-{
-    return out->room.bytes + out->events_n * sizeof *out->events;
-}
-
-static void output_clear(struct pieces *pieces, struct output *out)
-{
-    pthread_mutex_lock(&pieces->lock);
-    cofi__output_clear(pieces, out);
-    pthread_mutex_unlock(&pieces->lock);
-}
-
-/* One batch more. */
-static int decode_batch(struct worker *w, struct output *out)
-{
-    struct cofi_flow *flow = w->flow;
-    struct cofi_flow_batch batch = {0};
-    void *room = NULL;
-    if (!output_room(out) || !batch_room(&w->pool->pieces, out, &batch, &room))
-        return COFI_ERR_NOMEM;
-    bool ahead = out != &w->pool->live; /* to be unpacked when it is shown: a list is what another thread can copy as well */
-    batch.blocks = ahead ? NULL : room;
-    flow->lists = ahead ? room : NULL;
-    flow->lists_n = 0;
-    batch.events = out->events + out->events_n;
-    batch.events_max = BATCH_EVENTS;
-    COFI_TRY(cofi_flow_next(flow, &batch));
-    if (room) /* the rest of it is the next batch's */
-        out->room.at = (uint8_t *)room + (ahead ? flow->lists_n : batch.blocks_n) * sizeof(uint64_t);
-    out->events_n += batch.events_n;
-    out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->lists, flow->lists_n, batch.times, batch.blocks_n, out->events_n,
-        flow->images[flow->space], flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
-    return 0;
-}
-
-/* What the last batch had no room for and the code that the last PSB+ makes due belong to the piece, too. */
-static bool piece_goes_on(const struct cofi_flow *flow)
-{
-    return (!flow->paused && !flow->ended) || flow->spill_n || flow->code_due || flow->space_due;
-}
-
-/* Decode up to and with the PSB+ at or after `end`, and add what ran. */
-static int decode_to(struct worker *w, struct output *out, uint64_t end)
-{
-    struct cofi_flow *flow = w->flow;
-    flow->stop_psb = end;
-    flow->paused = false;
-    while (piece_goes_on(flow))
-        COFI_TRY(decode_batch(w, out));
-    return 0;
-}
-
-/* The same, and nobody sees it. */
-static int decode_unseen(struct worker *w, struct output *scratch, uint64_t end)
-{
-    struct cofi_flow *flow = w->flow;
-    int status = 0;
-    flow->stop_psb = end;
-    flow->paused = false;
-    while (!status && piece_goes_on(flow)) {
-        status = decode_batch(w, scratch);
-        output_clear(&w->pool->pieces, scratch);
-    }
-    return status;
-}
-
-static void stand_at(struct worker *w, const struct piece *piece)
-{
-    w->own = w->at = piece->index;
-    w->into = 0;
-    w->cut_short = false;
-    w->flow->config.tail_n = w->pool->pieces.config->tail_n; /* it may have been at the stream's end already */
-}
-
-static int go_on_at(struct worker *w, const struct piece *piece, struct output *scratch)
-{
-    const struct skimmed *before = &piece->from_psb;
-    stand_at(w, piece);
-    w->at -= before->known;
-    w->into = before->known ? before->into : 0;
-    COFI_TRY(cofi__flow_go_on_at(w->flow, before->known ? before->offset : piece->begin));
-    if (before->known)
-        COFI_TRY(cofi__skim_take(w->flow, before));
-    w->flow->disabled_ip = UNKNOWN_IP;
-    w->flow->code_missed = piece->code_missed;
-    int status = decode_unseen(w, scratch, piece->begin);
-    w->flow->speculative = false;
-    return status;
-}
-
-/* A view shows the code of later than now. */
-static bool view_is_ahead(const struct cofi_flow *flow)
-{
-    for (unsigned i = 0; i < flow->spaces; i++)
-        if (flow->viewed_ns[i] > flow->seen_ns)
-            return true;
-    return false;
-}
-
-/* Stand where the piece begins. What its PSB+ shows is left out: the piece before has shown it. The flow may have been
- * farther, or a damaged time took it there. */
-static int begin_at(struct worker *w, const struct piece *piece, struct output *scratch)
-{
-    if (!piece->index) {
-        stand_at(w, piece);
-        COFI_TRY(cofi__flow_rewind_code(w->flow));
-        return cofi__flow_afresh_at(w->flow, piece->begin);
-    }
-    COFI_TRY(go_on_at(w, piece, scratch));
-    if (!view_is_ahead(w->flow))
-        return 0;
-    COFI_TRY(cofi__flow_rewind_code(w->flow));
-    return go_on_at(w, piece, scratch);
-}
-
-static void stats_minus(struct cofi_flow_stats *sum, const struct cofi_flow_stats *less)
-{
-    sum->insns -= less->insns;
-    sum->blocks -= less->blocks;
-    sum->events -= less->events;
-    sum->gaps -= less->gaps;
-    sum->overflows -= less->overflows;
-    sum->tnt_bits -= less->tnt_bits;
-    sum->tips -= less->tips;
-    sum->lost_bytes -= less->lost_bytes;
-    sum->lost_ticks -= less->lost_ticks;
-    sum->run_misses -= less->run_misses;
-    sum->blocks_decoded -= less->blocks_decoded;
-    sum->span_bytes -= less->span_bytes;
-}
-
-static void stats_plus(struct cofi_flow_stats *sum, const struct cofi_flow_stats *more)
-{
-    struct cofi_flow_stats less = {0};
-    stats_minus(&less, more);
-    stats_minus(sum, &less);
-}
-
-/* What a flow has counted since `before`. */
-static struct cofi_flow_stats counted(const struct cofi_flow *flow, const struct cofi_flow_stats *before)
-{
-    struct cofi_flow_stats stats = flow->stats;
-    stats_minus(&stats, before);
-    return stats;
-}
-
-static int decode_piece(struct worker *w, struct piece *piece)
-{
-    struct cofi_flow *flow = w->flow;
-    COFI_TRY(begin_at(w, piece, &piece->out));
-    struct cofi_flow_stats before = flow->stats;
-    piece->from = piece->index ? seam_of(flow) : (struct seam){0};
-    flow->clock.least = UINT64_MAX;
-    COFI_TRY(decode_to(w, &piece->out, piece->end));
-    piece->to = seam_of(flow);
-    piece->least = flow->clock.least;
-    piece->stats = counted(flow, &before);
-    piece->from.odd |= w->cut_short;
-    return 0;
-}
 
 /* ---- bytes, where they come by pull ---- */
 
@@ -340,7 +61,7 @@ static void pass_by(struct pool *pool)
 static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct worker *w = opaque;
-    struct pieces *pieces = &w->pool->pieces;
+    struct pieces *pieces = w->pieces;
     const uint8_t *bytes = NULL;
     *n = 0;
     pthread_mutex_lock(&pieces->lock);
@@ -360,7 +81,7 @@ static const uint8_t *pull(void *opaque, size_t *n)
 
 static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
 {
-    const struct cofi_flow_config *config = ((struct worker *)opaque)->pool->pieces.config;
+    const struct cofi_flow_config *config = ((struct worker *)opaque)->pieces->config;
     return config->space(config->opaque, cr3, vmcs, non_root);
 }
 
@@ -398,12 +119,12 @@ static struct piece *take(struct worker *w)
 /* With the lock held, which is open while the piece is decoded. */
 static void decode_ahead(struct worker *w, struct piece *piece)
 {
-    struct pieces *pieces = &w->pool->pieces;
+    struct pieces *pieces = w->pieces;
     bool alone = !w->held++;
     pthread_mutex_unlock(&pieces->lock);
     if (alone && cofi__cache_full(w->flow))
         cofi__cache_flush(w->flow);
-    int status = decode_piece(w, piece);
+    int status = cofi__worker_piece(w, piece);
     pthread_mutex_lock(&pieces->lock);
     piece->status = status;
     piece->state = PIECE_DONE;
@@ -419,7 +140,7 @@ static bool all_taken(const struct pieces *pieces)
 static void *work(void *opaque)
 {
     struct worker *w = opaque;
-    struct pieces *pieces = &w->pool->pieces;
+    struct pieces *pieces = w->pieces;
     pthread_mutex_lock(&pieces->lock);
     while (!all_taken(pieces)) {
         struct piece *piece = take(w);
@@ -459,9 +180,9 @@ static int front_view(struct pool *pool, const struct mark *mark)
 static void tell_disabled(struct output *out, struct seam *to, uint64_t disabled_ip)
 {
     for (size_t i = 0; i < out->events_n; i++)
-        if (out->events[i].ip == UNKNOWN_IP)
+        if (out->events[i].ip == PIECE_UNKNOWN_IP)
             out->events[i].ip = disabled_ip;
-    if (to->disabled_ip == UNKNOWN_IP)
+    if (to->disabled_ip == PIECE_UNKNOWN_IP)
         to->disabled_ip = disabled_ip;
 }
 
@@ -532,16 +253,16 @@ static int show_to(struct pool *pool, uint64_t end)
     flow->stop_psb = end;
     flow->paused = false;
     flow->keep_cache = w->held;
-    while (!status && piece_goes_on(flow)) {
-        output_clear(&pool->pieces, &pool->live);
-        status = decode_batch(w, &pool->live);
+    while (!status && worker_goes_on(flow)) {
+        cofi__output_drop(&pool->pieces, &pool->live);
+        status = cofi__worker_batch(w, &pool->live);
         if (!status)
             status = show(pool, &pool->live);
     }
     flow->keep_cache = true;
-    pool->to = seam_of(flow);
-    struct cofi_flow_stats more = counted(flow, &before);
-    stats_plus(&pool->front->stats, &more);
+    pool->to = cofi__seam_of(flow);
+    struct cofi_flow_stats more = cofi__stats_since(flow, &before);
+    cofi__stats_add(&pool->front->stats, &more);
     return status;
 }
 
@@ -555,7 +276,7 @@ static int show_ahead(struct pool *pool, struct piece *piece)
     pool->to = piece->to;
     pool->restartable = true;
     pool->behind = false;
-    stats_plus(&pool->front->stats, &piece->stats);
+    cofi__stats_add(&pool->front->stats, &piece->stats);
     return show(pool, &piece->out);
 }
 
@@ -574,12 +295,12 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
     if (pool->behind && w->flow->paused && w->flow->psb_offset >= end) /* the one before had to go on so far */
         return 0;
     if (!piece->index) {
-        COFI_TRY(begin_at(w, piece, &pool->live));
+        COFI_TRY(cofi__worker_begin(w, piece, &pool->live));
     } else if (!pool->behind) { /* from the start of the one before; to where that one came */
         const struct piece *before = piece_at(&pool->pieces, piece->index - 1);
-        COFI_TRY(begin_at(w, before, &pool->live));
+        COFI_TRY(cofi__worker_begin(w, before, &pool->live));
         raise_clock(w->flow, pool->floor);
-        COFI_TRY(decode_unseen(w, &pool->live, before->end));
+        COFI_TRY(cofi__worker_unseen(w, &pool->live, before->end));
         w->flow->disabled_ip = pool->to.disabled_ip;
     }
     if (redo)
@@ -596,9 +317,9 @@ static int show_now(struct pool *pool, const struct piece *piece)
     bool lost = piece->in_order && (!pool->restartable || pool->pieces.skimmer);
     if (!piece->index || pool->behind || lost)
         return show_behind(pool, piece, false);
-    COFI_TRY(begin_at(w, piece, &pool->live));
-    struct seam from = seam_of(w->flow);
-    if (!same(&pool->to, &from))
+    COFI_TRY(cofi__worker_begin(w, piece, &pool->live));
+    struct seam from = cofi__seam_of(w->flow);
+    if (!cofi__seam_fits(&pool->to, &from))
         return show_behind(pool, piece, true);
     w->flow->disabled_ip = pool->to.disabled_ip;
     pool->floor = pool->to.clock.now;
@@ -614,7 +335,7 @@ static int show_piece(struct pool *pool, struct piece *piece)
     if (!piece->worker)
         return show_now(pool, piece);
     COFI_TRY(piece->status);
-    bool right = piece->index ? same(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now) : !piece->from.odd;
+    bool right = piece->index ? cofi__seam_fits(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now) : !piece->from.odd;
     return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
 }
 
@@ -672,6 +393,7 @@ static int open_worker(struct pool *pool, unsigned i)
         config.opaque = w;
     }
     w->pool = pool;
+    w->pieces = &pool->pieces;
     COFI_TRY(cofi_flow_open(&w->flow, &config));
     w->flow->keep_cache = true;
     w->flow->id_first = i;
@@ -775,7 +497,7 @@ int cofi_flow_parallel(const struct cofi_flow_config *given, unsigned threads, s
     struct cofi_flow_config own, *config = &own;
     COFI_TRY(cofi__flow_config_of(&own, given));
     own.want_time &= !own.no_blocks;
-    struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque};
+    struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque, .live.live = true};
     int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
     if (redone)
         *redone = pool.pieces.redone;

@@ -282,6 +282,13 @@ void cofi__output_clear(struct pieces *pieces, struct output *out)
     out->events_n = out->marks_n = 0;
 }
 
+void cofi__output_drop(struct pieces *pieces, struct output *out)
+{
+    pthread_mutex_lock(&pieces->lock);
+    cofi__output_clear(pieces, out);
+    pthread_mutex_unlock(&pieces->lock);
+}
+
 void cofi__output_free(struct output *out)
 {
     free(out->events);

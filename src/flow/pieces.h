@@ -24,7 +24,11 @@ struct output {
     struct cofi_flow_event *events; /* `at` counts from the batch's start */
     struct mark *marks;
     size_t events_n, events_max, marks_n, marks_max;
+    bool live;                      /* one batch, shown at once: its blocks, not lists */
 };
+
+/* Where tracing was disabled before the piece, until somebody knows. */
+#define PIECE_UNKNOWN_IP (COFI_NO_IP - 1)
 
 /* All that decoding behind a PSB+ depends on. */
 struct seam {
@@ -37,6 +41,10 @@ struct seam {
     uint8_t cbr, ecbr, pg;
     bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
 };
+
+struct seam cofi__seam_of(const struct cofi_flow *flow);
+/* Whether a piece that began like `right` is what follows one that ended like `left`. */
+bool cofi__seam_fits(const struct seam *left, const struct seam *right);
 
 enum piece_state { PIECE_CUT, PIECE_TAKEN, PIECE_DONE };
 
@@ -104,6 +112,8 @@ void cofi__pieces_drop(struct pieces *pieces);
 
 /* Its room goes back to the chunks; with the lock held. */
 void cofi__output_clear(struct pieces *pieces, struct output *out);
+void cofi__output_drop(struct pieces *pieces, struct output *out); /* the same, and takes the lock */
 void cofi__output_free(struct output *out); /* the rest */
+static inline size_t output_bytes(const struct output *out) { return out->room.bytes + out->events_n * sizeof *out->events; }
 
 #endif

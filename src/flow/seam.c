@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * Where a piece ends and the next one begins: what decoding goes on with, and whether that is the same on both sides. */
+#include <string.h>
+
+#include "flow/pieces.h"
+#include "flow/walker.h"
+
+/* What RTIT's PSB leaves as it was. */
+static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
+{
+    const struct ret_entry *ret = &flow->ret[flow->ret_top % RET_DEPTH];
+    s->has_ret = flow->ret_n && !flow->dis_retc;
+    if (s->has_ret)
+        s->ret_ip = ret->site ? ret->site->pub.end : ret->ip;
+    s->last_end = flow->last_end;
+    s->seen_ns = flow->seen_ns;
+    s->used_ticks = flow->config.want_time ? 0 : flow->used_ticks; /* of a gap that follows; else it asks the clock */
+    s->last_ip_valid = flow->last_ip_valid;
+    s->stop_was_last = flow->stop_was_last;
+    s->ecbr = flow->ecbr;
+    s->pg = flow->pg;
+    s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
+}
+
+struct seam cofi__seam_of(const struct cofi_flow *flow)
+{
+    struct seam s;
+    memset(&s, 0, sizeof s); /* compared bytewise */
+    s.psb = flow->ended ? UINT64_MAX : flow->psb_offset;
+    s.ip = flow->enabled ? position(flow) : 0;
+    s.last_ip = flow->last_ip;
+    s.cr3 = flow->cr3;
+    s.vmcs = flow->vmcs;
+    s.next_change = cofi_view_next_change(flow->view); /* which code is seen */
+    s.disabled_ip = flow->disabled_ip;
+    s.clock = flow->clock;
+    s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
+    s.clock.least = 0; /* not of what follows */
+    s.clock.tsc_in_psb = false;
+    if (s.clock.new_cycles) /* learnt, whether or not anybody has asked since */
+        s.clock.ratio = (s.clock.new_ticks << COFI_CLOCK_SHIFT) / s.clock.new_cycles;
+    s.clock.new_cycles = s.clock.new_ticks = 0;
+    if (flow->config.gen == COFI_RTIT)
+        seam_of_rtit(flow, &s);
+    s.image = flow->images[flow->space];
+    s.mode = flow->mode;
+    s.cbr = flow->cbr;
+    s.enabled = flow->enabled;
+    s.non_root = flow->non_root;
+    s.in_tx = flow->in_tx;
+    s.tentative = flow->tentative;
+    s.code_missed = flow->code_missed;
+    s.overflow = flow->overflow;
+    s.stopped = flow->stopped;
+    s.ended = flow->ended;
+    s.odd |= flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
+            flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
+    return s;
+}
+
+bool cofi__seam_fits(const struct seam *left, const struct seam *right)
+{
+    struct seam l = *left, r = *right;
+    if (r.disabled_ip == PIECE_UNKNOWN_IP)
+        l.disabled_ip = r.disabled_ip; /* made good when the piece is shown */
+    if (r.clock.now < l.clock.now)
+        r.clock.now = l.clock.now; /* so is this */
+    return !l.odd && !r.odd && !l.ended && !memcmp(&l, &r, sizeof l);
+}
