@@ -3,45 +3,7 @@
  * but R11 are the guest's own; R11 is where the next record goes, and its guest value lies in the thread. What is
  * logged of branches is known when the code is made: one byte at each way out says which of a superblock's were
  * taken. So nothing is counted and nothing checked; the guard page behind a chunk stops a thread that fills it. */
-#include "cofi/insn.h"
-#include "host/fast/rt/cache.h"
-#include "host/fast/rt/emit.h"
-#include "host/fast/rt/plan.h"
-
-/* Registers that stand in for R11. Their low three bits never ask for a SIB byte or a displacement, and the
- * extension bit is R11's, so only three bits of an encoding change. */
-const uint8_t stand_ins[STAND_INS] = {R8, R9, R10, R14, R15};
-enum { NONE = STAND_INS };
-/* … and for RIP. */
-const uint8_t rip_stand_ins[4] = {RSI, RDI, RBP, RBP};
-
-struct build {
-    struct out hot, cold;
-    struct arena *arena;
-    struct block *b;
-    struct point *points;
-    unsigned marks;    /* of them */
-    const struct plan *plan;
-    unsigned at;       /* index in it */
-    unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
-    uint64_t compared_to; /* guest address up to which the code is compared at each entry; 0: it is not */
-    bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
-    unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
-    bool dirty;        /* … and that of the thread's memory is older */
-    bool empty;        /* … or will, when the instruction has run */
-    unsigned out;      /* of RCX and RDX (bits), those whose guest value is in s_rcx, s_rdx; the register holds something else */
-};
-
-enum { OUT_RCX = 1 << RCX, OUT_RDX = 1 << RDX };
-
-static void mark(struct build *g, uint64_t pc, unsigned fix)
-{
-    if (g->held != NONE)
-        fix |= (g->empty ? FIX_STAND_IN : FIX_R11) | g->held << FIX_R11_SHIFT;
-    fix |= (g->out & OUT_RCX ? FIX_RCX : 0) | (g->out & OUT_RDX ? FIX_RDX : 0);
-    g->points[g->marks++] = (struct point){(int32_t)(pc - g->b->pc), (uint16_t)(g->hot.p - g->b->code_start), (uint16_t)fix,
-                                           (uint8_t)g->pending};
-}
+#include "host/fast/rt/build.h"
 
 /* Leave to the runtime with the exit's descriptor. */
 static void emit_leave(const struct build *g, struct out *o, const struct exit *e)
@@ -122,274 +84,6 @@ static void emit_not_taken(struct build *g, struct out *o, uint64_t next)
         emit_exit(g, o, next, and_outcome(g, false));
 }
 
-static unsigned pick_rip(uint32_t used)
-{
-    for (unsigned i = 0; i < 4; i++)
-        if (!(used >> rip_stand_ins[i] & 1))
-            return i;
-    return 0; /* cannot be: an instruction names three other registers at most */
-}
-
-/* How many instructions of the plan, from the index on, come before one that names the register. */
-static unsigned distance(const struct plan *plan, unsigned from, unsigned reg)
-{
-    unsigned i = from;
-    while (i < plan->count && !(plan->item[i].used >> reg & 1))
-        i++;
-    return i - from;
-}
-
-/* … where the plan is a loop: behind its end comes its beginning. */
-static unsigned distance_round(const struct plan *plan, unsigned from, unsigned reg)
-{
-    unsigned d = distance(plan, from, reg);
-    return from + d < plan->count ? d : d + distance(plan, 0, reg);
-}
-
-/* Give the stand-in its own value back; R11's goes to the thread's memory. */
-static void emit_release(const struct build *g, struct out *o)
-{
-    if (g->held == NONE)
-        return;
-    if (g->dirty)
-        store(o, stand_ins[g->held], AT_REG(R11));
-    load(o, stand_ins[g->held], AT(s_reg));
-}
-
-static void release(struct build *g)
-{
-    emit_release(g, &g->hot);
-    g->held = NONE;
-    g->dirty = false;
-}
-
-/* RCX and RDX (those of `regs`) have their own values again. */
-static void emit_back(const struct build *g, struct out *o, unsigned regs)
-{
-    if (g->out & regs & OUT_RDX)
-        load(o, RDX, AT(s_rdx));
-    if (g->out & regs & OUT_RCX)
-        load(o, RCX, AT(s_rcx));
-}
-
-static void back(struct build *g, unsigned regs)
-{
-    emit_back(g, &g->hot, regs);
-    g->out &= ~regs;
-}
-
-/* RCX or RDX may be used for something else from now on. */
-static void take_out(struct build *g, unsigned reg)
-{
-    if (!(g->out >> reg & 1))
-        store(&g->hot, reg, reg == RCX ? AT(s_rcx) : AT(s_rdx));
-    g->out |= 1u << reg;
-}
-
-/* All registers are the guest's own but R11. */
-static void emit_settle(const struct build *g, struct out *o)
-{
-    emit_release(g, o);
-    emit_back(g, o, OUT_RCX | OUT_RDX);
-}
-
-static void settle(struct build *g)
-{
-    release(g);
-    back(g, OUT_RCX | OUT_RDX);
-}
-
-/* The general register that the instruction writes, all 64 bits of it, without reading it; -1: none that is known. */
-static int overwrites(const struct cofi__fast *x)
-{
-    unsigned reg = (x->modrm >> 3 & 7) | (x->rex & 4) << 1, rm = (x->modrm & 7) | (x->rex & 1) << 3;
-    bool in_reg = x->modrm >= 0xc0;
-    if (x->space != COFI__FAST_LEGACY || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
-        return -1;
-    if (x->map == 1) /* MOVZX, MOVSX */
-        return x->opcode == 0xb6 || x->opcode == 0xb7 || x->opcode == 0xbe || x->opcode == 0xbf ? (int)reg : -1;
-    if (x->map)
-        return -1;
-    if (x->opcode == 0x8b || x->opcode == 0x8d || x->opcode == 0x63)
-        return (int)reg;
-    if (x->opcode == 0x89 || x->opcode == 0xc7)
-        return in_reg ? (int)rm : -1;
-    if (x->opcode == 0x31 || x->opcode == 0x33) /* XOR with itself */
-        return in_reg && reg == rm ? (int)rm : -1;
-    if ((x->opcode & 0xf8) == 0x58 || (x->opcode & 0xf8) == 0xb8)
-        return (int)((x->opcode & 7) | (x->rex & 1) << 3);
-    return -1;
-}
-
-/* The instruction without the field that names what it overwrites. */
-static struct cofi__fast without_written(const struct cofi__fast *x)
-{
-    struct cofi__fast y = *x;
-    bool rm = y.opcode == 0x89 || y.opcode == 0xc7, both = y.opcode == 0x31 || y.opcode == 0x33;
-    y.attr &= ~(uint32_t)(both ? COFI__FAST_REG | COFI__FAST_RM
-                               : rm ? COFI__FAST_RM : COFI__FAST_REG | COFI__FAST_OPC);
-    return y;
-}
-
-/* Whether a copied instruction writes all of R11 and does not read it. */
-static bool replaces_r11(const struct item *it)
-{
-    if (it->action != DO_COPY || overwrites(&it->x) != R11)
-        return false;
-    struct cofi__fast y = without_written(&it->x);
-    return !(cofi__fast_registers(&y) >> R11 & 1);
-}
-
-/* The stand-in for R11 in an instruction that names the registers `used`: of those that it does not name, the one
- * that is not named for longest. */
-static unsigned hold(struct build *g, uint32_t used)
-{
-    if (g->held != NONE && used >> stand_ins[g->held] & 1)
-        release(g);
-    if (g->held != NONE)
-        return stand_ins[g->held];
-    unsigned best = NONE, longest = 0;
-    for (unsigned i = 0; i < STAND_INS; i++) {
-        unsigned d = distance_round(g->plan, g->at, stand_ins[i]);
-        if (d > longest)
-            best = i, longest = d;
-    }
-    g->held = best; /* an instruction names three other registers at most */
-    store(&g->hot, stand_ins[best], AT(s_reg));
-    g->empty = replaces_r11(&g->plan->item[g->at]);
-    if (!g->empty)
-        load(&g->hot, stand_ins[best], AT_REG(R11));
-    return stand_ins[best];
-}
-
-/* Whether an instruction that names R11 may change it. */
-static bool may_write_r11(const struct cofi__fast *x)
-{
-    bool in_reg = x->attr & COFI__FAST_REG && x->rex & 4 && (x->modrm >> 3 & 7) == 3;
-    bool in_rm = x->modrm >= 0xc0 && x->attr & COFI__FAST_RM && x->rex & 1 && (x->modrm & 7) == 3;
-    bool in_memory_only = x->modrm_offset && !in_reg && !in_rm && !(x->attr & (COFI__FAST_OPC | COFI__FAST_VVVV));
-    bool compares = x->space == COFI__FAST_LEGACY && x->map == 0 &&
-                    ((x->opcode >= 0x38 && x->opcode <= 0x3b) || (x->opcode & 0xfe) == 0x84);
-    bool stores = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x88 && !in_rm;
-    return !in_memory_only && !compares && !stores;
-}
-
-/* In a copied instruction, put register `to` (r8..r15) for R11 wherever a field names it. */
-static void rename_r11(uint8_t *p, const struct cofi__fast *x, unsigned to)
-{
-    unsigned low = to & 7;
-    if (x->attr & COFI__FAST_OPC && x->rex & 1 && (x->opcode & 7) == 3)
-        p[x->opcode_offset] = (uint8_t)((p[x->opcode_offset] & 0xf8) | low);
-    if (x->attr & COFI__FAST_VVVV && (x->vvvv & 15) == R11) {
-        /* vvvv ends the second-last byte of VEX2, the last of VEX3, the third of EVEX; inverted. */
-        unsigned at = x->rex_offset - 1u + (p[x->rex_offset - 1] == 0xc5 ? 1 : 2);
-        p[at] = (uint8_t)((p[at] & ~0x78) | (~to & 15) << 3);
-    }
-    if (!x->modrm_offset)
-        return;
-    uint8_t *modrm = &p[x->modrm_offset];
-    if (x->attr & COFI__FAST_REG && x->rex & 4 && (x->modrm >> 3 & 7) == 3)
-        *modrm = (uint8_t)((*modrm & 0xc7) | low << 3);
-    if (x->sib_offset) {
-        uint8_t *sib = &p[x->sib_offset];
-        if (x->rex & 1 && (x->sib & 7) == 3)
-            *sib = (uint8_t)((*sib & 0xf8) | low);
-        if (!(x->attr & COFI__FAST_VSIB) && x->rex & 2 && (x->sib >> 3 & 7) == 3)
-            *sib = (uint8_t)((*sib & 0xc7) | low << 3);
-    } else if (x->rex & 1 && (x->modrm & 7) == 3 && (x->modrm < 0xc0 || x->attr & COFI__FAST_RM)) {
-        *modrm = (uint8_t)((*modrm & 0xf8) | low);
-    }
-}
-
-static bool fits32(int64_t v)
-{
-    return v == (int32_t)v;
-}
-
-/* Make a RIP-relative operand [reg + disp32 0] instead: mod 10 keeps the layout, B must be clear. */
-static void rename_rip(uint8_t *p, const struct cofi__fast *x, unsigned reg)
-{
-    p[x->modrm_offset] = (uint8_t)((p[x->modrm_offset] & 0x38) | 0x80 | reg);
-    __builtin_memset(p + x->disp_offset, 0, 4);
-    if (!x->rex_offset)
-        return;
-    uint8_t *rex = &p[x->rex_offset - 1];
-    if (x->space == COFI__FAST_LEGACY)
-        *rex &= 0xfe;
-    else if (*rex != 0xc5)
-        rex[1] |= 0x20;
-}
-
-static uint64_t rip_target(const struct item *it)
-{
-    uint64_t t = it->pc + it->x.length + (uint64_t)it->x.disp;
-    return it->x.prefixes & COFI__FAST_P67 ? (uint32_t)t : t;
-}
-
-static bool reaches(const struct out *o, uint64_t address)
-{
-    int64_t d = (int64_t)(address - (uint64_t)o->p);
-    return fits32(d + 256) && fits32(d - 256);
-}
-
-static bool reach(const struct out *o, const struct item *it)
-{
-    return reaches(o, rip_target(it)) && !(it->x.prefixes & COFI__FAST_P67);
-}
-
-/* Registers that an instruction reads are to have their values; one that it only writes gets it from there. Returns
- * that one's bit. */
-static unsigned back_for(struct build *g, const struct item *it)
-{
-    unsigned needs = g->out ? g->out & cofi__fast_touches(&it->x, it->used) : 0, writes = 0;
-    int reg = needs ? overwrites(&it->x) : -1;
-    if (reg == RCX || reg == RDX) {
-        struct cofi__fast y = without_written(&it->x);
-        writes = needs & 1u << reg & ~cofi__fast_touches(&y, cofi__fast_registers(&y));
-    }
-    back(g, needs & ~writes);
-    return writes;
-}
-
-/* An instruction as it is, but for R11 and RIP. */
-static void emit_copy(struct build *g, const struct item *it)
-{
-    struct out *o = &g->hot;
-    const struct cofi__fast *x = &it->x;
-    bool r11 = it->used >> R11 & 1, move_rip = x->rip_relative && !reach(o, it);
-    unsigned s = R11, sr = move_rip ? pick_rip(it->used) : 0;
-    if (r11)
-        s = hold(g, it->used);
-    else if (g->held != NONE && it->used >> stand_ins[g->held] & 1)
-        release(g);
-    unsigned writes = back_for(g, it);
-    mark(g, it->pc, move_rip ? FIX_RIP | sr << FIX_RIP_SHIFT : 0);
-    if (move_rip) {
-        store(o, rip_stand_ins[sr], AT(s_rip));
-        move_imm(o, rip_stand_ins[sr], rip_target(it));
-    }
-    uint8_t *p = o->p;
-    insn_bytes(o, it->bytes, x->length);
-    if (r11)
-        rename_r11(p, x, s);
-    if (move_rip) {
-        rename_rip(p, x, rip_stand_ins[sr]);
-        load(o, rip_stand_ins[sr], AT(s_rip));
-    } else if (x->rip_relative) {
-        uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
-        __builtin_memcpy(p + x->disp_offset, &disp, 4);
-    }
-    if (x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d) { /* POPF: a trap by TF comes before the next one */
-        mark(g, it->pc + x->length, 0);
-        b1(o, 0x90);
-    }
-    g->out &= ~writes;
-    g->empty = false;
-    g->dirty |= r11 && may_write_r11(x);
-    if (r11 && g->at + 1 + distance(g->plan, g->at + 1, R11) == g->plan->count)
-        release(g);
-}
-
 /* The condition's jump to `cold`, near or by a hop for those that have 8 bits only. */
 static void emit_condition(struct out *o, const struct item *it, bool invert, const uint8_t *cold)
 {
@@ -405,10 +99,10 @@ static void emit_condition(struct out *o, const struct item *it, bool invert, co
 
 static void emit_jcc(struct build *g, const struct item *it)
 {
-    back(g, cofi__fast_touches(&it->x, it->used)); /* JRCXZ and its like */
+    regs_back(g, cofi__fast_touches(&it->x, it->used)); /* JRCXZ and its like */
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, false, g->cold.p);
-    emit_settle(g, &g->cold);
+    regs_emit_settle(g, &g->cold);
     emit_taken(g, &g->cold, it->target);
     g->pending = and_outcome(g, false);
 }
@@ -418,7 +112,7 @@ static void emit_jcc_taken(struct build *g, const struct item *it)
 {
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, true, g->cold.p);
-    emit_settle(g, &g->cold);
+    regs_emit_settle(g, &g->cold);
     emit_not_taken(g, &g->cold, it->pc + it->x.length);
     g->pending = and_outcome(g, true);
 }
@@ -427,11 +121,11 @@ static void emit_jcc_taken(struct build *g, const struct item *it)
 static void emit_jcc_last(struct build *g, const struct item *it)
 {
     uint64_t next = it->pc + it->x.length;
-    back(g, cofi__fast_touches(&it->x, it->used));
+    regs_back(g, cofi__fast_touches(&it->x, it->used));
     mark(g, it->pc, 0);
     emit_condition(&g->hot, it, it->likely, g->cold.p);
-    emit_settle(g, &g->cold);
-    settle(g);
+    regs_emit_settle(g, &g->cold);
+    regs_settle(g);
     if (it->likely) {
         emit_not_taken(g, &g->cold, next); /* first what the condition jumps to */
         emit_taken(g, &g->hot, it->target);
@@ -475,7 +169,7 @@ static void emit_target_record(struct build *g, uint64_t pc)
     } else {
         log_byte(o, 0);
     }
-    take_out(g, RDX);
+    regs_take_out(g, RDX);
     g->pending = 1;
 }
 
@@ -505,19 +199,19 @@ static void emit_target_load(struct out *o, const struct item *it, unsigned reg,
     y.modrm_offset = 2;
     y.sib_offset = x->sib_offset ? 3 : 0;
     y.attr = 0;
-    rename_r11(p, &y, r11_as);
+    copy_rename_r11(p, &y, r11_as);
 }
 
 /* RCX = the target, from memory. */
 static void emit_memory_target(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
-    if (it->x.rip_relative && reach(o, it)) {
+    if (it->x.rip_relative && copy_reach(o, it)) {
         emit_target_load(o, it, RCX, R11);
-        uint32_t disp = (uint32_t)(rip_target(it) - (uint64_t)o->p);
+        uint32_t disp = (uint32_t)(copy_rip_target(it) - (uint64_t)o->p);
         __builtin_memcpy(o->p - 4, &disp, 4);
     } else if (it->x.rip_relative) {
-        move_imm(o, RCX, rip_target(it));
+        move_imm(o, RCX, copy_rip_target(it));
         if (it->x.prefixes & COFI__FAST_FS)
             b1(o, 0x64);
         BYTES(o, "\x48\x8b\x09"); /* mov rcx, [rcx] */
@@ -532,17 +226,17 @@ static void emit_indirect(struct build *g, const struct item *it)
     unsigned reg = (it->x.modrm & 7) | (it->x.rex & 1) << 3;
     bool r11 = it->used >> R11 & 1;
     if (r11)
-        reg = hold(g, it->used);
+        reg = regs_hold(g, it->used);
     else
-        release(g);
-    back(g, cofi__fast_touches(&it->x, it->used));
-    take_out(g, RCX);
+        regs_release(g);
+    regs_back(g, cofi__fast_touches(&it->x, it->used));
+    regs_take_out(g, RCX);
     mark(g, it->pc, 0);
     if (it->x.modrm < 0xc0)
         emit_memory_target(g, it);
     else if (reg != RCX)
         move(o, RCX, reg);
-    release(g);
+    regs_release(g);
     if (it->action == DO_CALL_IND) {
         mark(g, it->pc, 0);
         emit_push(g, it->pc + it->x.length);
@@ -554,8 +248,8 @@ static void emit_indirect(struct build *g, const struct item *it)
 static void emit_pop(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
-    release(g);
-    take_out(g, RCX);
+    regs_release(g);
+    regs_take_out(g, RCX);
     mark(g, it->pc, 0);
     b1(o, 0x59); /* pop rcx */
     if (it->x.imm_bytes) {
@@ -594,7 +288,7 @@ static void emit_ret_here(struct build *g, const struct item *it)
 /* To the runtime for an instruction that it does itself. */
 static void emit_special(struct build *g, const struct item *it, unsigned kind)
 {
-    settle(g);
+    regs_settle(g);
     struct exit *e = new_exit(g, kind, it->pc);
     if (g->pending > 1)
         emit_outcomes(g, &g->hot, e, g->pending);
@@ -604,7 +298,7 @@ static void emit_special(struct build *g, const struct item *it, unsigned kind)
 static void emit_item(struct build *g, const struct item *it)
 {
     switch ((enum action)it->action) {
-    case DO_COPY: emit_copy(g, it); break;
+    case DO_COPY: copy_insn(g, it); break;
     case DO_JCC: emit_jcc(g, it); break;
     case DO_JCC_TAKEN: emit_jcc_taken(g, it); break;
     case DO_JCC_LAST: emit_jcc_last(g, it); break;
@@ -620,7 +314,7 @@ static void emit_item(struct build *g, const struct item *it)
     case DO_SYSCALL: emit_special(g, it, EXIT_SYSCALL); break;
     case DO_STEP: emit_special(g, it, EXIT_STEP); break;
     case DO_LEAVE:
-        settle(g);
+        regs_settle(g);
         if (it->kind == EXIT_DIRECT)
             emit_exit(g, &g->hot, it->pc, g->pending);
         else
@@ -661,7 +355,7 @@ static const uint8_t *emit_hot_door(struct build *g)
 static void emit_count(struct build *g, const uint8_t *door)
 {
     struct out *o = &g->hot;
-    take_out(g, RCX);
+    regs_take_out(g, RCX);
     uint64_t count = g->b->runs_left;
     few(o, 0x250cb70f | count << 32, 8); /* movzx ecx, word [runs_left] */
     BYTES(o, "\x8d\x49\xff\x66\x89\x0c\x25"); /* lea ecx, [rcx-1]; mov [runs_left], cx */
@@ -673,7 +367,7 @@ static void emit_peek(struct out *o, uint64_t address, unsigned bytes)
 {
     static const uint8_t longs[] = {0x48, 0x8b}, ints[] = {0x8b}, shorts[] = {0x0f, 0xb7}, chars[] = {0x0f, 0xb6};
     const uint8_t *op = bytes == 8 ? longs : bytes == 4 ? ints : bytes == 2 ? shorts : chars;
-    bool near = reaches(o, address);
+    bool near = copy_reaches(o, address);
     if (!near)
         move_imm(o, RCX, address);
     for (unsigned i = 0; i < (bytes == 4 ? 1 : 2); i++)
@@ -697,8 +391,8 @@ static void emit_check(struct build *g)
     struct out *o = &g->hot;
     const uint8_t *stale = g->cold.p;
     uint64_t at = g->b->pc, high = g->compared_to;
-    take_out(g, RCX);
-    take_out(g, RDX);
+    regs_take_out(g, RCX);
+    regs_take_out(g, RDX);
     mark(g, g->b->pc, 0);
     while (at < high) {
         unsigned left = (unsigned)(high - at), n = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
@@ -706,7 +400,7 @@ static void emit_check(struct build *g)
         emit_unless(o, peek(at, n), stale);
         at += n;
     }
-    emit_settle(g, &g->cold);
+    regs_emit_settle(g, &g->cold);
     emit_leave(g, &g->cold, new_exit(g, EXIT_STALE, g->b->pc));
 }
 
