@@ -93,6 +93,7 @@ struct thread {
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool followed;        /* the collector is attached, for an exec that has failed */
     bool strict;          /* seccomp's first mode */
+    bool filtered;        /* filters were in force when it, or who it descends from, came into the runtime */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
     bool dispatch;        /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
     uint64_t dispatch_start, dispatch_bytes, dispatch_selector;
@@ -217,9 +218,6 @@ static inline uint64_t rdtsc(void)
     return (uint64_t)hi << 32 | lo;
 }
 
-/* System calls of the runtime's own, but for those that it makes for the guest, return to addresses in here. */
-extern char rt_own_begin[], rt_own_end[];
-
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* util.c */
@@ -343,7 +341,7 @@ void rt_start(struct thread *t);
 void do_syscall(struct thread *t);
 bool do_vsyscall(struct thread *t);
 long do_seccomp(struct thread *t);
-void seccomp_init(void);
+bool seccomp_came(void);
 void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t);
 long seccomp_ask(struct thread *t);
