@@ -77,6 +77,10 @@ static void arguments_are_compared_by_their_halves(void **state)
     assert_int_equal(ASK(at_least, 1, {{0}, KNOWN(0xffffffff)}), BPF_ELSE);
     assert_int_equal(ASK(at_least, 1, {{0}}), BPF_ELSE);
     assert_int_equal(ASK(at_least, 1, {KNOWN(0x100000005)}), BPF_ELSE);
+    const struct sock_filter not_four[] = {LOAD(FIELD(args[0])), IF(BPF_JEQ, 4, 0, 1), RETURN(KILL), RETURN(ALLOW)};
+    const struct sock_filter only_four[] = {LOAD(FIELD(args[0])), IF(BPF_JEQ, 4, 1, 0), RETURN(KILL), RETURN(ALLOW)};
+    assert_int_equal(ASK(not_four, 1), BPF_ELSE);
+    assert_int_equal(ASK(only_four, 1), BPF_ELSE);
     const struct sock_filter either[] = {LOAD(FIELD(args[0])), IF(BPF_JEQ, 4, 1, 0), RETURN(ALLOW), RETURN(SECCOMP_RET_LOG)};
     assert_int_equal(ASK(either, 1), BPF_PASSES); /* both ways lead to where it passes */
 }

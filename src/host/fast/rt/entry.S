@@ -245,6 +245,8 @@ rt_clone:
         mov REGS+72(%rbx), %r9
         mov REGS+56(%rbx), %rdi
         syscall
+        .globl rt_clone_end
+rt_clone_end:
         test %rax, %rax
         je 3f
         pop %r12

@@ -202,7 +202,7 @@ void rt_restorer(void);
 void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 extern char rt_resume_end[], rt_miss_slow[];
-extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[];
+extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[], rt_clone_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
 
@@ -345,6 +345,7 @@ bool seccomp_came(void);
 void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t);
 long seccomp_ask(struct thread *t);
+uint64_t seccomp_block(void);
 long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);

@@ -26,12 +26,19 @@ static size_t put_prefix(struct sock_filter *out)
     return ARRAY_LEN(prefix);
 }
 
+/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked, it would end the program. */
+uint64_t seccomp_block(void)
+{
+    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
+    return old;
+}
+
 /* The guest's call with another value in a register. No signal may come between, or the call would be done with that
  * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
 long call_with(struct thread *t, unsigned reg, uint64_t value)
 {
-    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
-    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
+    uint64_t old = seccomp_block();
     t->asked_value = t->regs[reg];
     t->asked_reg = (uint8_t)reg;
     t->regs[reg] = value;
