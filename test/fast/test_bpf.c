@@ -350,9 +350,9 @@ static void a_filter_installed_in_the_runtime_lets_it_pass(void **state)
     assert_int_equal(PASS(code, OWN_PROGRAM, text), COFI_ERR_UNSUPPORTED);
     assert_int_equal(PASS(code, OWN_RESTART, text), COFI_ERR_UNSUPPORTED);
     f = chain((const struct sock_filter *const[]){code}, (const size_t[]){ARRAY_LEN(code), 0});
-    assert_int_equal(cofi__fast_ignore_place(&f, NULL), 0);
+    assert_int_equal(cofi__fast_calls_pass(&f, OWN_ELSEWHERE, NULL), 0);
     f.code[3].k++; /* another runtime's */
-    assert_int_equal(cofi__fast_ignore_place(&f, NULL), COFI_ERR_UNSUPPORTED);
+    assert_int_equal(cofi__fast_calls_pass(&f, OWN_ELSEWHERE, NULL), COFI_ERR_UNSUPPORTED);
     assert_int_equal(cofi__fast_calls_pass(&f, OWN_RUNTIME, NULL), COFI_ERR_UNSUPPORTED);
     cofi__fast_free_filters(&f);
 }

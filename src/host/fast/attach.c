@@ -84,26 +84,14 @@ static bool is_dispatched(pid_t tid)
     return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof dispatch, &dispatch) && dispatch.mode;
 }
 
-/* Whether a thread can be in the runtime under these filters. */
-static int look_at_filters(const struct cofi__fast_filters *f, struct cofi_error *error)
+/* Each thread has filters of its own. */
+static int look_at_filters(const struct cofi__fast_held *h, struct cofi_error *error)
 {
-    COFI_TRY(cofi__fast_ignore_place(f, error));
-    return cofi__fast_calls_pass(f, OWN_PROGRAM | OWN_RUNTIME, error);
-}
-
-/* Each thread has filters of its own, which are the same as the others' most often. */
-static int look_at_all_filters(const struct cofi__fast_held *h, struct cofi_error *error)
-{
-    struct cofi__fast_filters last = {0}, now;
+    struct cofi__fast_filters last = {0};
     struct cofi_error why;
     int status = 0;
-    for (size_t i = 0; i < h->n && status >= 0; i++) {
-        status = cofi__fast_read_filters(h->threads[i].tid, &now, &why);
-        if (status >= 0 && !cofi__fast_same_filters(&now, &last))
-            status = look_at_filters(&now, &why);
-        cofi__fast_free_filters(&last);
-        last = now;
-    }
+    for (size_t i = 0; i < h->n && status >= 0; i++)
+        status = cofi__fast_filters_let_too(h->threads[i].tid, OWN_PROGRAM | OWN_RUNTIME | OWN_ELSEWHERE, &last, &why);
     cofi__fast_free_filters(&last);
     return status < 0 ? refuse(h, status == COFI_ERR_NOMEM ? status : COFI_ERR_UNSUPPORTED, why.text, error) : 0;
 }
@@ -124,7 +112,7 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
     if (h->n > c->made.slots)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
-    return look_at_all_filters(h, error);
+    return look_at_filters(h, error);
 }
 
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)

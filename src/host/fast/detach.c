@@ -264,12 +264,14 @@ static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
 /* Whether all threads may make the calls that it takes. Filters that were installed in the runtime let them pass. */
 static bool may_leave(struct leaver *l)
 {
+    struct cofi__fast_filters last = {0};
     uint64_t address;
-    for (size_t i = 0; i < l->h.n; i++)
-        if (thread_of(l->c, &l->h.threads[i], &address)->filtered &&
-            cofi__fast_filters_let(l->h.threads[i].tid, OWN_RUNTIME, NULL) < 0)
-            return false;
-    return true;
+    int status = 0;
+    for (size_t i = 0; i < l->h.n && status >= 0; i++)
+        if (thread_of(l->c, &l->h.threads[i], &address)->filtered)
+            status = cofi__fast_filters_let_too(l->h.threads[i].tid, OWN_RUNTIME, &last, NULL);
+    cofi__fast_free_filters(&last);
+    return status >= 0;
 }
 
 /* A process out of the runtime; false: it stays in it. */

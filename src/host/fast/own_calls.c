@@ -138,31 +138,39 @@ static int all_pass(const struct filter *filter, size_t number, unsigned places,
     return 0;
 }
 
+static int ignores_place(const struct filter *filter, size_t number, struct cofi_error *error)
+{
+    if (!cofi__bpf_reads_place(filter->code, filter->n))
+        return 0;
+    return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "its seccomp filter %zu looks at where calls are made, which translation "
+                      "changes", number);
+}
+
 int cofi__fast_calls_pass(const struct cofi__fast_filters *f, unsigned places, struct cofi_error *error)
 {
     for (size_t i = 0; i < f->n; i++) {
         struct filter filter = filter_at(f, i);
+        if (places & OWN_ELSEWHERE)
+            COFI_TRY(ignores_place(&filter, i, error));
         COFI_TRY(all_pass(&filter, i, places, error));
     }
     return 0;
 }
 
-int cofi__fast_ignore_place(const struct cofi__fast_filters *f, struct cofi_error *error)
+int cofi__fast_filters_let_too(pid_t tid, unsigned places, struct cofi__fast_filters *last, struct cofi_error *error)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        struct filter filter = filter_at(f, i);
-        if (cofi__bpf_reads_place(filter.code, filter.n))
-            return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "its seccomp filter %zu looks at where calls are made, which "
-                              "translation changes", i);
-    }
-    return 0;
+    struct cofi__fast_filters now;
+    COFI_TRY(cofi__fast_read_filters(tid, &now, error));
+    int status = cofi__fast_same_filters(&now, last) ? 0 : cofi__fast_calls_pass(&now, places, error);
+    cofi__fast_free_filters(last);
+    *last = now;
+    return status;
 }
 
 int cofi__fast_filters_let(pid_t tid, unsigned places, struct cofi_error *error)
 {
-    struct cofi__fast_filters f;
-    COFI_TRY(cofi__fast_read_filters(tid, &f, error));
-    int status = cofi__fast_calls_pass(&f, places, error);
-    cofi__fast_free_filters(&f);
+    struct cofi__fast_filters none = {0};
+    int status = cofi__fast_filters_let_too(tid, places, &none, error);
+    cofi__fast_free_filters(&none);
     return status;
 }

@@ -12,8 +12,9 @@
 #include "host/fast/bpf.h"
 
 /* Where a call is made, or for what: from where the thread stands; from the runtime's place, as filters know it that were installed under
- * us; to be lent the shared memory; by the kernel, which makes a call again that was stopped. */
-enum cofi__fast_place { OWN_PROGRAM = 1, OWN_RUNTIME = 2, OWN_LENT = 4, OWN_RESTART = 8 };
+ * us; to be lent the shared memory; by the kernel, which makes a call again that was stopped. OWN_ELSEWHERE are all that the program makes:
+ * they pass as before if no filter looks at where calls are made. */
+enum cofi__fast_place { OWN_PROGRAM = 1, OWN_RUNTIME = 2, OWN_LENT = 4, OWN_RESTART = 8, OWN_ELSEWHERE = 16 };
 
 struct cofi__fast_own_call {
     const char *name;
@@ -39,9 +40,9 @@ void cofi__fast_free_filters(struct cofi__fast_filters *f);
 
 /* Whether all calls made in (or for) these places pass. COFI_ERR_UNSUPPORTED: one does not, which *error names; COFI_ERR_NOMEM. */
 int cofi__fast_calls_pass(const struct cofi__fast_filters *f, unsigned places, struct cofi_error *error);
-/* Whether the program's own calls pass as before though they are made from another place. COFI_ERR_UNSUPPORTED. */
-int cofi__fast_ignore_place(const struct cofi__fast_filters *f, struct cofi_error *error);
-/* Of a thread: cofi__fast_read_filters and cofi__fast_calls_pass. */
+/* Read a thread's filters, and see whether they let the calls pass. */
 int cofi__fast_filters_let(pid_t tid, unsigned places, struct cofi_error *error);
+/* … of one more thread: *last, at first zero, are those of the one before, most often the same, which are not looked at again. */
+int cofi__fast_filters_let_too(pid_t tid, unsigned places, struct cofi__fast_filters *last, struct cofi_error *error);
 
 #endif
