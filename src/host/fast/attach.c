@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
+#include "host/fast/own_calls.h"
 
 static int refuse(const struct cofi__fast_held *h, int status, const char *why, struct cofi_error *error)
 {
@@ -83,6 +84,18 @@ static bool is_dispatched(pid_t tid)
     return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof dispatch, &dispatch) && dispatch.mode;
 }
 
+/* Each thread has filters of its own. */
+static int look_at_filters(const struct cofi__fast_held *h, struct cofi_error *error)
+{
+    struct cofi__fast_filters last = {0};
+    struct cofi_error why;
+    int status = 0;
+    for (size_t i = 0; i < h->n && status >= 0; i++)
+        status = cofi__fast_filters_let_too(h->threads[i].tid, OWN_PROGRAM | OWN_RUNTIME | OWN_ELSEWHERE, &last, &why);
+    cofi__fast_free_filters(&last);
+    return status < 0 ? refuse(h, status == COFI_ERR_NOMEM ? status : COFI_ERR_UNSUPPORTED, why.text, error) : 0;
+}
+
 /* What cannot be put into the runtime, all of it stopped. */
 static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_collector *c, struct cofi_error *error)
 {
@@ -90,8 +103,6 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
         return refuse(h, COFI_ERR_NOT_FOUND, "it has ended", error);
     if (h->job_stopped)
         return refuse(h, COFI_ERR_UNSUPPORTED, "it is stopped (SIGSTOP); let it go on first (SIGCONT)", error);
-    if (cofi__fast_has_seccomp(h->pid))
-        return refuse(h, COFI_ERR_UNSUPPORTED, "it has a seccomp filter, which the runtime's system calls may not pass", error);
     for (size_t i = 0; i < h->n; i++)
         if (!h->threads[i].stopped)
             return refuse(h, COFI_ERR_SYSTEM, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
@@ -99,7 +110,9 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
         else if (is_dispatched(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
-    return h->n <= c->made.slots ? 0 : cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+    if (h->n > c->made.slots)
+        return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
+    return look_at_filters(h, error);
 }
 
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)

@@ -96,7 +96,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
 
 /* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay in it: those of
- * processes that are not ours to stop, or cannot be, or have a seccomp filter. */
+ * processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
 unsigned cofi__fast_detach(struct cofi__fast_collector *c);
 
 /* snapshot.c */

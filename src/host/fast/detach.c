@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
+#include "host/fast/own_calls.h"
 
 enum { STOP_MS = 20, POLL_US = 100, BEGIN_US = 10000 };
 
@@ -140,7 +141,7 @@ static int bring_to_rest(struct leaver *l)
 }
 
 /* The program's registers, of one at rest. */
-static struct user_regs_struct native_regs(const struct thread *t, const struct user_regs_struct *now)
+static struct user_regs_struct native_regs(pid_t tid, const struct thread *t, const struct user_regs_struct *now)
 {
     const uint64_t *r = t->regs;
     struct user_regs_struct g = *now;
@@ -158,7 +159,7 @@ static struct user_regs_struct native_regs(const struct thread *t, const struct 
     g.rip += 2; /* behind the system call, as the kernel leaves it */
     g.rcx = g.rip;
     g.r11 = g.eflags;
-    if (cofi__fast_call_of(&g) == CALL_ENDED)
+    if (cofi__fast_is_to_call_anew(tid, &g))
         cofi__fast_call_anew(&g);
     return g;
 }
@@ -206,7 +207,7 @@ static void take_out(struct leaver *l)
         pid_t tid = l->h.threads[i].tid;
         struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
         struct user_regs_struct now = l->regs[i];
-        l->regs[i] = native_regs(t, &now);
+        l->regs[i] = native_regs(tid, t, &now);
         set_out(t, address, tid, &now, i == 0);
     }
     for (size_t i = 0; i < l->h.n; i++) {
@@ -239,12 +240,13 @@ static bool is_shared(const struct cofi__fast_collector *c, const struct thread 
     return false;
 }
 
-/* Whether a thread has its system calls raise SIGSYS, but from some place: it would, where it waits to be let go. */
-static bool is_dispatched(const struct cofi__fast_collector *c, const struct thread *t)
+/* Whether a thread has its system calls raise SIGSYS, but from some place: it would, where it waits to be let go. Or is in seccomp's
+ * strict mode, of which the kernel does not know. */
+static bool is_confined(const struct cofi__fast_collector *c, const struct thread *t)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *o = cofi__fast_slot(c, i);
-        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && o->dispatch)
+        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && (o->dispatch || o->strict))
             return true;
     }
     return false;
@@ -259,17 +261,28 @@ static bool wait_for_exec(const struct cofi__fast_collector *c, pid_t pid)
     return !has_runtime(c, pid);
 }
 
+/* Whether all threads may make the calls that it takes. Filters that were installed in the runtime let them pass. */
+static bool may_leave(struct leaver *l)
+{
+    struct cofi__fast_filters last = {0};
+    uint64_t address;
+    int status = 0;
+    for (size_t i = 0; i < l->h.n && status >= 0; i++)
+        if (thread_of(l->c, &l->h.threads[i], &address)->filtered)
+            status = cofi__fast_filters_let_too(l->h.threads[i].tid, OWN_RUNTIME, &last, NULL);
+    cofi__fast_free_filters(&last);
+    return status >= 0;
+}
+
 /* A process out of the runtime; false: it stays in it. */
 static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
 {
     struct leaver l = {.c = c, .h = {.pid = pid}};
     if (t->head.vfork)
         return wait_for_exec(c, pid);
-    if (cofi__fast_has_seccomp(pid)) /* the program's own calls may be all that pass */
-        return false;
     rest(c, t->space);
     int status = bring_to_rest(&l);
-    if (status >= 0 && (is_shared(c, t) || is_dispatched(c, t)))
+    if (status >= 0 && (is_shared(c, t) || is_confined(c, t) || !may_leave(&l)))
         status = COFI_ERR_UNSUPPORTED;
     if (status >= 0)
         take_out(&l);

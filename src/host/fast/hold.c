@@ -143,18 +143,18 @@ bool cofi__fast_has_ended(pid_t tid)
     return !read || state == 'Z' || state == 'X';
 }
 
-bool cofi__fast_has_seccomp(pid_t pid)
+int cofi__fast_seccomp_mode(pid_t tid)
 {
     char path[64], line[256];
     int mode = 0;
-    bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    snprintf(path, sizeof path, "/proc/%d/status", tid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof line, f))
-        found |= sscanf(line, "Seccomp: %d", &mode) == 1 && mode;
+        if (sscanf(line, "Seccomp: %d", &mode) == 1)
+            break;
     if (f)
         fclose(f);
-    return found;
+    return mode;
 }
 
 /* 1: the thread is held now, and runs; 0: it has ended. */

@@ -45,7 +45,7 @@ size_t cofi__fast_stop_all(struct cofi__fast_held *held, unsigned ms);
 /* Let those that run do so for `ms` milliseconds, with their signals. */
 void cofi__fast_let_run(struct cofi__fast_held *held, unsigned ms);
 
-/* Whether the kernel asks a filter of the process's own what system calls it may make. */
-bool cofi__fast_has_seccomp(pid_t pid);
+/* Which system calls a thread may make: 0 all, 1 the four of seccomp's strict mode, 2 what its filters let pass. */
+int cofi__fast_seccomp_mode(pid_t tid);
 
 #endif

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "host/fast/hold.h"
 #include "host/fast/lend.h"
+#include "host/fast/own_calls.h"
 
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
 
@@ -143,7 +144,7 @@ static int open_shared(struct remote *r, int fd, long *their_fd)
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);
     COFI_TRY(write_memory(r->pid, SCRATCH, path, sizeof path));
-    return call(r, their_fd, SYS_open, (uint64_t[6]){SCRATCH, O_RDWR | O_CLOEXEC});
+    return call(r, their_fd, SYS_openat, (uint64_t[6]){(uint32_t)AT_FDCWD, SCRATCH, O_RDWR | O_CLOEXEC});
 }
 
 /* … or by a socket of theirs. Negative *their_fd: neither. */
@@ -170,6 +171,8 @@ static int receive_shared(struct remote *r, int fd, long *their_fd)
 {
     struct cofi__fast_letter letter = {0};
     socklen_t name_bytes;
+    if (cofi__fast_filters_let(r->pid, OWN_LENT, NULL) == COFI_ERR_UNSUPPORTED)
+        return 0;
     int listener = cofi__fast_lend_open(&letter.name, &name_bytes);
     if (listener < 0)
         return 0;
@@ -248,11 +251,13 @@ static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *sl
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
     }
     long their_fd;
-    int status = map_runtime(r, fd, bytes, &their_fd);
+    int status = cofi__fast_filters_let(r->pid, OWN_PROGRAM, NULL); /* where they cannot be read, it is tried */
+    if (status != COFI_ERR_UNSUPPORTED)
+        status = map_runtime(r, fd, bytes, &their_fd);
     if (status < 0) {
         unmap_runtime(r);
         finish(r);
-        return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime", r->pid);
+        return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime, or a seccomp filter", r->pid);
     }
     fill_context(slot, &r->regs, slot_address);
     slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
@@ -297,16 +302,17 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error
     return status;
 }
 
+/* From the runtime's place, which filters know, to the last: the thread does not come back there. */
 int cofi__fast_unmap(pid_t tid, size_t bytes)
 {
-    struct remote r = {.pid = tid};
+    struct remote r = {.pid = tid, .syscall = COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_SYSCALL};
     long ignored;
-    if (hold_signals(&r) < 0 || begin(&r) < 0)
+    if (hold_signals(&r) < 0 || ptrace(PTRACE_GETREGS, tid, 0, &r.regs))
         return COFI_ERR_SYSTEM;
     int status = call(&r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes});
     if (status >= 0)
         status = call(&r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES});
-    if (finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE)
+    if (ptrace(PTRACE_SETREGS, tid, 0, &r.regs) || cofi__fast_stop_again(tid) >= STOP_GONE)
         status = COFI_ERR_SYSTEM;
     release_signals(&r);
     return status;
@@ -335,13 +341,24 @@ enum cofi__fast_call cofi__fast_call_of(const struct user_regs_struct *g)
     return (error >= RESTARTSYS && error <= RESTARTNOHAND) || error == RESTART_BLOCK ? CALL_RESTARTS : CALL_NONE;
 }
 
-/* The thread was stopped in a system call: it stands before it again, as the kernel would restart it. */
-static void restart_call(struct user_regs_struct *g, struct thread *t)
+/* Whether filters would end a thread that the kernel makes go on in its wait of some time by restart_syscall. */
+static bool may_not_restart(pid_t tid, const struct user_regs_struct *g)
+{
+    return (long)g->rax == -RESTART_BLOCK && cofi__fast_filters_let(tid, OWN_RESTART, NULL) < 0;
+}
+
+bool cofi__fast_is_to_call_anew(pid_t tid, const struct user_regs_struct *g)
 {
     enum cofi__fast_call call = cofi__fast_call_of(g);
-    if (call == CALL_NONE)
+    return call == CALL_ENDED || (call == CALL_RESTARTS && may_not_restart(tid, g));
+}
+
+/* The thread was stopped in a system call: it stands before it again, as the kernel would restart it. */
+static void restart_call(pid_t tid, struct user_regs_struct *g, struct thread *t)
+{
+    if (cofi__fast_call_of(g) == CALL_NONE)
         return;
-    t->restart = call == CALL_ENDED ? RESTARTNOHAND : (uint32_t)-g->rax;
+    t->restart = cofi__fast_is_to_call_anew(tid, g) ? RESTARTNOHAND : (uint32_t)-g->rax;
     g->rax = t->restart == RESTART_BLOCK ? SYS_restart_syscall : g->orig_rax;
     g->rip -= 2;
 }
@@ -356,7 +373,7 @@ void cofi__fast_call_anew(struct user_regs_struct *g)
 void cofi__fast_leave_thread(pid_t tid)
 {
     struct user_regs_struct regs;
-    if (!ptrace(PTRACE_GETREGS, tid, 0, &regs) && cofi__fast_call_of(&regs) == CALL_ENDED) {
+    if (!ptrace(PTRACE_GETREGS, tid, 0, &regs) && cofi__fast_is_to_call_anew(tid, &regs)) {
         cofi__fast_call_anew(&regs);
         ptrace(PTRACE_SETREGS, tid, 0, &regs);
     }
@@ -397,7 +414,7 @@ int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, u
         return COFI_ERR_SYSTEM;
     struct user_regs_struct guest = r.regs, start = r.regs;
     fill_context(slot, &guest, slot_address);
-    restart_call(&guest, slot);
+    restart_call(tid, &guest, slot);
     slot->regs[RAX] = guest.rax;
     slot->pc = guest.rip;
     slot->mask = r.mask;

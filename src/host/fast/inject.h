@@ -28,9 +28,11 @@ int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, u
  * and can be made again. */
 enum cofi__fast_call { CALL_NONE, CALL_RESTARTS, CALL_ENDED };
 enum cofi__fast_call cofi__fast_call_of(const struct user_regs_struct *regs);
-/* The registers to make it again with, of CALL_ENDED. */
+/* Whether it is to be made again from its beginning: the kernel would not, or in a way that filters do not let pass (or may not). */
+bool cofi__fast_is_to_call_anew(pid_t tid, const struct user_regs_struct *regs);
+/* The registers for that. */
 void cofi__fast_call_anew(struct user_regs_struct *regs);
-/* … or let it go on as it was: a call that only our stop has ended with EINTR is made again. */
+/* … or let it go on as it was: a call that our stop has ended, with EINTR or by a filter, is made again. */
 void cofi__fast_leave_thread(pid_t tid);
 /* No thread of the process will be in the runtime again: take it away, by this one, which is stopped by ptrace where the program's own code
  * is. COFI_ERR_SYSTEM: that could not be done, and the memory stays. */

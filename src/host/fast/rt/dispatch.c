@@ -269,7 +269,6 @@ static void begin_program(struct thread *t)
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();
-    seccomp_init();
 }
 
 /* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */
@@ -285,6 +284,7 @@ void rt_start(struct thread *t)
         begin_program(t);
     while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
         sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    t->filtered = seccomp_came();
     t->space = rt.space;
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;

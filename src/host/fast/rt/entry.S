@@ -14,6 +14,7 @@
 #define S_RCX     0x1018
 #define S_RDX     0x1000
 #define COFI__FAST_RUNTIME_SYSCALL 16
+#define COFI__FAST_RUNTIME_OWN_END 0x50
 #define IBL       0x6e200000
 #define IBL_SHIFT 20
 #define IBL2      0x6e280000
@@ -29,8 +30,6 @@ rt_begin:
         .org COFI__FAST_RUNTIME_SYSCALL
 /* Where the system calls of the runtime itself are, all those that a seccomp filter of the guest must not concern. The
  * first is for the injection. */
-        .globl rt_own_begin, rt_own_end
-rt_own_begin:
         syscall
         int3
 
@@ -58,8 +57,7 @@ rt_sigreturn:
         mov $15, %eax
         syscall
         ud2
-
-rt_own_end:
+        .org COFI__FAST_RUNTIME_OWN_END
 
 1:      mov STACK(%rdi), %rsp
         xor %ebp, %ebp
@@ -247,6 +245,8 @@ rt_clone:
         mov REGS+72(%rbx), %r9
         mov REGS+56(%rbx), %rdi
         syscall
+        .globl rt_clone_end
+rt_clone_end:
         test %rax, %rax
         je 3f
         pop %r12

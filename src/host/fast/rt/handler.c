@@ -215,18 +215,22 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     redirect(t, uc);
 }
 
+static void call_done(struct thread *t, uint64_t result)
+{
+    t->regs[RAX] = result;
+    t->regs[RCX] = t->pc + 2;
+    t->regs[R11] = t->flags;
+    t->pc += 2;
+}
+
 /* A signal while the guest's system call was about to run, running or done. */
 static bool in_syscall(struct thread *t, const struct kucontext *uc)
 {
     uint64_t rip = uc->mc.rip;
     if (rip < (uint64_t)rt_sys_begin || rip > (uint64_t)rt_sys_end)
         return false;
-    if (rip == (uint64_t)rt_sys_end) {
-        t->regs[RAX] = uc->mc.rax;
-        t->regs[RCX] = t->pc + 2;
-        t->regs[R11] = t->flags;
-        t->pc += 2;
-    }
+    if (rip == (uint64_t)rt_sys_end)
+        call_done(t, uc->mc.rax);
     return true;
 }
 
@@ -245,6 +249,19 @@ static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
 {
     if (signo == SIGSYS && info->code == 1)
         info->addr = t->pc;
+}
+
+/* … instead of a new thread or process: thread_clone gives back what it has prepared. */
+static bool traps_clone(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
+{
+    if (signo != SIGSYS || info->code != 1 || uc->mc.rip != (uint64_t)rt_clone_end)
+        return false;
+    call_done(t, uc->mc.rax);
+    name_call(t, signo, info);
+    keep(t, info, &uc->mc, false);
+    uc->mc.rax = (uint64_t)SYS_PENDING;
+    uc->mask = ~SYNC_SIGNALS;
+    return true;
 }
 
 /* The thread comes to rt_dispatch as soon as its state is exact. */
@@ -280,6 +297,8 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         stop_soon(t, uc, SAFEPOINT_HALT);
         return;
     }
+    if (traps_clone(t, signo, info, uc))
+        return;
     if (in_syscall(t, uc)) {
         seccomp_settle(t);
         forbid_lend(t, false);

@@ -92,8 +92,8 @@ static bool names_as_collector;
 static bool names_are(const struct cofi__fast_names *names)
 {
     struct stat root = {0}, mounts = {0};
-    sys(SYS_stat, (uint64_t)"/", (uint64_t)&root, 0, 0, 0, 0);
-    sys(SYS_stat, (uint64_t)"/proc/self/ns/mnt", (uint64_t)&mounts, 0, 0, 0, 0);
+    sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/", (uint64_t)&root, 0, 0, 0);
+    sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/ns/mnt", (uint64_t)&mounts, 0, 0, 0);
     return root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
 }
 
@@ -106,7 +106,7 @@ static bool is_found(const struct origin *o)
         return false;
     memcpy(path, o->name, o->n);
     path[o->n] = 0;
-    return !sys(SYS_stat, (uint64_t)path, (uint64_t)&file, 0, 0, 0, 0) && S_ISREG(file.st_mode) && file.st_ino == o->inode;
+    return !sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) && S_ISREG(file.st_mode) && file.st_ino == o->inode;
 }
 
 /* Whether a page of such a region is told for the first time. */
@@ -292,7 +292,7 @@ static void date_regions(void)
 static int parse(struct thread *t)
 {
     static char buffer[65536];
-    int fd = (int)sys(SYS_open, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
+    int fd = (int)sys(SYS_openat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
     if (fd < 0)
         return fd;
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);

@@ -93,6 +93,7 @@ struct thread {
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool followed;        /* the collector is attached, for an exec that has failed */
     bool strict;          /* seccomp's first mode */
+    bool filtered;        /* filters were in force when it, or who it descends from, came into the runtime */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
     bool dispatch;        /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
     uint64_t dispatch_start, dispatch_bytes, dispatch_selector;
@@ -201,7 +202,7 @@ void rt_restorer(void);
 void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 extern char rt_resume_end[], rt_miss_slow[];
-extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[];
+extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[], rt_clone_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
 
@@ -216,9 +217,6 @@ static inline uint64_t rdtsc(void)
     __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
     return (uint64_t)hi << 32 | lo;
 }
-
-/* System calls of the runtime's own, but for those that it makes for the guest, return to addresses in here. */
-extern char rt_own_begin[], rt_own_end[];
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -343,10 +341,11 @@ void rt_start(struct thread *t);
 void do_syscall(struct thread *t);
 bool do_vsyscall(struct thread *t);
 long do_seccomp(struct thread *t);
-void seccomp_init(void);
+bool seccomp_came(void);
 void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t);
 long seccomp_ask(struct thread *t);
+uint64_t seccomp_block(void);
 long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "host/fast/prefix.h"
 #include "host/fast/rt/rt.h"
 
 enum { FILTER_MAX = BPF_MAXINSNS };
@@ -18,31 +19,26 @@ struct program {
     uint64_t code;
 };
 
-#define LOAD(field, half) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field) + 4 * (half))
-#define JUMP(test, value, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), (yes), (no))
-
-/* Before the guest's filter: calls from between rt_own_begin and rt_own_end pass; the accumulator is 0 again behind it. */
 static size_t put_prefix(struct sock_filter *out)
 {
-    const struct sock_filter prefix[] = {
-        LOAD(instruction_pointer, 1),
-        JUMP(BPF_JEQ, 0, 0, 4),
-        LOAD(instruction_pointer, 0),
-        JUMP(BPF_JGE, (uint32_t)(uintptr_t)rt_own_begin, 0, 2),
-        JUMP(BPF_JGT, (uint32_t)(uintptr_t)rt_own_end, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_LD | BPF_IMM, 0),
-    };
+    const struct sock_filter prefix[] = COFI__FAST_PREFIX;
     memcpy(out, prefix, sizeof prefix);
-    return sizeof prefix / sizeof prefix[0];
+    return ARRAY_LEN(prefix);
+}
+
+/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked, it would end the program. */
+uint64_t seccomp_block(void)
+{
+    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
+    return old;
 }
 
 /* The guest's call with another value in a register. No signal may come between, or the call would be done with that
  * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
 long call_with(struct thread *t, unsigned reg, uint64_t value)
 {
-    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
-    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
+    uint64_t old = seccomp_block();
     t->asked_value = t->regs[reg];
     t->asked_reg = (uint8_t)reg;
     t->regs[reg] = value;
@@ -108,7 +104,7 @@ void seccomp_strict(struct thread *t)
     if (nr == SYS_read || nr == SYS_write || nr == SYS_exit || nr == SYS_rt_sigreturn)
         return;
     for (;;)
-        sys(SYS_kill, (uint64_t)t->pid, 9, 0, 0, 0, 0);
+        sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, 9, 0, 0, 0);
 }
 
 /* What the guest's filters say to a call that the runtime does itself: the kernel is asked with one argument that
@@ -123,8 +119,10 @@ long seccomp_ask(struct thread *t)
     return r == (stack ? -14 : -22) ? 0 : r;
 }
 
-/* Filters that came with the program. */
-void seccomp_init(void)
+/* Whether filters came with the thread: its program began with them, or it was attached to. */
+bool seccomp_came(void)
 {
-    rt.filtered = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0;
+    bool came = sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0;
+    rt.filtered |= came;
+    return came;
 }

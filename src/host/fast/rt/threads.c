@@ -183,6 +183,8 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         return -11; /* EAGAIN: as if there were too many */
     }
     c->parent_tid = t->tid;
+    if (rt.filtered && !(t->mask >> (SIGSYS - 1) & 1))
+        seccomp_block();
     uint64_t turn = c->head.child;
     struct sighand *lent = c->sighand != t->sighand ? c->sighand : NULL;
     if (own_memory) {
@@ -198,6 +200,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     else /* unless the child has ended, and the slot is another's */
         __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    signals_set_mask(t->mask);
+    if (r != SYS_PENDING) /* else it was trapped by a filter, and the signal is to be delivered */
+        signals_set_mask(t->mask);
     return r;
 }
