@@ -138,53 +138,55 @@ static int write_memory(pid_t pid, uint64_t to, const void *from, size_t n)
     return process_vm_writev(pid, &local, 1, &remote, 1, 0) == (ssize_t)n ? 0 : COFI_ERR_SYSTEM;
 }
 
-/* The shared memory's descriptor by its name, which is ours and that of our user. */
+static int close_theirs(struct remote *r, long fd)
+{
+    long ignored;
+    return call(r, &ignored, SYS_close, (uint64_t[6]){(uint64_t)fd});
+}
+
+/* The shared memory's descriptor by its name, which is ours and that of our user: in another namespace it is somebody else's, perhaps. */
 static int open_shared(struct remote *r, int fd, long *their_fd)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", getpid(), fd);
     COFI_TRY(write_memory(r->pid, SCRATCH, path, sizeof path));
-    return call(r, their_fd, SYS_openat, (uint64_t[6]){(uint32_t)AT_FDCWD, SCRATCH, O_RDWR | O_CLOEXEC});
+    COFI_TRY(call(r, their_fd, SYS_openat, (uint64_t[6]){(uint32_t)AT_FDCWD, SCRATCH, O_RDWR | O_CLOEXEC}));
+    if (*their_fd < 0 || cofi__fast_is_same_file(r->pid, *their_fd, fd))
+        return 0;
+    COFI_TRY(close_theirs(r, *their_fd));
+    *their_fd = -1;
+    return 0;
 }
 
-/* … or by a socket of theirs. Negative *their_fd: neither. */
-static int receive(struct remote *r, int listener, struct cofi__fast_letter *letter, socklen_t name_bytes, int fd, long *their_fd)
+/* The letter that was sent. Negative *their_fd: none was. */
+static int receive(struct remote *r, struct cofi__fast_letter *letter, long *their_fd)
 {
-    long socket, result;
-    COFI_TRY(call(r, &socket, SYS_socket, (uint64_t[6]){AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC}));
-    if (socket < 0)
-        return 0;
+    long result;
     cofi__fast_letter(letter, SCRATCH);
     COFI_TRY(write_memory(r->pid, SCRATCH, letter, sizeof *letter));
-    COFI_TRY(call(r, &result, SYS_connect, (uint64_t[6]){(uint64_t)socket, SCRATCH, name_bytes}));
-    if (!result && cofi__fast_lend(listener, r->pid, fd) >= 0) {
-        uint64_t message = SCRATCH + offsetof(struct cofi__fast_letter, message);
-        COFI_TRY(call(r, &result, SYS_recvmsg, (uint64_t[6]){(uint64_t)socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
-        COFI_TRY(read_memory(r->pid, letter, SCRATCH, sizeof *letter));
-        if (result == 1 && letter->message.msg_controllen >= sizeof letter->control.head)
-            *their_fd = *(const int *)CMSG_DATA(&letter->control.head);
-    }
-    return call(r, &result, SYS_close, (uint64_t[6]){(uint64_t)socket});
+    COFI_TRY(call(r, &result, SYS_recvmsg, (uint64_t[6]){(uint64_t)letter->sockets[0], SCRATCH + offsetof(struct cofi__fast_letter, message),
+                  MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
+    COFI_TRY(read_memory(r->pid, letter, SCRATCH, sizeof *letter));
+    if (result == 1 && letter->message.msg_controllen >= sizeof letter->control.head)
+        *their_fd = *(const int *)CMSG_DATA(&letter->control.head);
+    return 0;
 }
 
+/* … or by a socket pair of theirs, one end of which we hold for a moment. Negative *their_fd: neither. */
 static int receive_shared(struct remote *r, int fd, long *their_fd)
 {
     struct cofi__fast_letter letter = {0};
-    socklen_t name_bytes;
+    long result;
     if (cofi__fast_filters_let(r->pid, OWN_LENT, NULL) == COFI_ERR_UNSUPPORTED)
         return 0;
-    int listener = cofi__fast_lend_open(&letter.name, &name_bytes);
-    if (listener < 0)
+    COFI_TRY(call(r, &result, SYS_socketpair, (uint64_t[6]){AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, SCRATCH}));
+    if (result < 0)
         return 0;
-    int status = receive(r, listener, &letter, name_bytes, fd, their_fd);
-    close(listener);
-    return status;
-}
-
-static int close_shared(struct remote *r, long their_fd)
-{
-    long ignored;
-    return call(r, &ignored, SYS_close, (uint64_t[6]){(uint64_t)their_fd});
+    COFI_TRY(read_memory(r->pid, letter.sockets, SCRATCH, sizeof letter.sockets));
+    if (cofi__fast_lend(r->pid, letter.sockets[1], fd) >= 0)
+        COFI_TRY(receive(r, &letter, their_fd));
+    COFI_TRY(close_theirs(r, letter.sockets[0]));
+    return close_theirs(r, letter.sockets[1]);
 }
 
 /* *their_fd is left open where the memory is mapped. */
@@ -209,7 +211,7 @@ static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
                   MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)*their_fd, 0}));
     if (result == (long)COFI__FAST_SHARED_BASE)
         return 0;
-    COFI_TRY(close_shared(r, *their_fd));
+    COFI_TRY(close_theirs(r, *their_fd));
     return COFI_ERR_UNSUPPORTED;
 }
 
@@ -290,7 +292,7 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error
     long their_fd;
     int status = map_runtime(&r, fd, bytes, &their_fd);
     if (status >= 0)
-        status = close_shared(&r, their_fd);
+        status = close_theirs(&r, their_fd);
     if (status < 0) {
         unmap_runtime(&r);
         cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "

@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * A descriptor -> another process, over a socket: it may be another user's, or see another file system, than ours. */
+ * A descriptor -> another process, over a socket pair of its own: it may be another user's, or see other files, processes and networks than
+ * we do, so that no name would lead from it to us. */
 #include "host/fast/lend.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "host/fast/hold.h"
 
-int cofi__fast_lend_open(struct sockaddr_un *name, socklen_t *bytes)
-{
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    *name = (struct sockaddr_un){.sun_family = AF_UNIX};
-    *bytes = sizeof *name;
-    if (fd < 0)
-        return COFI_ERR_SYSTEM;
-    /* No name given: the kernel finds one [unix(7), autobind]. */
-    if (bind(fd, (struct sockaddr *)name, sizeof name->sun_family) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)name, bytes)) {
-        close(fd);
-        return COFI_ERR_SYSTEM;
-    }
-    return fd;
-}
-
-static bool is_thread_of(pid_t tid, pid_t pid)
+bool cofi__fast_is_same_file(pid_t tid, long theirs, int ours)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
-    return !access(path, F_OK);
+    struct stat a, b;
+    snprintf(path, sizeof path, "/proc/%d/fd/%ld", tid, theirs);
+    return !stat(path, &a) && !fstat(ours, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 void cofi__fast_letter(struct cofi__fast_letter *l, unsigned long address)
@@ -46,18 +35,27 @@ static bool send_to(int socket, int fd)
     cofi__fast_letter(&l, (unsigned long)&l);
     l.control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&l.control.head), &fd, sizeof fd);
-    return sendmsg(socket, &l.message, MSG_NOSIGNAL) == 1;
+    return sendmsg(socket, &l.message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-int cofi__fast_lend(int listener, pid_t to, int fd)
+/* A descriptor of the thread's process as one of ours. */
+static int take(pid_t tid, int theirs)
 {
-    int socket;
-    bool sent = false;
-    while (!sent && (socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-        struct ucred peer = {0};
-        socklen_t bytes = sizeof peer;
-        sent = !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) && is_thread_of(to, peer.pid) && send_to(socket, fd);
-        close(socket);
-    }
+    int process = (int)syscall(SYS_pidfd_open, cofi__fast_process_of(tid), 0);
+    if (process < 0)
+        return -1;
+    int fd = (int)syscall(SYS_pidfd_getfd, process, theirs, 0);
+    close(process);
+    return fd;
+}
+
+int cofi__fast_lend(pid_t tid, int their_socket, int fd)
+{
+    int socket = take(tid, their_socket);
+    if (socket < 0)
+        return COFI_ERR_SYSTEM;
+    /* a thread may have descriptors of its own, unlike its process's */
+    bool sent = cofi__fast_is_same_file(tid, their_socket, socket) && send_to(socket, fd);
+    close(socket);
     return sent ? 0 : COFI_ERR_SYSTEM;
 }

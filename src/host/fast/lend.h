@@ -3,18 +3,19 @@
 #ifndef COFI_HOST_FAST_LEND_H
 #define COFI_HOST_FAST_LEND_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
-/* A socket to connect to, by a name that needs no file; *name has *bytes. Negative: COFI_ERR_SYSTEM. */
-int cofi__fast_lend_open(struct sockaddr_un *name, socklen_t *bytes);
-/* The thread `to` has connected: send it a descriptor. Others that connect get nothing. COFI_ERR_SYSTEM. */
-int cofi__fast_lend(int listener, pid_t to, int fd);
+/* Whether the thread's descriptor is the same open file as ours, or another one of that file. */
+bool cofi__fast_is_same_file(pid_t tid, long theirs, int ours);
+
+/* Send a descriptor to the other end of a thread's socket pair, which is stopped by ptrace. COFI_ERR_SYSTEM, also before Linux 5.6. */
+int cofi__fast_lend(pid_t tid, int their_socket, int fd);
 
 /* What the receiver hands to recvmsg: a byte, and the descriptor behind control.head. Addresses are its own. */
 struct cofi__fast_letter {
-    struct sockaddr_un name;
+    int sockets[2]; /* the receiver's, the sender's */
     struct msghdr message;
     struct iovec byte;
     union {
@@ -23,7 +24,7 @@ struct cofi__fast_letter {
     } control;
     char text[8];
 };
-/* Fill it in as it will lie at `address` of who uses it; the name stays as it is. */
+/* Fill it in as it will lie at `address` of who uses it; the sockets stay as they are. */
 void cofi__fast_letter(struct cofi__fast_letter *letter, unsigned long address);
 
 #endif
