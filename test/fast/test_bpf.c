@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -237,7 +238,8 @@ static void only_who_is_lent_the_memory_needs_sockets(void **state)
 {
     (void)state;
     char text[240];
-    exact_filter(&exact, &(struct cofi__bpf_call){.nr = SYS_socketpair}, NULL, 0, KILL);
+    const struct cofi__bpf_call pair = {SYS_socketpair, {{true, AF_UNIX}, {true, SOCK_STREAM | SOCK_CLOEXEC}, {true, 0}}};
+    exact_filter(&exact, &pair, NULL, 0, KILL);
     assert_int_equal(pass_both(exact.code, exact.n, NULL, 0, OWN_PROGRAM | OWN_RUNTIME, text), 0);
     assert_int_equal(pass_both(exact.code, exact.n, NULL, 0, OWN_LENT, text), COFI_ERR_UNSUPPORTED);
 }
