@@ -1,6 +1,7 @@
 /* What runs a container does: a mount namespace of its own, another root and a command there, or its child in a root inside of that one.
  * Ends with 77 where it is not permitted.
- * usage: enter KIND[:OPTIONS] POINT JAIL COMMAND…    KIND: overlay, tmpfs, bind (OPTIONS: of which directory), none (the root stays) */
+ * usage: enter KIND[:OPTIONS] POINT JAIL COMMAND…    KIND: overlay, bind (OPTIONS: of which directory), tmpfs (its input says which files
+ * there are in it, and by which names), none (the root stays) */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -31,11 +32,12 @@ static void mount_root(const char *kind, const char *point)
         must(mount(type, point, type, 0, options ? options + 1 : NULL), type);
 }
 
-/* Programs and libraries of here, into a root that is empty. */
-static void copy(const char *from, const char *point)
+/* A file of here, into a root that is empty. */
+static void copy(const char *from, const char *point, const char *name)
 {
-    char to[512], bytes[65536];
-    snprintf(to, sizeof to, "%s%s", point, from);
+    static char bytes[65536];
+    char to[512];
+    snprintf(to, sizeof to, "%s%s", point, name);
     for (char *slash = to + strlen(point) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
         *slash = 0;
         mkdir(to, 0755);
@@ -67,7 +69,7 @@ static void change_root(const char *point)
 
 int main(int argc, char **argv)
 {
-    char line[512];
+    char from[256], name[256];
     if (argc < 5)
         return 2;
     must(unshare(CLONE_NEWNS), "unshare");
@@ -75,10 +77,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "none")) {
         mount_root(argv[1], argv[2]);
         if (!strncmp(argv[1], "tmpfs", 5))
-            while (fgets(line, sizeof line, stdin)) {
-                line[strcspn(line, "\n")] = 0;
-                copy(line, argv[2]);
-            }
+            while (scanf("%255s %255s", from, name) == 2)
+                copy(from, argv[2], name);
         change_root(argv[2]);
     }
     if (strcmp(argv[3], "/")) {
