@@ -150,13 +150,16 @@ static bool try_path(struct cofi__search *s, const char *path, uint64_t mount)
 static bool search_device(struct cofi__search *s, const struct cofi__mount *m, const char *rest)
 {
     char inside[COFI__NAME_BYTES], path[COFI__NAME_BYTES];
+    bool passing = s->passing;
     if (!join(inside, (const char *[]){m->root, rest}, 2))
         return false;
+    s->passing |= m->overlay;
     for (const struct cofi__mount *o = s->ours->mount; o < s->ours->mount + s->ours->n && can_pay(s, 1); o++) {
         const char *below = o->device == m->device ? behind(o->root, inside) : NULL;
         if (below && join(path, (const char *[]){o->point, below}, 2) && try_path(s, path, o->id))
             return true;
     }
+    s->passing = passing;
     return false;
 }
 
@@ -229,8 +232,10 @@ static bool search_layers(struct cofi__search *s, const struct cofi__mount *m, c
     const char *at = option(m->options, "upperdir="), *base = NULL;
     if (!join(inside, (const char *[]){m->root, rest}, 2))
         return false;
+    s->passing = true;
     if (at && take_directory(&at, false, upper) && search_bases(s, NULL, upper, inside))
         return true;
+    s->passing = false;
     if (upper[0] == '/')
         base = go_up(go_up(upper));
     for (at = option(m->options, "lowerdir="); at && take_directory(&at, true, directory);)

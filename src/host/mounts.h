@@ -34,6 +34,7 @@ struct cofi__search {
     bool (*is_it)(void *opaque, const char *path, uint64_t mount); /* mount: the id of ours that it must lie in; 0: any */
     void *opaque;
     unsigned cost; /* so far */
+    bool passing;  /* the path that is tried, or was found, may go with the container: an overlay, or what was written there */
 };
 
 /* name: absolute, in their namespace. Returns whether a path was the file's. At most a thousand are tried in one search, whatever the

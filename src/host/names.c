@@ -57,6 +57,7 @@ static bool is_file_of(const struct cofi__mapped *map, const char *path, uint64_
 struct attempt {
     const struct cofi__mapped *map;
     char path[COFI__NAME_BYTES]; /* the file's, once that is found */
+    enum cofi__found found;
 };
 
 static bool try_path(void *opaque, const char *path, uint64_t mount)
@@ -65,6 +66,7 @@ static bool try_path(void *opaque, const char *path, uint64_t mount)
     bool is = strlen(path) < sizeof a->path && is_file_of(a->map, path, mount);
     if (is)
         strcpy(a->path, path);
+    a->found = is ? COFI__FOUND : COFI__NOWHERE;
     return is;
 }
 
@@ -74,25 +76,27 @@ static bool try_names(struct attempt *a, const char *below, const char *name)
     return try_path(a, below, 0) || (strcmp(below, name) && try_path(a, name, 0));
 }
 
-static bool try_mounts(struct attempt *a, struct cofi__namespaces *namespaces, const char *below, const char *name, bool again)
+static bool try_mounts(struct attempt *a, struct cofi__namespaces *namespaces, const char *below, const char *name)
 {
-    const struct cofi__mounts *theirs = cofi__namespaces_mounts(namespaces, a->map->pid, again);
-    struct cofi__search s = {theirs, &namespaces->ours.mounts, try_path, a, 0};
-    return theirs && (cofi__mounts_search(&s, below) || (strcmp(below, name) && cofi__mounts_search(&s, name)));
+    const struct cofi__mounts *theirs = cofi__namespaces_mounts(namespaces, a->map->pid);
+    struct cofi__search s = {.theirs = theirs, .ours = &namespaces->ours.mounts, .is_it = try_path, .opaque = a};
+    bool found = theirs && (cofi__mounts_search(&s, below) || (strcmp(below, name) && cofi__mounts_search(&s, name)));
+    if (found && s.passing)
+        a->found = COFI__FOR_NOW;
+    return found;
 }
 
-bool cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map, char name[COFI__NAME_BYTES])
+enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map, char name[COFI__NAME_BYTES])
 {
     char below[2 * COFI__NAME_BYTES], root[COFI__NAME_BYTES];
     struct attempt a = {.map = map};
     cofi__namespace_root(map->pid, root);
     snprintf(below, sizeof below, "%s%s", root, name);
-    bool found = try_names(&a, below, name) || try_mounts(&a, namespaces, below, name, false) ||
-                 try_mounts(&a, namespaces, below, name, true);
+    bool found = try_names(&a, below, name) || try_mounts(&a, namespaces, below, name);
     if (!found)
         snprintf(below, sizeof below, "/proc/%d/root%s", (int)map->pid, name);
     const char *path = found ? a.path : below;
     if (strlen(path) < COFI__NAME_BYTES)
         strcpy(name, path);
-    return found;
+    return a.found;
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TEXT_BYTES = 4 << 20, PIECE_BYTES = 64 << 10, GENERATIONS = 64, SHARE = 16 };
+enum { TEXT_BYTES = 4 << 20, PIECE_BYTES = 64 << 10, GENERATIONS = 64, SHARE = 8 };
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -97,21 +97,19 @@ static char *read_text(int32_t pid, size_t *bytes)
 }
 
 /* What cannot be read stays what it was. */
-static bool read_mounts(struct cofi__namespace *space, int32_t pid, const char *root)
+static void read_mounts(struct cofi__namespace *space, int32_t pid, const char *root)
 {
     struct cofi__mounts fresh;
     size_t bytes;
     uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     char *text = read_text(pid, &bytes);
-    bool done = text && !cofi__mounts_parse(&fresh, text, bytes, root);
-    free(text);
-    if (done) {
+    if (text && !cofi__mounts_parse(&fresh, text, bytes, root)) {
         cofi__mounts_free(&space->mounts);
         space->mounts = fresh;
     }
+    free(text);
     space->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     space->read_ns = clock_ns(CLOCK_MONOTONIC);
-    return done;
 }
 
 /* ---- what is known ---- */
@@ -133,52 +131,52 @@ static struct cofi__namespace *least_used(struct cofi__namespaces *all)
     return least;
 }
 
+/* Mounts come and go. Reading them again at once each time would let their number decide what that costs. */
 static bool is_old(const struct cofi__namespace *space)
 {
-    return clock_ns(CLOCK_MONOTONIC) - space->read_ns > SHARE * space->cost_ns;
+    return clock_ns(CLOCK_MONOTONIC) - space->read_ns >= SHARE * space->cost_ns;
 }
 
-static bool read_ours(struct cofi__namespaces *all)
+static void read_ours(struct cofi__namespace *ours)
 {
-    all->ours.inode = inode_of(getpid());
-    return read_mounts(&all->ours, getpid(), "");
+    ours->inode = inode_of(getpid());
+    read_mounts(ours, getpid(), "");
 }
 
-static bool read_other(struct cofi__namespace *space, int32_t pid, uint64_t inode, const char *root)
+static void read_other(struct cofi__namespace *space, int32_t pid, uint64_t inode, const char *root)
 {
     char above[COFI__NAME_BYTES];
     pid = who_sees_most(pid, inode, strcpy(above, root));
     space->inode = inode;
-    return read_mounts(space, pid, above);
+    read_mounts(space, pid, above);
 }
 
-/* Those of a process that are known, else read now. */
-static struct cofi__namespace *namespace_of(struct cofi__namespaces *all, int32_t pid, uint64_t inode, const char *root)
+static struct cofi__namespace *forget_one(struct cofi__namespaces *all)
 {
-    struct cofi__namespace *space = inode == all->ours.inode ? &all->ours : find(all, inode, root);
-    if (space)
-        return space;
-    space = least_used(all);
+    struct cofi__namespace *space = least_used(all);
     cofi__mounts_free(&space->mounts);
-    read_other(space, pid, inode, root);
+    *space = (struct cofi__namespace){0};
     return space;
 }
 
-const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *all, int32_t pid, bool again)
+const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *all, int32_t pid)
 {
     char root[COFI__NAME_BYTES];
     uint64_t inode = inode_of(pid);
-    cofi__namespace_root(pid, root);
     if (!inode)
         return NULL;
-    bool fresh = !all->ours.inode && read_ours(all);
-    struct cofi__namespace *space = namespace_of(all, pid, inode, root);
+    if (is_old(&all->ours))
+        read_ours(&all->ours);
+    if (inode == all->ours.inode)
+        return &all->ours.mounts;
+    cofi__namespace_root(pid, root);
+    struct cofi__namespace *space = find(all, inode, root);
+    if (!space)
+        space = forget_one(all);
+    if (is_old(space))
+        read_other(space, pid, inode, root);
     space->used = ++all->turns;
-    if (again && is_old(&all->ours))
-        fresh |= read_ours(all);
-    if (again && space != &all->ours && is_old(space))
-        fresh |= read_other(space, pid, inode, root);
-    return again && !fresh ? NULL : &space->mounts;
+    return &space->mounts;
 }
 
 void cofi__namespaces_free(struct cofi__namespaces *all)

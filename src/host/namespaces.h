@@ -25,9 +25,8 @@ void cofi__namespace_root(int32_t pid, char root[COFI__NAME_BYTES]);
 /* Whether a process sees our mounts; false, too, where that cannot be told. */
 bool cofi__namespace_is_ours(int32_t pid);
 
-/* The mounts of a process and ours. again: those that were read before may have changed since; where that is so short ago that reading
- * would take a large part of all time, or neither can be read, null. They are the namespaces', until the next call. */
-const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *namespaces, int32_t pid, bool again);
+/* The mounts of a process, which belong to namespaces until the next call; ours are in there, too. Null: they cannot be told. */
+const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *namespaces, int32_t pid);
 void cofi__namespaces_free(struct cofi__namespaces *namespaces);
 
 #endif

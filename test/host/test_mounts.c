@@ -17,6 +17,7 @@ struct tried {
     char text[1 << 16];
     size_t n, times;
     const char *file; /* what is sought; null: it is not found */
+    bool passing;     /* it was found where it may not stay */
 };
 
 static bool is_it(void *opaque, const char *path, uint64_t mount)
@@ -33,8 +34,9 @@ static bool search(struct tried *t, const char *theirs, const char *root, const 
     struct cofi__mounts a, b;
     assert_int_equal(cofi__mounts_parse(&a, theirs, strlen(theirs), root), 0);
     assert_int_equal(cofi__mounts_parse(&b, ours, strlen(ours), ""), 0);
-    struct cofi__search s = {&a, &b, is_it, t, 0};
+    struct cofi__search s = {.theirs = &a, .ours = &b, .is_it = is_it, .opaque = t};
     bool found = cofi__mounts_search(&s, name);
+    t->passing = s.passing;
     cofi__mounts_free(&a);
     cofi__mounts_free(&b);
     return found;
@@ -88,6 +90,24 @@ static void a_search_ends_with_the_first_path_that_is_the_files(void **state)
     t.file = "/var/lib/docker/overlay2/l/AAA/usr/bin/perl";
     assert_true(search(&t, docker, "", host, "/usr/bin/perl"));
     assert_int_equal(t.times, 3);
+}
+
+static bool passes(const char *file, const char *name)
+{
+    static struct tried t;
+    t = (struct tried){.file = file};
+    assert_true(search(&t, docker, "", host, name));
+    return t.passing;
+}
+
+static void only_what_a_container_wrote_and_its_overlay_may_go_with_it(void **state)
+{
+    (void)state;
+    assert_true(passes("/var/lib/docker/overlay2/ab12/diff/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes("/var/lib/docker/overlay2/l/AAA/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes("/var/lib/docker/overlay2/l/BBB/usr/bin/perl", "/usr/bin/perl"));
+    assert_true(passes("/var/lib/docker/overlay2/ab12/merged/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes("/srv/data/opt/x", "/opt/tool/x"));
 }
 
 static void a_volume_is_found_by_its_directory_in_the_file_system(void **state)
@@ -262,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_overlays_layers_are_tried_from_the_uppermost_and_then_where_it_is_mounted_here),
         cmocka_unit_test(a_search_ends_with_the_first_path_that_is_the_files),
+        cmocka_unit_test(only_what_a_container_wrote_and_its_overlay_may_go_with_it),
         cmocka_unit_test(a_volume_is_found_by_its_directory_in_the_file_system),
         cmocka_unit_test(a_file_that_is_mounted_is_found_by_its_own_name),
         cmocka_unit_test(a_name_that_only_begins_like_a_mount_is_not_in_it),

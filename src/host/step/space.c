@@ -261,7 +261,7 @@ static void tell_mapping(struct step_space *space, pid_t tid, struct step_mappin
     bool found = cofi__step_maps_is_file(m) && strlen(m->path) < sizeof name;
     if (found && !leads_there(m, tid)) {
         told.path = strcpy(name, m->path);
-        found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name);
+        found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name) == COFI__FOUND;
     }
     m->file = found ? strdup(told.path) : NULL;
     news->mapping(news->opaque, space, &told);

@@ -35,7 +35,7 @@ struct step_mapping {
     uint32_t major, minor;
     bool watched; /* others than its own system calls may change it: writable or shared */
     char *path;   /* as /proc shows it; "" for anonymous memory */
-    char *file;   /* where we find it, once it was told; null: nowhere */
+    char *file;   /* where we find it, and will later, once it was told; null: nowhere */
 };
 
 /* An executed page: bytes as the observers know them. */
