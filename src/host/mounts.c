@@ -63,7 +63,9 @@ static bool parse_line(struct cofi__mount *m, char *line)
     char *root = take_word(&line), *point = take_word(&line);
     while (*line && strcmp(take_word(&line), "-"))
         ;
-    m->overlay = !strcmp(take_word(&line), "overlay");
+    const char *type = take_word(&line);
+    m->overlay = !strcmp(type, "overlay");
+    m->passing = m->overlay || !strncmp(type, "fuse", 4);
     take_word(&line); /* its source */
     m->options = line;
     unescape(root);
@@ -153,7 +155,7 @@ static bool search_device(struct cofi__search *s, const struct cofi__mount *m, c
     bool passing = s->passing;
     if (!join(inside, (const char *[]){m->root, rest}, 2))
         return false;
-    s->passing |= m->overlay;
+    s->passing |= m->passing;
     for (const struct cofi__mount *o = s->ours->mount; o < s->ours->mount + s->ours->n && can_pay(s, 1); o++) {
         const char *below = o->device == m->device ? behind(o->root, inside) : NULL;
         if (below && join(path, (const char *[]){o->point, below}, 2) && try_path(s, path, o->id))

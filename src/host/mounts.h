@@ -15,6 +15,7 @@ struct cofi__mount {
     const char *options; /* its file system's own ones, escaped as the kernel shows them */
     uint64_t id, device;
     bool overlay;
+    bool passing;        /* of a kind that goes with the container: an overlay, or one that a program serves */
 };
 
 struct cofi__mounts {
@@ -34,7 +35,7 @@ struct cofi__search {
     bool (*is_it)(void *opaque, const char *path, uint64_t mount); /* mount: the id of ours that it must lie in; 0: any */
     void *opaque;
     unsigned cost; /* so far */
-    bool passing;  /* the path that is tried, or was found, may go with the container: an overlay, or what was written there */
+    bool passing;  /* the path that is tried, or was found, may go with the container: in such a mount, or an upper layer */
 };
 
 /* name: absolute, in their namespace. Returns whether a path was the file's. At most a thousand are tried in one search, whatever the

@@ -92,22 +92,24 @@ static void a_search_ends_with_the_first_path_that_is_the_files(void **state)
     assert_int_equal(t.times, 3);
 }
 
-static bool passes(const char *file, const char *name)
+static bool passes(const char *theirs, const char *file, const char *name)
 {
     static struct tried t;
     t = (struct tried){.file = file};
-    assert_true(search(&t, docker, "", host, name));
+    assert_true(search(&t, theirs, "", host, name));
     return t.passing;
 }
 
 static void only_what_a_container_wrote_and_its_overlay_may_go_with_it(void **state)
 {
     (void)state;
-    assert_true(passes("/var/lib/docker/overlay2/ab12/diff/usr/bin/perl", "/usr/bin/perl"));
-    assert_false(passes("/var/lib/docker/overlay2/l/AAA/usr/bin/perl", "/usr/bin/perl"));
-    assert_false(passes("/var/lib/docker/overlay2/l/BBB/usr/bin/perl", "/usr/bin/perl"));
-    assert_true(passes("/var/lib/docker/overlay2/ab12/merged/usr/bin/perl", "/usr/bin/perl"));
-    assert_false(passes("/srv/data/opt/x", "/opt/tool/x"));
+    assert_true(passes(docker, "/var/lib/docker/overlay2/ab12/diff/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes(docker, "/var/lib/docker/overlay2/l/AAA/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes(docker, "/var/lib/docker/overlay2/l/BBB/usr/bin/perl", "/usr/bin/perl"));
+    assert_true(passes(docker, "/var/lib/docker/overlay2/ab12/merged/usr/bin/perl", "/usr/bin/perl"));
+    assert_false(passes(docker, "/srv/data/opt/x", "/opt/tool/x"));
+    static const char fuse[] = "640 600 254:2 / / rw,nodev,noatime - fuse.fuse-overlayfs fuse-overlayfs rw,user_id=0,group_id=0\n";
+    assert_true(passes(fuse, "/srv/x", "/x"));
 }
 
 static void a_volume_is_found_by_its_directory_in_the_file_system(void **state)
