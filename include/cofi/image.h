@@ -34,7 +34,8 @@ int cofi_image_clear(struct cofi_image *image, uint64_t time_ns);
  * build id is asked for) to 20, else COFI_ERR_RANGE. */
 int cofi_image_map_file(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len,
                         const char *path, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
-/* Same for bytes in memory, which are copied. label names them in output ("[vdso]"), may be null. */
+/* Same for bytes in memory, which are copied. label names them in output ("[vdso]"), may be null. Where a file is mapped that can be read
+ * and holds the same bytes there, it goes on to be shown: it has names for them. */
 int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t addr,
                          const uint8_t *bytes, size_t len, const char *label);
 /* All loadable parts of an ELF file, at base (0: where it says). error may be null. Errors besides: COFI_ERR_NO_CODE

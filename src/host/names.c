@@ -34,34 +34,69 @@ static bool holds(int fd, const struct cofi__mapped *map)
     return same;
 }
 
-static bool is_file_of(const struct cofi__mapped *map, const char *path)
+/* Whether nothing is mounted over the path that a mount should lead to. Kernels before 5.8 do not say. */
+static bool is_in(int fd, uint64_t mount)
+{
+    struct statx st;
+    if (!mount || statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) || !(st.stx_mask & STATX_MNT_ID))
+        return true;
+    return st.stx_mnt_id == mount;
+}
+
+/* A device's file is not even opened: to some that means something. */
+static bool is_file_of(const struct cofi__mapped *map, const char *path, uint64_t mount)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && holds(fd, map);
+    int fd = !stat(path, &st) && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    bool is = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && is_in(fd, mount) && holds(fd, map);
     if (fd >= 0)
         close(fd);
     return is;
 }
 
-/* Where the root of a process lies, as we see it; "" where it is ours or cannot be told. */
-static void root_of(int32_t pid, char root[COFI__NAME_BYTES])
+struct attempt {
+    const struct cofi__mapped *map;
+    char path[COFI__NAME_BYTES]; /* the file's, once that is found */
+    enum cofi__found found;
+};
+
+static bool try_path(void *opaque, const char *path, uint64_t mount)
 {
-    char link[32];
-    snprintf(link, sizeof link, "/proc/%d/root", (int)pid);
-    ssize_t n = readlink(link, root, COFI__NAME_BYTES - 1);
-    root[n > 1 ? n : 0] = 0;
+    struct attempt *a = opaque;
+    bool is = strlen(path) < sizeof a->path && is_file_of(a->map, path, mount);
+    if (is)
+        strcpy(a->path, path);
+    a->found = is ? COFI__FOUND : COFI__NOWHERE;
+    return is;
 }
 
-bool cofi__name_for_us(const struct cofi__mapped *map, char name[COFI__NAME_BYTES])
+/* A name may be one of before the process had its root. below: the name below that root. */
+static bool try_names(struct attempt *a, const char *below, const char *name)
 {
-    char path[2 * COFI__NAME_BYTES], root[COFI__NAME_BYTES];
-    root_of(map->pid, root);
-    snprintf(path, sizeof path, "%s%s", root, name);
-    bool found = is_file_of(map, path) || (root[0] && is_file_of(map, strcpy(path, name)));
+    return try_path(a, below, 0) || (strcmp(below, name) && try_path(a, name, 0));
+}
+
+static bool try_mounts(struct attempt *a, struct cofi__namespaces *namespaces, const char *below, const char *name)
+{
+    const struct cofi__mounts *theirs = cofi__namespaces_mounts(namespaces, a->map->pid);
+    struct cofi__search s = {.theirs = theirs, .ours = &namespaces->ours.mounts, .is_it = try_path, .opaque = a};
+    bool found = theirs && (cofi__mounts_search(&s, below) || (strcmp(below, name) && cofi__mounts_search(&s, name)));
+    if (found && s.passing)
+        a->found = COFI__FOR_NOW;
+    return found;
+}
+
+enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map, char name[COFI__NAME_BYTES])
+{
+    char below[2 * COFI__NAME_BYTES], root[COFI__NAME_BYTES];
+    struct attempt a = {.map = map};
+    cofi__namespace_root(map->pid, root);
+    snprintf(below, sizeof below, "%s%s", root, name);
+    bool found = try_names(&a, below, name) || try_mounts(&a, namespaces, below, name);
     if (!found)
-        snprintf(path, sizeof path, "/proc/%d/root%s", (int)map->pid, name);
+        snprintf(below, sizeof below, "/proc/%d/root%s", (int)map->pid, name);
+    const char *path = found ? a.path : below;
     if (strlen(path) < COFI__NAME_BYTES)
         strcpy(name, path);
-    return found;
+    return a.found;
 }

@@ -60,10 +60,31 @@ static void tell_overlap(struct report *report, uint64_t start, uint64_t end,
         tell(report, start, end);
 }
 
+/* The recording has code that the file there holds, too, in case that goes. While it has not, it is the file, for that has names. */
+static bool is_there(const struct cofi__table *table, const struct cofi__change *change)
+{
+    const struct cofi__segment *s = cofi__segments_find(&table->segments, change->addr);
+    if (!change->source || change->source->kind != COFI__SOURCE_BYTES || !s || s->source->kind != COFI__SOURCE_FILE ||
+        s->end - change->addr < change->len)
+        return false;
+    const uint8_t *file;
+    for (uint64_t i = 0, start, end, at; i < change->len; i += end - at) {
+        at = s->pgoff + (change->addr - s->start) + i;
+        if (cofi__source_read(s->source, at, &file, &start, &end, NULL, 0) < 0)
+            return false;
+        end = end - at < change->len - i ? end : at + (change->len - i);
+        if (memcmp(file + (at - start), change->source->bytes + change->pgoff + i, end - at))
+            return false;
+    }
+    return true;
+}
+
 /* Tell what the change alters: parts over nothing (if it maps) and parts over something else. */
 static void tell_change(const struct cofi__table *table, const struct cofi__change *change,
                         struct report *report)
 {
+    if (is_there(table, change))
+        return;
     uint64_t end = change->addr + change->len, at = change->addr;
     struct cofi__place place = cofi__segments_from(&table->segments, at);
     for (const struct cofi__segment *s; (s = cofi__segments_next(&table->segments, &place)) && s->start < end;) {
@@ -79,6 +100,8 @@ static void tell_change(const struct cofi__table *table, const struct cofi__chan
 
 static int apply(struct cofi__table *table, const struct cofi__change *change)
 {
+    if (is_there(table, change))
+        return 0;
     const struct cofi__segment segment = {change->addr, change->addr + change->len, change->pgoff, change->source};
     return cofi__segments_put(&table->segments, &segment);
 }

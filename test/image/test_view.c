@@ -203,6 +203,41 @@ static void a_missing_or_changed_file_says_why(void **state)
     cofi_image_close(image);
 }
 
+static void bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read(void **state)
+{
+    (void)state;
+    enum { N = (1 << 20) + 8192, EDGE = 1 << 20 };
+    uint8_t *bytes = malloc(N);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < N; i++)
+        bytes[i] = (uint8_t)(i * 5 + (i >> 8));
+    const char *path = scratch_file("held", bytes, N);
+    struct cofi_image *image;
+    assert_int_equal(cofi_image_open(&image), 0);
+    cofi_image_map_file(image, 0, 0x10000000, N, path, 0, NULL, 0);
+    cofi_image_map_file(image, 0, 0x20000000, N, "/nowhere/at/all", 0, NULL, 0);
+    uint64_t in_file = 0x10000000 + EDGE - 1024, in_none = 0x20000000 + EDGE - 1024;
+    cofi_image_map_bytes(image, 1, in_file, bytes + EDGE - 1024, 2048, "same");
+    cofi_image_map_bytes(image, 1, in_none, bytes + EDGE - 1024, 2048, "kept");
+    bytes[EDGE + 1000]++;
+    cofi_image_map_bytes(image, 2, in_file, bytes + EDGE - 1024, 2048, "other");
+    bytes[EDGE + 1000]--;
+    cofi_image_map_bytes(image, 3, in_file, bytes + EDGE - 1024, 2048, "back");
+    struct cofi_view *view = view_of(image);
+    struct cofi_symbol symbol;
+    assert_told(view, 1, "200ffc00+800 ");
+    cofi_view_symbol(view, in_file, false, &symbol);
+    assert_string_equal(symbol.module, path);
+    assert_int_equal(byte_at(view, in_none + 2047), bytes[EDGE + 1023]);
+    assert_told(view, 2, "100ffc00+800 ");
+    cofi_view_symbol(view, in_file, false, &symbol);
+    assert_string_equal(symbol.module, "other");
+    assert_told(view, 3, "101003e8+1 ");
+    cofi_view_close(view);
+    cofi_image_close(image);
+    free(bytes);
+}
+
 /* The build id of this program. */
 static int own_build_id(struct dl_phdr_info *info, size_t size, void *opaque)
 {
@@ -312,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_fork_holds_what_its_parent_held_then),
         cmocka_unit_test(an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts),
         cmocka_unit_test(a_missing_or_changed_file_says_why),
+        cmocka_unit_test(bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read),
         cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),

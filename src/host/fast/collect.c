@@ -171,6 +171,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
     free(c->seats);
     free(c->memo);
     cofi__map_free(&c->files);
+    cofi__namespaces_free(&c->namespaces);
     if (c->shared && c->shared != MAP_FAILED)
         munmap(c->shared, c->shared_bytes);
     if (c->fd >= 0)
@@ -333,7 +334,7 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
 static void look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
 {
     uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
-    if (cofi__name_for_us(&(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name))
+    if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND)
         cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
     wake(&t->head.drained_word);
 }

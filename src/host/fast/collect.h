@@ -9,6 +9,7 @@
 #include "host/fast/encode.h"
 #include "host/fast/inject.h"
 #include "host/fast/shared.h"
+#include "host/namespaces.h"
 
 /* What the collector knows of a slot that is in use. */
 struct cofi__fast_seat {
@@ -39,6 +40,7 @@ struct cofi__fast_collector {
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
     struct cofi__map files;      /* mappings of files that we find by other names than the program: start, origin and pages */
+    struct cofi__namespaces namespaces; /* of mounts */
     int32_t child;               /* the command's process */
     bool child_ended;
     int status;                  /* first error of the writer */

@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include "host/feed.h"
+#include "host/namespaces.h"
 #include "host/step/space.h"
 
 struct step_process {
@@ -77,6 +78,7 @@ struct step_engine {
     struct step_process *processes;
     struct step_task *turn;      /* who runs now */
     struct step_news news;
+    struct cofi__namespaces namespaces;
     struct step_task *telling;   /* on whose behalf news come */
     pid_t root;                  /* the command, 0 when attached */
     bool root_ended, letting_go;

@@ -59,8 +59,10 @@ int cofi__step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
 
 void cofi__step_maps_free(struct step_mapping *maps, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         free(maps[i].path);
+        free(maps[i].file);
+    }
     free(maps);
 }
 

@@ -200,6 +200,7 @@ static void finish(struct step_engine *engine)
         kill_all(engine);
     cofi__step_let_go(engine);
     cofi__step_free(engine);
+    cofi__namespaces_free(&engine->namespaces);
 }
 
 void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time)

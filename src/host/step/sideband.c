@@ -58,7 +58,8 @@ static void tell_code(void *opaque, struct step_space *space, uint64_t addr, con
 
 void cofi__step_news_init(struct step_engine *engine)
 {
-    engine->news = (struct step_news){.opaque = engine, .code = tell_code, .mapping = tell_mapping};
+    engine->news = (struct step_news){.opaque = engine, .code = tell_code, .mapping = tell_mapping,
+                                      .namespaces = &engine->namespaces};
 }
 
 void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)

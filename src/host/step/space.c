@@ -159,9 +159,12 @@ static bool copy_maps(struct step_space *copy, const struct step_space *space)
     if (!copy->maps)
         return false;
     for (; copy->maps_n < space->maps_n; copy->maps_n++) {
-        copy->maps[copy->maps_n] = space->maps[copy->maps_n];
-        if (!(copy->maps[copy->maps_n].path = strdup(space->maps[copy->maps_n].path)))
+        const struct step_mapping *from = &space->maps[copy->maps_n];
+        struct step_mapping *to = &copy->maps[copy->maps_n];
+        *to = *from;
+        if (!(to->path = strdup(from->path)))
             return false;
+        to->file = from->file ? strdup(from->file) : NULL;
     }
     return true;
 }
@@ -214,14 +217,14 @@ static const struct step_mapping *find_map(const struct step_space *space, uint6
 
 /* ---- mappings ---- */
 
-/* An old mapping that shows the same bytes at the same addresses as all of m. */
-static bool known(const struct step_space *space, const struct step_mapping *m)
+/* An old mapping that shows the same bytes at the same addresses as all of m, or null. */
+static const struct step_mapping *known(const struct step_space *space, const struct step_mapping *m)
 {
     const struct step_mapping *old = find_map(space, m->start);
-    return old && old->end >= m->end && old->inode == m->inode && old->major == m->major &&
-           old->minor == m->minor &&
-           (!m->inode || old->pgoff + (m->start - old->start) == m->pgoff) &&
-           !strcmp(old->path, m->path);
+    bool same = old && old->end >= m->end && old->inode == m->inode && old->major == m->major &&
+                old->minor == m->minor && (!m->inode || old->pgoff + (m->start - old->start) == m->pgoff) &&
+                !strcmp(old->path, m->path);
+    return same ? old : NULL;
 }
 
 /* The vDSO lies in no file and is used by everyone: tell it whole. */
@@ -244,20 +247,23 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
 }
 
 /* The same name leads us there, most often. */
-static bool leads_there(const struct step_mapping *m)
+static bool leads_there(const struct step_mapping *m, pid_t tid)
 {
     struct stat st;
-    return !cofi__step_maps_is_file(m) || (!stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode);
+    return cofi__namespace_is_ours(tid) && !stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
 }
 
-static void tell_mapping(struct step_space *space, pid_t tid, const struct step_mapping *m, const struct step_news *news)
+/* A file is told by where we find it. */
+static void tell_mapping(struct step_space *space, pid_t tid, struct step_mapping *m, const struct step_news *news)
 {
     char name[COFI__NAME_BYTES];
     struct step_mapping told = *m;
-    if (!leads_there(m) && strlen(m->path) < sizeof name) {
+    bool found = cofi__step_maps_is_file(m) && strlen(m->path) < sizeof name;
+    if (found && !leads_there(m, tid)) {
         told.path = strcpy(name, m->path);
-        cofi__name_for_us(&(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name);
+        found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name) == COFI__FOUND;
     }
+    m->file = found ? strdup(told.path) : NULL;
     news->mapping(news->opaque, space, &told);
 }
 
@@ -287,7 +293,9 @@ int cofi__step_space_refresh(struct step_space *space, pid_t tid, const struct s
             a = end;
         }
     for (size_t i = 0; i < n; i++) {
-        if (known(&old, &maps[i])) {
+        const struct step_mapping *before = known(&old, &maps[i]);
+        if (before) {
+            maps[i].file = before->file ? strdup(before->file) : NULL;
             cofi__step_space_doubt(space, maps[i].start, maps[i].end);
             continue;
         }
@@ -306,9 +314,9 @@ int cofi__step_space_refresh(struct step_space *space, pid_t tid, const struct s
 static bool file_has(const struct step_mapping *m, uint64_t addr, const uint8_t *bytes)
 {
     uint8_t there[STEP_PAGE] = {0};
-    if (!cofi__step_maps_is_file(m))
+    if (!m->file)
         return false;
-    int fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(m->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
     ssize_t got = pread(fd, there, sizeof there, (off_t)(m->pgoff + (addr - m->start)));

@@ -35,6 +35,7 @@ struct step_mapping {
     uint32_t major, minor;
     bool watched; /* others than its own system calls may change it: writable or shared */
     char *path;   /* as /proc shows it; "" for anonymous memory */
+    char *file;   /* where we find it, and will later, once it was told; null: nowhere */
 };
 
 /* An executed page: bytes as the observers know them. */
@@ -65,6 +66,7 @@ struct step_news {
     void (*code)(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes, size_t len,
                  const char *label);
     void (*mapping)(void *opaque, struct step_space *space, const struct step_mapping *mapping);
+    struct cofi__namespaces *namespaces; /* of mounts, where files are looked for */
 };
 
 struct step_space *cofi__step_space_new(void);

@@ -4,5 +4,5 @@ cp /bin/true "$program"
 "$COFI" record -q -- "./$program"
 for command in flow calls; do
     "$COFI" $command --json >$command.json
-    iconv -f UTF-8 -t UTF-8 $command.json | cmp - $command.json && echo "$command: $(grep -o 'tr[^+,]*ue' $command.json | sort -u)"
+    iconv -f UTF-8 -t UTF-8 $command.json | cmp - $command.json && echo "$command: $(grep -o 'tr[^+,/]*ue' $command.json | sort -u)"
 done
