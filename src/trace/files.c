@@ -66,12 +66,9 @@ static const char *refusal(struct cofi__source *source, int fd)
     return why;
 }
 
-/* For whoever takes the file: libelf has read in it. */
 static int hand_over(const struct listing *listing, const char *path, const char *found, int fd, const char *why)
 {
     struct cofi_recording_file file = {path, why ? NULL : found, why ? -1 : fd, why};
-    if (fd >= 0)
-        lseek(fd, 0, SEEK_SET);
     return listing->take(listing->opaque, &file);
 }
 

@@ -159,6 +159,9 @@ static void a_jitdump_is_needed_too(void **state)
     write_whole(scratch_path("jit-2.dump"), dump + 1, sizeof dump - 1);
     assert_int_equal(list(NULL, NULL), 0);
     assert_string_equal(listed, "jit-1.dump\njit-2.dump: not there, or no jitdump\n");
+    run("mkdir -p %s/below%s && mv %s/jit-1.dump %s/below%s", scratch, scratch, scratch, scratch, scratch);
+    assert_int_equal(list(scratch_path("below"), NULL), 0);
+    assert_non_null(strstr(listed, "jit-1.dump\n"));
 }
 
 /* Found beside the program, its place is that of its build id. */

@@ -6,6 +6,7 @@ gcc -g -o here/program main.c
 objcopy --only-keep-debug here/program here/program.debug
 strip here/program
 objcopy --add-gnu-debuglink=here/program.debug here/program
+touch -d 2001-02-03 here/program
 "$COFI" record -q -- here/program
 "$COFI" flow >before 2>&1
 "$COFI" archive 2>said

@@ -19,6 +19,9 @@ mkdir -p "${copy%/*}"
 echo mine >"$copy"
 archive                        # what is there stays
 cat "$copy"
+cp here/program "$copy"
+printf x | dd of="$copy" bs=1 seek=9000 conv=notrunc status=none
+archive                        # also of the same size
 rm "$copy"
 ln -s "$PWD/elsewhere" "$copy"
 archive                        # and no link is followed
