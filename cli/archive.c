@@ -131,7 +131,7 @@ static bool open_root(struct archive *archive)
 
 /* ---- the file ---- */
 
-/* Who runs a program that all may only execute cannot always read it: here it is to be read. */
+/* The copy gets its length (a hole may end it), mode and time. A program may be one that its owner cannot read: the copy is to be. */
 static bool finish(int from, int to, const struct stat *st)
 {
     struct stat now;

@@ -94,7 +94,7 @@ static int collect(const struct session *session, const char *folder)
     return status ? status : session_status(session, collection.refused ? EXIT_DATA : EXIT_DONE);
 }
 
-/* RECORDING.files, to be freed; null: there is no recording of that name, but something that tells one (a pipe). */
+/* RECORDING.files, to be freed; null: it comes by a pipe, beside which nothing is put. */
 static char *default_folder(const char *recording)
 {
     struct stat st;
