@@ -170,6 +170,22 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
 
 /* Sideband in time order, the i-th, or null past the last. */
 const struct cofi_sideband *cofi_recording_sideband(const struct cofi_recording *recording, size_t i);
+
+/* A file that decoding needs beside the recording. */
+struct cofi_recording_file {
+    const char *path;  /* as the recording names it; a debug file: where one of its build id belongs */
+    const char *found; /* the file that is read for it, which may be another one (symfs, perf's cache); null: none is */
+    int fd;            /* that file, open for reading, at its beginning; -1: none */
+    const char *why;   /* without one: why, in words */
+};
+/* Call take for each file of the host (guests: none) that user code was mapped from, in the order of their first mappings, once
+ * each; behind it for the separate file that its names and lines are read from, if there is one. Taken for found are ELF files
+ * with executable parts, of the build id that the recording has, if it has one, and jitdumps; never devices, pipes or what else
+ * is not a regular file. Not called for memory of no file, and what was deleted when it was mapped. Strings are valid during the
+ * call, which may return other than 0 to end it all; fd is closed behind it. Files of a kernel: see docs/recording.md. Returns 0,
+ * what take returned, or COFI_ERR_NOMEM. Cost: opens every file; reads the headers and, of debug files, some tables. */
+int cofi_recording_files(const struct cofi_recording *recording,
+                         int (*take)(void *opaque, const struct cofi_recording_file *file), void *opaque);
 /* The address space of a process over time (kernel code included where the recording refers to it).
  * A vfork or fork child starts as its parent's copy. Owned by the recording. Null: no such process. */
 const struct cofi_image *cofi_recording_image(struct cofi_recording *recording, int32_t pid);

@@ -81,6 +81,11 @@ int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_
 /* The ELF's own address of a file offset; the offset itself where the source is no ELF. */
 uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset);
 
+/* Whether a mapping of this name shows memory of no file, or of one that was deleted before. */
+bool cofi__names_no_file(const char *path);
+/* debug.c: the separate file that an open ELF's debug information is read from, to be freed; null: there is none. */
+char *cofi__source_debug_file(const struct cofi__source *source);
+
 /* Whether an ELF (or null) has the wanted build id. 0, or COFI_ERR_NO_CODE with source->why. */
 int cofi__elf_check_build_id(struct cofi__source *source, Elf *elf);
 /* The ELF part of opening: build id and loadable parts of an open file. Returns 0, or

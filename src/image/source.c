@@ -208,16 +208,23 @@ static int no_code(struct cofi__source *source, const char *reason)
     return COFI_ERR_NO_CODE;
 }
 
-/* Names of mappings that no file backs [perf_event_open PERF_RECORD_MMAP2]. */
-static bool names_no_file(const char *path)
+static bool names_deleted(const char *path)
 {
-    return path[0] != '/' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/", 5) ||
+    size_t n = strlen(path);
+    return n > 10 && !strcmp(path + n - 10, " (deleted)");
+}
+
+/* [perf_event_open PERF_RECORD_MMAP2] */
+bool cofi__names_no_file(const char *path)
+{
+    return names_deleted(path) || path[0] != '/' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/", 5) ||
            !strncmp(path, "/SYSV", 5) || !strncmp(path, "/memfd:", 7) ||
            !strncmp(path, "/anon_hugepage", 14);
 }
 
 static int open_fd(struct cofi__source *source, int *fd)
 {
+    struct stat st;
     if (source->file) {
         *fd = open(source->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         return *fd < 0 ? COFI_ERR_NO_CODE : 0;
@@ -228,14 +235,15 @@ static int open_fd(struct cofi__source *source, int *fd)
     }
     if (!source->asked_file && (source->path[0] == '[' || !strncmp(source->path, "//anon", 6)))
         return no_code(source, "memory of no file, and its bytes are not in the recording");
+    if (!stat(cofi__source_file(source), &st) && !S_ISREG(st.st_mode)) /* a device may act when it is opened */
+        return no_code(source, "not a regular file");
     *fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*fd >= 0)
         return 0;
     int error = errno;
-    size_t n = strlen(source->path);
-    if (n > 10 && !strcmp(source->path + n - 10, " (deleted)"))
+    if (names_deleted(source->path))
         return no_code(source, "the file was deleted when it was mapped");
-    if (names_no_file(source->path) && source->path[0] == '/')
+    if (cofi__names_no_file(source->path) && source->path[0] == '/')
         return no_code(source, "memory of no file, and its bytes are not in the recording");
     return no_code(source, error == ENOENT ? "no such file" : strerror(error));
 }

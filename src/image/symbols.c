@@ -105,22 +105,9 @@ static void finish(struct cofi__symbols *symbols)
     symbols->n_functions = kept;
 }
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-};
-
-static void open_file(struct cofi__symbols *symbols, const char *path)
+static void read_file(struct cofi__symbols *symbols, const struct cofi__source *source)
 {
-    symbols->dwfl = dwfl_begin(&callbacks);
-    if (!symbols->dwfl)
-        return;
-    dwfl_report_begin(symbols->dwfl);
-    symbols->module = dwfl_report_offline(symbols->dwfl, path, path, -1);
-    dwfl_report_end(symbols->dwfl, NULL, NULL);
-    if (symbols->module)
-        symbols->elf = dwfl_module_getelf(symbols->module, &symbols->elf_bias);
+    cofi__symbols_open(symbols, source);
     if (!symbols->elf)
         return;
     add_module_table(symbols);
@@ -137,7 +124,7 @@ static struct cofi__symbols *load(struct cofi__source *source)
     if (source->kind == COFI__SOURCE_MODULE) {
         cofi__module_symbols(symbols, source);
     } else if (source->kind == COFI__SOURCE_FILE && source->elf) {
-        open_file(symbols, cofi__source_file(source));
+        read_file(symbols, source);
     } else if (source->kind == COFI__SOURCE_BYTES && source->size > 64 && !memcmp(source->bytes, ELFMAG, SELFMAG)) {
         symbols->elf = elf_memory((char *)source->bytes, source->size);
         if (symbols->elf)
@@ -205,6 +192,7 @@ void cofi__symbols_free(struct cofi__symbols *symbols)
         dwfl_end(symbols->dwfl);
     else if (symbols->elf)
         elf_end(symbols->elf);
+    free(symbols->debug_folders);
     pthread_mutex_destroy(&symbols->lock);
     free(symbols);
 }

@@ -29,6 +29,8 @@ struct cofi__unit {
 
 struct cofi__symbols {
     Dwfl *dwfl; /* null for bytes */
+    Dwfl_Callbacks callbacks; /* its own */
+    char *debug_folders;      /* where separate debug files are; null: where libdwfl looks by itself */
     Dwfl_Module *module;
     Elf *elf;
     GElf_Addr elf_bias;
@@ -55,6 +57,8 @@ void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t si
 const char *cofi__symbols_own(struct cofi__symbols *symbols, char *name);
 /* plt.c: names for the stubs that jump through the GOT. */
 void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
+/* debug.c: a file in libdwfl: dwfl, module, elf, as far as they could be opened. */
+void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source *source);
 /* lines.c; symbols->lock is held. */
 void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
 

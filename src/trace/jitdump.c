@@ -34,6 +34,15 @@ static uint8_t *read_file(const char *path, size_t *n)
     return bytes;
 }
 
+/* Where the recorded machine's files are. */
+static uint8_t *read_below(const struct cofi_recording *recording, const char *path, size_t *n)
+{
+    char *below = path[0] == '/' ? cofi__below_symfs(recording, path) : strdup(path);
+    uint8_t *bytes = below ? read_file(below, n) : NULL;
+    free(below);
+    return bytes;
+}
+
 /* ---- jitdump [linux: jitdump-specification] ---- */
 
 #define JIT_MAGIC 0x4a695444u
@@ -120,7 +129,7 @@ bool cofi__is_jitdump(const char *path)
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path)
 {
     struct dump dump = {.recording = recording, .image = image};
-    uint8_t *bytes = read_file(path, &dump.n);
+    uint8_t *bytes = read_below(recording, path, &dump.n);
     int status = 0;
     if (bytes && dump.n >= JIT_HEADER && le32(bytes) == JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
         dump.bytes = bytes;
@@ -135,12 +144,12 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
 
 /* ---- /tmp/perf-PID.map: a line "START SIZE NAME" each, hexadecimal ---- */
 
-int cofi__name_jit_code(struct cofi_image *image, int32_t pid)
+int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid)
 {
     char path[64];
     size_t n;
     snprintf(path, sizeof path, "/tmp/perf-%d.map", pid);
-    char *text = (char *)read_file(path, &n), *next;
+    char *text = (char *)read_below(recording, path, &n), *next;
     int status = 0;
     for (char *line = text; line && *line && status >= 0; line = next) {
         next = strchr(line, '\n');

@@ -173,7 +173,7 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
         return cofi__map_jitdump(recording, image, sb->name);
     if (!strcmp(sb->name, "[vdso]"))
         return cofi__map_vdso(recording, image, sb);
-    return map_file(image, sb, recording->options.symfs);
+    return map_file(image, sb, recording->symfs);
 }
 
 static int apply_code(struct cofi_recording *recording, const struct cofi_sideband *sb)
@@ -310,7 +310,7 @@ int cofi__build_processes(struct cofi_recording *recording)
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n && status >= 0; i++)
         if (processes[i].machine == HOST && processes[i].pid > 0)
-            status = cofi__name_jit_code(processes[i].image, processes[i].pid);
+            status = cofi__name_jit_code(recording, processes[i].image, processes[i].pid);
     forget_tables(recording);
     COFI_TRY(status);
     build_names(recording);

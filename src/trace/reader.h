@@ -193,7 +193,8 @@ struct cofi_recording {
     struct cofi__vector processors; /* struct cofi__processor */
     struct cofi__store *store;
     struct cofi__vector machines;  /* struct cofi__machine *; the first is the host */
-    struct cofi_recording_options options;
+    struct cofi_recording_options options; /* while it is opened */
+    const char *symfs;                     /* theirs, kept; or null */
     const char *osrelease;
     bool has_info, nomem, sampled, damaged;
     uint64_t missing; /* trace bytes that pieces should have */
@@ -310,6 +311,6 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
  * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
 bool cofi__is_jitdump(const char *path);
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path);
-int cofi__name_jit_code(struct cofi_image *image, int32_t pid);
+int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid);
 
 #endif

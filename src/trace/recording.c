@@ -142,6 +142,8 @@ int cofi_recording_open_with(struct cofi_recording **recording, const char *path
     if (!made)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
     made->options = own;
+    made->symfs = own.symfs ? cofi__keep_string(&made->keep, (const uint8_t *)own.symfs, strlen(own.symfs)) : NULL;
+    made->nomem = own.symfs && !made->symfs;
     int status = cofi__input_open(&made->in, path, error);
     if (status >= 0)
         status = read_all(made, error);

@@ -80,12 +80,15 @@ static const char *write_recording(int32_t pid, const char *mapped, bool with_co
 static struct cofi_recording *recording;
 static struct cofi_view *view;
 
-static void open_at(const char *path, int32_t pid, uint64_t time)
+static void open_below(const char *symfs, const char *path, int32_t pid, uint64_t time)
 {
-    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    struct cofi_recording_options options = {.size = sizeof options, .symfs = symfs};
+    assert_int_equal(cofi_recording_open_with(&recording, path, &options, NULL), 0);
     assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, pid)), 0);
     cofi_view_advance(view, time, NULL, NULL);
 }
+
+static void open_at(const char *path, int32_t pid, uint64_t time) { open_below(NULL, path, pid, time); }
 
 static void close_all(void)
 {
@@ -169,12 +172,45 @@ static void perf_map_files_name_code_that_no_file_names(void **state)
     close_all();
 }
 
+/* What is in this machine's /tmp is of other processes. */
+static void below_symfs_are_a_jitdump_and_a_perf_map_too(void **state)
+{
+    (void)state;
+    enum { PID = 4194001 };
+    struct dump dump;
+    char map[64], folder[192], path[256];
+    begin_dump(&dump, 0);
+    add_load(&dump, 0x2000, 0x402000, 7, "dumped");
+    snprintf(folder, sizeof folder, "%s/root", scratch);
+    snprintf(path, sizeof path, "mkdir -p %s/tmp", folder);
+    assert_int_equal(system(path), 0);
+    snprintf(map, sizeof map, "/tmp/perf-%d.map", PID);
+    snprintf(path, sizeof path, "%s/tmp/jit-%d.dump", folder, PID);
+    write_whole(path, dump.p, dump.n);
+    write_whole(map, "401010 8 other\n", 15);
+    const char *data = write_recording(PID, "/tmp/jit-4194001.dump", true);
+    struct cofi_symbol symbol;
+    open_below(folder, data, PID, 0x5000);
+    assert_null(cofi_recording_warning(recording, 0));
+    assert_is(0x402002, "dumped", 2);
+    cofi_view_symbol(view, 0x401012, false, &symbol);
+    assert_null(symbol.name);
+    close_all();
+    snprintf(path, sizeof path, "%s%s", folder, map);
+    write_whole(path, "401010 8 named\n", 15);
+    open_below(folder, data, PID, 0x5000);
+    assert_is(0x401012, "named", 2);
+    close_all();
+    unlink(map);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
+        cmocka_unit_test(below_symfs_are_a_jitdump_and_a_perf_map_too),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * A recording's mappings -> the files that decoding needs beside it, each once, open. */
+#include <gelf.h>
+#include <elfutils/libdwelf.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "image/image.h"
+#include "trace/reader.h"
+
+struct listing {
+    const struct cofi_recording *recording;
+    int (*take)(void *opaque, const struct cofi_recording_file *file);
+    void *opaque;
+    struct cofi__map seen; /* sources */
+};
+
+/* Not opened if it is something else: that could wait, or act. */
+static int open_regular(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool has_code(Elf *elf)
+{
+    GElf_Phdr phdr;
+    size_t n;
+    if (!elf || elf_kind(elf) != ELF_K_ELF || elf_getphdrnum(elf, &n))
+        return false;
+    for (size_t i = 0; i < n && gelf_getphdr(elf, (int)i, &phdr); i++)
+        if (phdr.p_type == PT_LOAD && phdr.p_flags & PF_X)
+            return true;
+    return false;
+}
+
+/* Why an open file is not the one that the recording had; null: it is. (What was opened may be another one than the source
+ * looked at.) */
+static const char *refusal(struct cofi__source *source, int fd)
+{
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    const char *why = has_code(elf) ? NULL : "not an ELF file with code";
+    pthread_mutex_lock(&source->lock);
+    if (!why && cofi__elf_check_build_id(source, elf) < 0)
+        why = source->why;
+    pthread_mutex_unlock(&source->lock);
+    if (elf)
+        elf_end(elf);
+    return why;
+}
+
+static int hand_over(const struct listing *listing, const char *path, const char *found, int fd, const char *why)
+{
+    struct cofi_recording_file file = {path, why ? NULL : found, why ? -1 : fd, why};
+    return listing->take(listing->opaque, &file);
+}
+
+/* /usr/lib/debug/.build-id/XX/YYYY….debug by the program's build id, which its debug file has, too: every decoder looks there first.
+ * Without a build id: where it was found. */
+static void place_of_debug(int program, const char *found, char *path, size_t n)
+{
+    const void *id;
+    Elf *elf = elf_begin(program, ELF_C_READ, NULL);
+    ssize_t bytes = elf ? dwelf_elf_gnu_build_id(elf, &id) : 0;
+    int at = snprintf(path, n, "%s", found);
+    if (bytes > 1 && bytes <= 64)
+        at = snprintf(path, n, "/usr/lib/debug/.build-id/%02x/", *(const uint8_t *)id);
+    for (ssize_t i = 1; i < bytes && bytes <= 64; i++)
+        at += snprintf(path + at, n - (size_t)at, "%02x%s", ((const uint8_t *)id)[i], i + 1 < bytes ? "" : ".debug");
+    if (elf)
+        elf_end(elf);
+}
+
+static int list_debug(const struct listing *listing, const struct cofi__source *source, int program)
+{
+    char path[4096], *found = cofi__source_debug_file(source);
+    int fd = found ? open_regular(found) : -1, status = 0;
+    if (fd >= 0) {
+        place_of_debug(program, found, path, sizeof path);
+        status = hand_over(listing, path, found, fd, NULL);
+        close(fd);
+    }
+    free(found);
+    return status;
+}
+
+static int list_source(const struct listing *listing, struct cofi__source *source)
+{
+    const char *why = cofi__source_open(source) < 0 ? source->why : NULL, *found = cofi__source_file(source);
+    int fd = why ? -1 : open_regular(found);
+    if (why && cofi__names_no_file(source->path))
+        return 0;
+    if (!why)
+        why = fd < 0 ? "cannot be opened any more" : refusal(source, fd);
+    int status = hand_over(listing, source->path, found, fd, why);
+    if (!status && !why)
+        status = list_debug(listing, source, fd);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static int list_jitdump(const struct listing *listing, const char *path)
+{
+    enum { MAGIC = 0x4a695444 };
+    uint8_t head[4];
+    char *found;
+    if (asprintf(&found, "%s%s", listing->recording->symfs ? listing->recording->symfs : "", path) < 0)
+        return COFI_ERR_NOMEM;
+    int fd = open_regular(found);
+    bool good = fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head && le32(head) == MAGIC;
+    int status = hand_over(listing, path, found, fd, good ? NULL : "not there, or no jitdump");
+    if (fd >= 0)
+        close(fd);
+    free(found);
+    return status;
+}
+
+/* The source of a mapping: the one that its images show. */
+static struct cofi__source *source_of(const struct cofi_recording *recording, const struct cofi_sideband *map)
+{
+    char *file = NULL;
+    if (recording->symfs && asprintf(&file, "%s%s", recording->symfs, map->name) < 0)
+        return NULL;
+    struct cofi__source *source = cofi__store_file(recording->store, map->name, file, map->build_id, map->build_id_size);
+    free(file);
+    return source;
+}
+
+static int list_once(struct listing *listing, const struct cofi_sideband *map)
+{
+    struct cofi__source *source = source_of(listing->recording, map);
+    if (!source)
+        return COFI_ERR_NOMEM;
+    if (cofi__map_get(&listing->seen, (uintptr_t)source, 0))
+        return 0;
+    COFI_TRY(cofi__map_put(&listing->seen, (uintptr_t)source, 0, 1));
+    return cofi__is_jitdump(map->name) ? list_jitdump(listing, map->name) : list_source(listing, source);
+}
+
+static bool maps_code(const struct cofi_sideband *sb)
+{
+    return sb->kind == COFI_SB_MMAP && sb->machine == HOST && !sb->kernel && sb->pid != -1 && sb->prot & PROT_EXEC && sb->name &&
+           sb->name[0] == '/';
+}
+
+int cofi_recording_files(const struct cofi_recording *recording,
+                         int (*take)(void *opaque, const struct cofi_recording_file *file), void *opaque)
+{
+    struct listing listing = {.recording = recording, .take = take, .opaque = opaque};
+    const struct cofi_sideband *sideband = recording->sideband.items;
+    int status = 0;
+    for (size_t i = 0; i < recording->sideband.n && !status; i++)
+        if (maps_code(&sideband[i]))
+            status = list_once(&listing, &sideband[i]);
+    cofi__map_free(&listing.seen);
+    return status;
+}
