@@ -9,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { PAGE = 4096, PAGES_COMPARED = 64 };
 
 /* Whether a file has what a page of the mapping has: 1, 0, or negative: nothing can be read there. */
@@ -43,12 +45,10 @@ static bool is_in(int fd, uint64_t mount)
     return st.stx_mnt_id == mount;
 }
 
-/* A device's file is not even opened: to some that means something. */
 static bool is_file_of(const struct cofi__mapped *map, const char *path, uint64_t mount)
 {
-    struct stat st;
-    int fd = !stat(path, &st) && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-    bool is = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && is_in(fd, mount) && holds(fd, map);
+    int fd = cofi__open_regular(path);
+    bool is = fd >= 0 && is_in(fd, mount) && holds(fd, map);
     if (fd >= 0)
         close(fd);
     return is;

@@ -3,16 +3,15 @@
 #include <gelf.h>
 #include <elfutils/libdwelf.h>
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "image/image.h"
 #include "trace/reader.h"
@@ -23,20 +22,6 @@ struct listing {
     void *opaque;
     struct cofi__map seen; /* sources */
 };
-
-/* Not opened if it is something else: that could wait, or act. */
-static int open_regular(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode))
-        return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
 
 static bool has_code(Elf *elf)
 {
@@ -91,7 +76,7 @@ static void place_of_debug(int program, const char *found, char *path, size_t n)
 static int list_debug(const struct listing *listing, const struct cofi__source *source, int program)
 {
     char path[4096], *found = cofi__source_debug_file(source);
-    int fd = found ? open_regular(found) : -1, status = 0;
+    int fd = found ? cofi__open_regular(found) : -1, status = 0;
     if (fd >= 0) {
         place_of_debug(program, found, path, sizeof path);
         status = hand_over(listing, path, found, fd, NULL);
@@ -104,7 +89,7 @@ static int list_debug(const struct listing *listing, const struct cofi__source *
 static int list_source(const struct listing *listing, struct cofi__source *source)
 {
     const char *why = cofi__source_open(source) < 0 ? source->why : NULL, *found = cofi__source_file(source);
-    int fd = why ? -1 : open_regular(found);
+    int fd = why ? -1 : cofi__open_regular(found);
     if (why && cofi__names_no_file(source->path))
         return 0;
     if (!why)
@@ -124,7 +109,7 @@ static int list_jitdump(const struct listing *listing, const char *path)
     char *found;
     if (asprintf(&found, "%s%s", listing->recording->symfs ? listing->recording->symfs : "", path) < 0)
         return COFI_ERR_NOMEM;
-    int fd = open_regular(found);
+    int fd = cofi__open_regular(found);
     bool good = fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head && le32(head) == MAGIC;
     int status = hand_over(listing, path, found, fd, good ? NULL : "not there, or no jitdump");
     if (fd >= 0)

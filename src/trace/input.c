@@ -11,6 +11,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "trace/reader.h"
 
 enum { IN_MEMORY_MAX = 16 * 1024 * 1024 };
@@ -207,8 +208,8 @@ static int part_open(const struct cofi__input *input, size_t i, struct stat *st)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/data.%zu", input->directory, i);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, st) || !S_ISREG(st->st_mode))) {
+    int fd = cofi__open_regular(path);
+    if (fd >= 0 && fstat(fd, st)) {
         close(fd);
         return -1;
     }
