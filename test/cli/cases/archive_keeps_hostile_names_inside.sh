@@ -28,11 +28,11 @@ slashes=$(printf %s "$path" | cut -c16- | tr -c '\n' /)
 head -c 99 /dev/zero | name "/proc/self/fd$slashes/0"
 name "/proc/self/fd$slashes/0" <two/program
 cp two/program one/abcdef/large67
-truncate -s 1T one/abcdef/large67
+truncate -s 1G one/abcdef/large67
 LC_ALL=C sed "s|$path|$PWD/one/abcdef/large67|g" cofi.data >x.data
 "$COFI" archive -o files x.data 2>&1
 stat -c %s files$PWD/one/abcdef/large67
 [ "$(du -k files | tail -1 | cut -f1)" -lt 1000 ] && echo small
 # Where it has a hole, the copy has nothing else.
-printf x | dd of=files$PWD/one/abcdef/large67 bs=1 seek=500000000000 conv=notrunc status=none
+printf x | dd of=files$PWD/one/abcdef/large67 bs=1 seek=500000000 conv=notrunc status=none
 "$COFI" archive -o files x.data 2>&1 | sed "s|$PWD|HERE|g"
