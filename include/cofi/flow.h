@@ -223,8 +223,8 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struc
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
  * one at a time; bytes that come by pull are copied. With config->no_blocks batches hold events only, as without want_time, and blocks_n
  * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs
- * are 1 MiB apart or more the calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces with at most 1 MiB more each than
- * piece_bytes.
+ * are 1 MiB apart or more the calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces with
+ * at most 1 MiB more each than piece_bytes.
  * Errors: those of cofi_flow_open. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/proc.h"
+
 enum { TEXT_BYTES = 4 << 20, PIECE_BYTES = 64 << 10, GENERATIONS = 64, SHARE = 8 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -44,19 +46,7 @@ bool cofi__namespace_is_ours(int32_t pid)
     return inode && inode == inode_of(getpid());
 }
 
-static int32_t parent_of(int32_t pid)
-{
-    char path[32], text[512];
-    int parent = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    const char *behind = strrchr(text, ')');
-    return behind && sscanf(behind, ") %*c %d", &parent) == 1 ? parent : 0;
-}
+static int32_t parent_of(int32_t pid) { return cofi__proc_number(pid, "PPid:"); }
 
 /* A process in a root of its own is shown what is mounted below that, only: who made it may see all. root: the one's that is returned. */
 static int32_t who_sees_most(int32_t pid, uint64_t inode, char root[COFI__NAME_BYTES])

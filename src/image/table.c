@@ -83,8 +83,6 @@ static bool is_there(const struct cofi__table *table, const struct cofi__change 
 static void tell_change(const struct cofi__table *table, const struct cofi__change *change,
                         struct report *report)
 {
-    if (is_there(table, change))
-        return;
     uint64_t end = change->addr + change->len, at = change->addr;
     struct cofi__place place = cofi__segments_from(&table->segments, at);
     for (const struct cofi__segment *s; (s = cofi__segments_next(&table->segments, &place)) && s->start < end;) {
@@ -98,10 +96,13 @@ static void tell_change(const struct cofi__table *table, const struct cofi__chan
         tell(report, at, end);
 }
 
-static int apply(struct cofi__table *table, const struct cofi__change *change)
+/* report: null, or whom to tell. */
+static int apply(struct cofi__table *table, const struct cofi__change *change, struct report *report)
 {
     if (is_there(table, change))
         return 0;
+    if (report)
+        tell_change(table, change, report);
     const struct cofi__segment segment = {change->addr, change->addr + change->len, change->pgoff, change->source};
     return cofi__segments_put(&table->segments, &segment);
 }
@@ -111,9 +112,7 @@ int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
 {
     struct report report = {changed, opaque, 0};
     while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
-        const struct cofi__change *change = &table->image->changes[table->next];
-        tell_change(table, change, &report);
-        COFI_TRY(apply(table, change));
+        COFI_TRY(apply(table, &table->image->changes[table->next], &report));
         table->next++;
     }
     return report.count;
@@ -122,7 +121,7 @@ int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
 int cofi__table_forward(struct cofi__table *table, uint64_t time_ns)
 {
     while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
-        COFI_TRY(apply(table, &table->image->changes[table->next]));
+        COFI_TRY(apply(table, &table->image->changes[table->next], NULL));
         table->next++;
     }
     return 0;

@@ -104,13 +104,12 @@ static int list_source(const struct listing *listing, struct cofi__source *sourc
 
 static int list_jitdump(const struct listing *listing, const char *path)
 {
-    enum { MAGIC = 0x4a695444 };
     uint8_t head[4];
-    char *found;
-    if (asprintf(&found, "%s%s", listing->recording->symfs ? listing->recording->symfs : "", path) < 0)
+    char *found = cofi__below_symfs(listing->recording, path);
+    if (!found)
         return COFI_ERR_NOMEM;
     int fd = cofi__open_regular(found);
-    bool good = fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head && le32(head) == MAGIC;
+    bool good = fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head && le32(head) == COFI__JIT_MAGIC;
     int status = hand_over(listing, path, found, fd, good ? NULL : "not there, or no jitdump");
     if (fd >= 0)
         close(fd);
@@ -121,8 +120,8 @@ static int list_jitdump(const struct listing *listing, const char *path)
 /* The source of a mapping: the one that its images show. */
 static struct cofi__source *source_of(const struct cofi_recording *recording, const struct cofi_sideband *map)
 {
-    char *file = NULL;
-    if (recording->symfs && asprintf(&file, "%s%s", recording->symfs, map->name) < 0)
+    char *file = recording->symfs ? cofi__below_symfs(recording, map->name) : NULL;
+    if (recording->symfs && !file)
         return NULL;
     struct cofi__source *source = cofi__store_file(recording->store, map->name, file, map->build_id, map->build_id_size);
     free(file);

@@ -45,7 +45,6 @@ static uint8_t *read_below(const struct cofi_recording *recording, const char *p
 
 /* ---- jitdump [linux: jitdump-specification] ---- */
 
-#define JIT_MAGIC 0x4a695444u
 enum { JIT_LOAD = 0, JIT_MOVE = 1 };
 enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
 enum { JIT_PREFIX = 16, JIT_LOAD_FIXED = 56, JIT_MOVE_FIXED = 64 };
@@ -131,7 +130,7 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
     struct dump dump = {.recording = recording, .image = image};
     uint8_t *bytes = read_below(recording, path, &dump.n);
     int status = 0;
-    if (bytes && dump.n >= JIT_HEADER && le32(bytes) == JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
+    if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
         dump.bytes = bytes;
         dump.tsc = le64(bytes + JIT_HEADER_FLAGS) & JIT_ARCH_TIMESTAMP;
         status = read_dump(&dump, path);

@@ -93,9 +93,9 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
 char *cofi__below_symfs(const struct cofi_recording *recording, const char *path)
 {
     char *whole = NULL;
-    if (!recording->options.symfs)
+    if (!recording->symfs)
         return strdup(path);
-    return asprintf(&whole, "%s%s", recording->options.symfs, path) < 0 ? NULL : whole;
+    return asprintf(&whole, "%s%s", recording->symfs, path) < 0 ? NULL : whole;
 }
 
 const char *cofi__reference_symbol(const struct cofi_sideband *map)

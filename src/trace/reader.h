@@ -309,6 +309,7 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
  * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
+#define COFI__JIT_MAGIC 0x4a695444u /* its first word */
 bool cofi__is_jitdump(const char *path);
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path);
 int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid);

@@ -146,4 +146,16 @@ static inline void write_whole(const char *path, const void *bytes, size_t n)
     fclose(file);
 }
 
+/* A command of the shell, which must succeed. */
+static inline void run_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static inline void run_command(const char *format, ...)
+{
+    char command[1200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(command, sizeof command, format, args);
+    va_end(args);
+    assert_int_equal(system(command), 0);
+}
+
 #endif

@@ -9,24 +9,13 @@ static struct cofi_writer *writer;
 static char listed[4096]; /* a line each: "PATH", "PATH: REASON" */
 static unsigned calls;
 
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void run(const char *format, ...)
-{
-    char command[1200];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    assert_int_equal(system(command), 0);
-}
-
 /* A program that has a build id, and no libraries. */
 static int make_program(void **state)
 {
     assert_int_equal(make_scratch(state), 0);
     setenv("HOME", scratch, 1);
-    run("printf '.globl _start\\n_start: ret\\n' | as -o %s/x.o - && ld --build-id -o %s/program %s/x.o", scratch, scratch, scratch);
-    run("cp %s/x.o %s/object; cp %s/program %s/other", scratch, scratch, scratch, scratch);
+    run_command("printf '.globl _start\\n_start: ret\\n' | as -o %s/x.o - && ld --build-id -o %s/program %s/x.o", scratch, scratch, scratch);
+    run_command("cp %s/x.o %s/object; cp %s/program %s/other", scratch, scratch, scratch, scratch);
     return 0;
 }
 
@@ -114,7 +103,7 @@ static void what_is_no_program_has_a_reason(void **state)
     (void)state;
     static const char *const names[] = {"object", "text", "folder", "pipe", "missing", "device"};
     char expected[1024] = "";
-    run("cd %s && echo x >text && mkdir folder && mkfifo pipe && ln -s /dev/zero device", scratch);
+    run_command("cd %s && echo x >text && mkdir folder && mkfifo pipe && ln -s /dev/zero device", scratch);
     begin();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         map_code(scratch_path(names[i]));
@@ -133,7 +122,7 @@ static void a_file_is_found_where_symfs_says_by_its_build_id(void **state)
     (void)state;
     char root[256];
     snprintf(root, sizeof root, "%s/root", scratch);
-    run("mkdir -p %s%s && mv %s/program %s%s/program", root, scratch, scratch, root, scratch);
+    run_command("mkdir -p %s%s && mv %s/program %s%s/program", root, scratch, scratch, root, scratch);
     begin();
     put(writer, (struct cofi_sideband){SAMPLE_SB(MMAP, 2), .name = scratch_path("other"), .len = 0x1000, .prot = 5,
                                        .build_id = {1, 2, 3}, .build_id_size = 20});
@@ -159,7 +148,7 @@ static void a_jitdump_is_needed_too(void **state)
     write_whole(scratch_path("jit-2.dump"), dump + 1, sizeof dump - 1);
     assert_int_equal(list(NULL, NULL), 0);
     assert_string_equal(listed, "jit-1.dump\njit-2.dump: not there, or no jitdump\n");
-    run("mkdir -p %s/below%s && mv %s/jit-1.dump %s/below%s", scratch, scratch, scratch, scratch, scratch);
+    run_command("mkdir -p %s/below%s && mv %s/jit-1.dump %s/below%s", scratch, scratch, scratch, scratch, scratch);
     assert_int_equal(list(scratch_path("below"), NULL), 0);
     assert_non_null(strstr(listed, "jit-1.dump\n"));
 }
@@ -168,7 +157,7 @@ static void a_jitdump_is_needed_too(void **state)
 static void a_separate_debug_file_follows_its_program(void **state)
 {
     (void)state;
-    run("cd %s && printf 'int work(void) { return 1; }\\n' >w.c && gcc -g -shared -Wl,--build-id=0xabcdef0123456789 -o w.so w.c && "
+    run_command("cd %s && printf 'int work(void) { return 1; }\\n' >w.c && gcc -g -shared -Wl,--build-id=0xabcdef0123456789 -o w.so w.c && "
         "objcopy --only-keep-debug w.so w.debug && strip w.so && objcopy --add-gnu-debuglink=w.debug w.so", scratch);
     begin();
     map_code(scratch_path("w.so"));

@@ -37,28 +37,17 @@ static const char module_text[] = NOTE
 static const char other_text[] = NOTE ".text\n .fill 0x40, 1, 0x90\n .globl in_other\n in_other: ret\n";
 static const char kernel_text[] = NOTE ".text\n .globl _text\n _text: ret\n";
 
-static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void run(const char *format, ...)
-{
-    char command[600];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    assert_int_equal(system(command), 0);
-}
-
 static void assemble(const char *text, const char *object)
 {
     write_whole(scratch_path("x.s"), (const uint8_t *)text, strlen(text));
-    run("as -o %s/%s %s/x.s", scratch, object, scratch);
+    run_command("as -o %s/%s %s/x.s", scratch, object, scratch);
 }
 
 static int make_files(void **state)
 {
     make_scratch(state);
     setenv("HOME", scratch, 1);
-    run("mkdir -p %s" FOLDER, scratch);
+    run_command("mkdir -p %s" FOLDER, scratch);
     assemble(module_text, "mod-ule.ko");
     assemble(other_text, "other.ko");
     return 0;
@@ -162,14 +151,14 @@ static void calls_go_where_a_vmlinux_has_the_functions(void **state)
     (void)state;
     unlink(scratch_path("." FOLDER "/kallsyms"));
     assemble(kernel_text, "kernel.o");
-    run("ld -Ttext=0xffffffff81000000 -e _text -o %s" FOLDER "/vmlinux %s/kernel.o", scratch, scratch);
+    run_command("ld -Ttext=0xffffffff81000000 -e _text -o %s" FOLDER "/vmlinux %s/kernel.o", scratch, scratch);
     check_module(record(scratch_path("mod-ule.ko"), scratch_path("other.ko")), NULL, OTHER + 0x40);
 }
 
 static void compressed_modules_are_unpacked(void **state)
 {
     (void)state;
-    run("cd %s && gzip -k mod-ule.ko && zstd -q mod-ule.ko other.ko", scratch);
+    run_command("cd %s && gzip -k mod-ule.ko && zstd -q mod-ule.ko other.ko", scratch);
     check_module(record(scratch_path("mod-ule.ko.gz"), scratch_path("other.ko.zst")), NULL, OTHER + 0x40);
     check_module(record(scratch_path("mod-ule.ko.zst"), scratch_path("other.ko")), NULL, OTHER + 0x40);
 }
@@ -181,9 +170,9 @@ static void a_module_without_a_path_is_looked_up(void **state)
     struct utsname name;
     const char *dep = "kernel/mod-ule.ko.gz: kernel/other.ko\nkernel/other.ko:\n";
     assert_int_equal(uname(&name), 0);
-    run("cd %s && mkdir -p r/lib/modules/%s/kernel && cp *.ko *.gz r/lib/modules/%s/kernel", scratch, name.release, name.release);
+    run_command("cd %s && mkdir -p r/lib/modules/%s/kernel && cp *.ko *.gz r/lib/modules/%s/kernel", scratch, name.release, name.release);
     write_whole(scratch_path("dep"), (const uint8_t *)dep, strlen(dep));
-    run("cd %s && mv dep r/lib/modules/%s/modules.dep", scratch, name.release);
+    run_command("cd %s && mv dep r/lib/modules/%s/modules.dep", scratch, name.release);
     check_module(record("[mod_ule]", "[other]"), scratch_path("r"), OTHER + 0x40);
 }
 
@@ -212,7 +201,7 @@ static void a_file_of_another_build_id_is_not_read(void **state)
     assert_null(o.code.bytes);
     assert_non_null(strstr(cofi_view_why(o.view), "build id differs"));
     close_all(&o);
-    run("cp %s/mod-ule.ko %s" FOLDER "/elf", scratch, scratch);
+    run_command("cp %s/mod-ule.ko %s" FOLDER "/elf", scratch, scratch);
     check_module(record(scratch_path("new.ko"), scratch_path("other.ko")), NULL, OTHER + 0x40);
 }
 
@@ -231,7 +220,7 @@ static void a_kernel_is_unpacked_from_its_boot_image(void **state)
     close_all(&o);
     write_whole(scratch_path("head"), head, sizeof head);
     assemble(kernel_text, "kernel.o");
-    run("cd %s && ld -Ttext=0xffffffff81000000 -e _text --build-id=0xab" REST_OF_ID " -o kernel kernel.o && strip kernel && zstd -qf kernel && "
+    run_command("cd %s && ld -Ttext=0xffffffff81000000 -e _text --build-id=0xab" REST_OF_ID " -o kernel kernel.o && strip kernel && zstd -qf kernel && "
         "mkdir -p r/boot && cat head kernel.zst > r/boot/vmlinuz-%s",
         scratch, name.release);
     kallsyms("ffffffff9b000000 T _text\n");

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "host/fast/collect.h"
+#include "host/proc.h"
 
 enum { POLL_US = 100 };
 
@@ -143,29 +144,9 @@ bool cofi__fast_has_ended(pid_t tid)
     return !read || state == 'Z' || state == 'X';
 }
 
-/* A number of /proc/PID/status, whose line begins so; 0: there is none. */
-static int status_number(pid_t tid, const char *name)
-{
-    char path[64], line[256];
-    int number = 0;
-    snprintf(path, sizeof path, "/proc/%d/status", tid);
-    FILE *f = fopen(path, "re");
-    while (f && !number && fgets(line, sizeof line, f))
-        if (!strncmp(line, name, strlen(name)))
-            number = atoi(line + strlen(name));
-    if (f)
-        fclose(f);
-    return number;
-}
-
 int cofi__fast_seccomp_mode(pid_t tid)
 {
-    return status_number(tid, "Seccomp:");
-}
-
-pid_t cofi__fast_process_of(pid_t tid)
-{
-    return status_number(tid, "Tgid:");
+    return cofi__proc_number(tid, "Seccomp:");
 }
 
 /* 1: the thread is held now, and runs; 0: it has ended. */

@@ -47,6 +47,5 @@ void cofi__fast_let_run(struct cofi__fast_held *held, unsigned ms);
 
 /* Which system calls a thread may make: 0 all, 1 the four of seccomp's strict mode, 2 what its filters let pass. */
 int cofi__fast_seccomp_mode(pid_t tid);
-pid_t cofi__fast_process_of(pid_t tid); /* 0: there is no such thread */
 
 #endif

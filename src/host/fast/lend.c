@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "host/fast/hold.h"
+#include "host/proc.h"
 
 bool cofi__fast_is_same_file(pid_t tid, long theirs, int ours)
 {
@@ -41,7 +41,7 @@ static bool send_to(int socket, int fd)
 /* A descriptor of the thread's process as one of ours. */
 static int take(pid_t tid, int theirs)
 {
-    int process = (int)syscall(SYS_pidfd_open, cofi__fast_process_of(tid), 0);
+    int process = (int)syscall(SYS_pidfd_open, cofi__proc_number(tid, "Tgid:"), 0);
     if (process < 0)
         return -1;
     int fd = (int)syscall(SYS_pidfd_getfd, process, theirs, 0);

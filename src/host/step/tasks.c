@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "host/proc.h"
 #include "host/step/engine.h"
 
 struct step_task *cofi__step_find(struct step_engine *engine, pid_t tid)
@@ -118,18 +119,7 @@ void cofi__step_free(struct step_engine *engine)
 
 pid_t cofi__step_tgid(pid_t tid, pid_t *ppid)
 {
-    char name[64], line[256];
-    int tgid = 0, parent = 0;
-    snprintf(name, sizeof name, "/proc/%d/status", (int)tid);
-    FILE *f = fopen(name, "re");
-    if (!f)
-        return 0;
-    while (fgets(line, sizeof line, f)) {
-        sscanf(line, "Tgid: %d", &tgid);
-        sscanf(line, "PPid: %d", &parent);
-    }
-    fclose(f);
     if (ppid)
-        *ppid = parent;
-    return tgid;
+        *ppid = cofi__proc_number(tid, "PPid:");
+    return cofi__proc_number(tid, "Tgid:");
 }

@@ -11,6 +11,8 @@
 #include "host/fast/prefix.h"
 #include "host/fast/rt/rt.h"
 
+_Static_assert(COFI__FAST_RUNTIME_SYSCALL == 16 && COFI__FAST_RUNTIME_OWN_END == 0x50, "entry.S");
+
 enum { FILTER_MAX = BPF_MAXINSNS };
 
 /* Like the guest's struct sock_fprog. */
