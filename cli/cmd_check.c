@@ -289,7 +289,8 @@ static int check_streams(struct session *session, const struct check_options *op
         session_stream(session, i, &checks[i].stream);
         if (!options->truth)
             continue;
-        struct truth_thread *thread = truth_take(truth, checks[i].stream.tid);
+        const struct session_stream *stream = &checks[i].stream;
+        struct truth_thread *thread = truth_take(truth, stream->turns ? stream->cpu : stream->tid);
         apply_filters(session, &checks[i].stream, thread);
         checks[i].comparison.truth = thread;
     }

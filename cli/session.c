@@ -148,7 +148,7 @@ static bool has_places(const struct session_options *options)
     const struct cofi_recording_options *where = &options->where;
     const struct { const char *option, *path; bool is_folder; } places[] = {
         {"symfs", where->symfs, true}, {"guestmount", where->guestmount, true},
-        {"kcore", where->kcore, false}, {"vmlinux", where->vmlinux, false}};
+        {"kcore", where->kcore, false}, {"vmlinux", where->vmlinux, false}, {"kallsyms", where->kallsyms, false}};
     int error = 0;
     for (size_t i = 0; i < sizeof places / sizeof places[0] && !error; i++)
         if (places[i].path && (error = try_place(places[i].path, places[i].is_folder)))

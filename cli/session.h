@@ -41,7 +41,8 @@ struct session_options {
     {"to", required_argument, 0, 'T'}, {"json", no_argument, 0, 'j'},                                \
     {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
-    {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}
+    {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'},                    \
+    {"kallsyms", required_argument, 0, 'L'}
 #define SESSION_THREADS_HELP                                                                        \
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_HELP                                                                                \
@@ -52,6 +53,7 @@ struct session_options {
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
     "      --kcore=FILE        the kernel's code: as it was in memory\n"                            \
     "      --vmlinux=FILE      or its file\n"                                                       \
+    "      --kallsyms=FILE     the names of its functions (kallsyms, System.map)\n"                 \
     "      --cpu=F/M[/S]       family/model/stepping it was traced on, where that is not told\n"    \
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \

@@ -30,7 +30,7 @@ struct cofi_task {
 struct cofi_observer {
     void *opaque;
     /* A thread appears, in the kernel (CPL 0); the clock is as of now. Its first instruction follows a
-     * far return to it. */
+     * far return to it. (A machine's processor appears anywhere: clock->ip is its next instruction.) */
     int (*begin)(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
                  const struct cofi_event *clock);
     /* What its processor did. Each is preceded by a CLOCK that says when. */
@@ -66,6 +66,8 @@ struct cofi_recorder_options {
                               * filter and tracestop, at most 4. Kept by the caller. Or null */
     const char *program;     /* file of the command, to tell perf where addr0_a… lie in it; or null */
     bool leaps;              /* that clock goes on by many ticks at once (COFI_CLOCK_REAL): coarser MTC by default */
+    bool machine;            /* tasks are a machine's logical processors, numbered by tid: streams are theirs, and the kernel
+                              * is traced too, by default. An address in `begin`'s clock is where they are then */
 };
 
 /* Make a recorder. Defaults: user code only; PT: TSC, MTC (frequency 3) and CYC, RET compression on;

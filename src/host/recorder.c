@@ -48,7 +48,7 @@ struct cofi_recorder {
     uint8_t ratio;           /* of the host's clock when a thread begins, 0: not told */
     char *model, *raw;
     struct cofi_time_conv time;
-    bool leaps;
+    bool leaps, machine;
     struct field *fields;
     size_t fields_n;
     struct cofi_writer *writer;
@@ -75,6 +75,7 @@ static const struct field rtit_defaults[] = {
 /* For clocks that leap: a step takes longer than many periods of those above. */
 static const struct field pt_leaps[] = {{"mtc_freq", 12}};
 static const struct field rtit_leaps[] = {{"mtc_range", 3}};
+static const struct field machine_defaults[] = {{"os", 1}};
 static const struct field pt_enables[] = {{"trace_en", 1}};
 static const struct field rtit_enables[] = {{"trace_en", 1}, {"trace_active", 1}};
 static const struct field pt_disables[] = {{"trace_en", 0}};
@@ -108,6 +109,8 @@ static int configure(const struct cofi_recorder *recorder, struct cofi_unit *uni
         COFI_TRY(set_fields(unit, rtit_defaults, ARRAY_LEN(rtit_defaults), bad));
     if (recorder->leaps)
         COFI_TRY(set_fields(unit, pt ? pt_leaps : rtit_leaps, 1, bad));
+    if (recorder->machine)
+        COFI_TRY(set_fields(unit, machine_defaults, 1, bad));
     COFI_TRY(cofi__where_load(&recorder->where, 0, UINT64_MAX, unit));
     return set_fields(unit, recorder->fields, recorder->fields_n, bad);
 }
@@ -272,7 +275,7 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
     else if (!recorder->where.filters)
         describe_pt(unit, info);
     cofi_unit_close(unit);
-    if (status >= 0 && (ctl & 4))
+    if (status >= 0 && (ctl & 4) && !recorder->machine)
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
                           "os=1: this host does not see the kernel, only user code can be traced; what the unit would "
                           "make of both, 'cofi sim' shows");
@@ -399,7 +402,7 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
         cofi__regions_configure(stream->regions, &config);
     COFI_TRY(keep(recorder, cofi_unit_open(&stream->unit, &config), "the unit"));
     recorder->stats.streams++;
-    cofi_unit_context(stream->unit, context, 0);
+    cofi_unit_context(stream->unit, context, clock->ip);
     COFI_TRY(configure(recorder, stream->unit, &bad));
     COFI_TRY(load_ranges(recorder, stream));
     if (stream->regions)
@@ -623,6 +626,7 @@ static int prepare(struct cofi_recorder *recorder, const struct cofi_recorder_op
         COFI_TRY(take_filters(recorder, options->filters, error));
     COFI_TRY(try_config(recorder, &info, error));
     info.snapshot = recorder->plan.wrap;
+    info.per_cpu = recorder->machine;
     return options->path ? open_writer(recorder, options, &info, error) : 0;
 }
 
@@ -641,6 +645,7 @@ int cofi_recorder_open(struct cofi_recorder **out, const struct cofi_recorder_op
     recorder->model = options->model ? strdup(options->model) : NULL;
     recorder->raw = options->raw ? strdup(options->raw) : NULL;
     recorder->leaps = options->leaps;
+    recorder->machine = options->machine;
     recorder->time = options->time.conv;
     recorder->ratio = options->time.nominal_ratio;
     recorder->unit = (struct cofi_unit_config){.size = sizeof recorder->unit, .gen = options->gen,

@@ -34,16 +34,16 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Each function ends where the next one begins, or nearly so. */
-void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms)
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide)
 {
     enum { LONGEST = 1 << 20 };
     struct cofi__vector names = COFI__VECTOR_OF(struct name);
     char *text = cofi__read_text(kallsyms), *at = text;
     for (struct cofi__kallsym symbol; text && cofi__kallsyms_next(&at, &symbol);) {
-        bool function = symbol.addr && symbol.type && strchr("tTwW", symbol.type);
+        bool function = symbol.addr && symbol.type && (!slide || !symbol.of_module) && strchr("tTwW", symbol.type);
         struct name *row = function ? cofi__vector_push(&names) : NULL;
         if (row)
-            *row = (struct name){symbol.addr, symbol.name};
+            *row = (struct name){symbol.addr + slide, symbol.name};
     }
     struct name *rows = names.items;
     if (names.n)
@@ -85,7 +85,7 @@ static bool take(struct cofi_recording *recording, struct cofi__machine *machine
                  (!map || (map->pgoff && cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) == map->pgoff)) &&
                  cofi_image_map_elf(machine->kernel, 0, kcore, 0, NULL) == 0;
     if (taken) {
-        cofi__name_kernel(recording, machine, kallsyms);
+        cofi__name_kernel(recording, machine, kallsyms, 0);
         cofi__modules_kernel(machine, kallsyms, 0, NULL, 0);
     }
     if (taken && map)
@@ -105,7 +105,7 @@ static bool take_told(struct cofi_recording *recording, struct cofi__machine *ma
         return false;
     const char *slash = strrchr(path, '/');
     if (asprintf(&kallsyms, "%.*skallsyms", slash ? (int)(slash + 1 - path) : 0, path) >= 0) {
-        cofi__name_kernel(recording, machine, kallsyms);
+        cofi__name_kernel(recording, machine, kallsyms, 0);
         free(kallsyms);
     }
     return true;

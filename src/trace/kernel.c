@@ -155,11 +155,12 @@ static uint64_t slide(const struct cofi_sideband *map, uint64_t there) { return 
 static void tell_names(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map,
                        const char *vmlinux, uint64_t there)
 {
-    char *kallsyms = cached(map, "kallsyms");
+    const char *told = machine->pid == HOST ? recording->options.kallsyms : NULL;
+    char *kallsyms = told ? strdup(told) : cached(map, "kallsyms");
     uint64_t kallsyms_there = kallsyms ? cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) : 0;
     cofi__modules_kernel(machine, kallsyms_there ? kallsyms : NULL, slide(map, kallsyms_there), vmlinux, slide(map, there));
-    if (!vmlinux && kallsyms_there && kallsyms_there == map->pgoff)
-        cofi__name_kernel(recording, machine, kallsyms);
+    if (kallsyms_there && (told || (!vmlinux && kallsyms_there == map->pgoff)))
+        cofi__name_kernel(recording, machine, kallsyms, slide(map, kallsyms_there));
     free(kallsyms);
 }
 

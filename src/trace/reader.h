@@ -301,8 +301,8 @@ const char *cofi__reference_symbol(const struct cofi_sideband *map);
 /* kcore.c: a kernel as it was in memory, modules and patched code included. False: there is none that is proven to be
  * the recorded one. */
 bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map);
-/* Give a kernel's functions the names of a kallsyms of the recorded boot. */
-void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms);
+/* Give a kernel's functions the names of a kallsyms, which lay `slide` lower when that was made (modules, another boot's, not then). */
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide);
 /* Whether the kcore shows a module where the recording has it. */
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);

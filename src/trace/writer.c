@@ -180,7 +180,7 @@ static void put_aux(struct cofi_writer *writer, const struct cofi__out_stream *s
 {
     const struct cofi_time_conv *conv = &writer->info.time.conv;
     struct cofi_sideband aux = {
-        .kind = COFI_SB_AUX, .cpu = UINT32_MAX, .pid = stream->pid, .tid = stream->tid,
+        .kind = COFI_SB_AUX, .cpu = writer->info.per_cpu ? (uint32_t)stream->tid : UINT32_MAX, .pid = stream->pid, .tid = stream->tid,
         .time_ns = conv->mult ? cofi_time_ns(conv, stream->reference) : 0,
         .aux_offset = stream->offset, .aux_size = n,
     };
@@ -202,8 +202,8 @@ static int put_piece(struct cofi_writer *writer, struct cofi__out_stream *stream
     put_le(header + 16, stream->offset, 8);
     put_le(header + 24, reference, 8);
     put_le(header + 32, stream->idx, 4);
-    put_le(header + 36, (uint32_t)stream->tid, 4);
-    put_le(header + 40, UINT32_MAX, 4);
+    put_le(header + 36, writer->info.per_cpu ? UINT32_MAX : (uint32_t)stream->tid, 4);
+    put_le(header + 40, writer->info.per_cpu ? (uint32_t)stream->tid : UINT32_MAX, 4);
     put_le(header + 44, padding, 4);
     struct iovec parts[3] = {{header, sizeof header}, first, second};
     pthread_mutex_lock(&writer->lock);

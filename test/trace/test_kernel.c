@@ -163,6 +163,31 @@ static void a_cached_vmlinux_is_moved_to_where_the_kernel_was(void **state)
     assert_int_equal(byte_at(scratch_path("v.data"), 0, 0x7fff00001000, why), 0x7f); /* its ELF header */
 }
 
+/* --kallsyms: of that boot, or of the build, below which the kernel was moved. */
+static void names_that_are_told_are_moved_to_where_the_kernel_was(void **state)
+{
+    (void)state;
+    static const char map[] = "ffffffff81000000 T _text\nffffffff81000010 T poked\nffffffff81000020 t next\nffffffffc0000000 T other\t[module]\n";
+    const char *path = scratch_path("names.data");
+    struct cofi_recording_options options = {.size = sizeof options, .kallsyms = scratch_path("System.map")};
+    struct cofi_recording *recording;
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    write_kernel_sample(path, TEXT + 0x3a000000);
+    write_whole(options.kallsyms, (const uint8_t *)map, sizeof map - 1);
+    assert_int_equal(cofi_recording_open_with(&recording, path, &options, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 7)), 0);
+    cofi_view_advance(view, 50, NULL, NULL);
+    cofi_view_symbol(view, TEXT + 0x3a000011, false, &symbol);
+    assert_non_null(symbol.name);
+    assert_string_equal(symbol.name, "poked");
+    assert_int_equal(symbol.offset, 1);
+    cofi_view_symbol(view, UINT64_C(0xffffffffc0000000) + 0x3a000000, false, &symbol);
+    assert_null(symbol.name); /* a module's place has nothing to do with the kernel's */
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +195,7 @@ int main(void)
         cmocka_unit_test(code_that_the_kernel_made_has_its_name),
         cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
+        cmocka_unit_test(names_that_are_told_are_moved_to_where_the_kernel_was),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
