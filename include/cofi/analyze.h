@@ -129,7 +129,7 @@ struct cofi_coverage_block { /* as cofi_flow_block; of those that begin at one a
 
 struct cofi_coverage_function {
     const char *name;     /* null: only where it begins is known, or (addr 0, size 0) not even that */
-    const char *file;     /* where it begins; null: not known */
+    const char *file;     /* where it is declared; null: not known */
     int line;
     uint64_t addr, size;  /* size: without functions inside of it; 0: not known */
     uint64_t executed;    /* instructions */

@@ -125,7 +125,7 @@ struct cofi_module_function {
 int cofi_module_functions(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_function *function),
                           void *opaque);
 
-/* Code that was made of one line: [start, end). */
+/* Code that was made of one line: [start, end). If that is empty, the line where the function that begins there is declared. */
 struct cofi_module_line {
     uint64_t start, end;
     const char *file; /* whole: where it was compiled, without . and ..; valid until each returns */

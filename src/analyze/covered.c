@@ -196,7 +196,7 @@ static int find_lines(struct making *m)
             m->functions[function].file = line->file;
             m->functions[function].line = (int)line->line;
         }
-        if (!is_wanted(m, function))
+        if (!is_wanted(m, function) || line->start == line->end)
             continue;
         COFI_TRY(cofi__array_grow(&m->lines, &m->lines_room, m->lines_n, sizeof *m->lines));
         m->lines[m->lines_n++] = (struct line_row){line->file, most_in(m, &insn, line), line->line, function};

@@ -103,6 +103,7 @@ struct unit_walk {
     const char *folder; /* in which the unit was compiled, or null */
     const char *told;   /* the file of the row before, as libdw has it, */
     char *file;         /* and whole; null: out of memory */
+    int status;
 };
 
 /* Take "." and "x/.." out, so that a file has one name. */
@@ -147,28 +148,43 @@ static const char *folder_of(Dwarf_Die *die)
     return dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
 }
 
+static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number)
+{
+    uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
+    if (!is_code(walk->code, start + shift) || !file || number <= 0)
+        return 0;
+    file = whole_name(walk, file);
+    return file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : COFI_ERR_NOMEM;
+}
+
+/* Where a function is declared. Code begins at its brace. */
+static int tell_function(Dwarf_Die *die, void *opaque)
+{
+    struct unit_walk *walk = opaque;
+    Dwarf_Addr start;
+    int number;
+    if (!dwarf_lowpc(die, &start) && !dwarf_decl_line(die, &number))
+        walk->status = tell(walk, start, start, dwarf_decl_file(die), number);
+    return walk->status ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
 static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die)
 {
     Dwarf_Lines *lines;
     size_t n;
-    int number, status = 0;
+    int number;
     if (dwarf_getsrclines(die, &lines, &n))
         return 0;
     walk->folder = folder_of(die);
     walk->told = NULL;
-    for (size_t i = 0; i + 1 < n && !status; i++) {
+    dwarf_getfuncs(die, tell_function, walk, 0);
+    for (size_t i = 0; i + 1 < n && !walk->status; i++) {
         Dwarf_Addr start, end;
-        uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
-        if (!row_range(lines, i, &start, &end) || !is_code(walk->code, start + shift))
-            continue;
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
-        const char *file = dwarf_lineno(row, &number) || number <= 0 ? NULL : dwarf_linesrc(row, NULL, NULL);
-        if (!file)
-            continue;
-        file = whole_name(walk, file);
-        status = file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : COFI_ERR_NOMEM;
+        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number))
+            walk->status = tell(walk, start, end, dwarf_linesrc(row, NULL, NULL), number);
     }
-    return status;
+    return walk->status;
 }
 
 int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
