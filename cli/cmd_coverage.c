@@ -335,14 +335,18 @@ static int write_to(const struct job *job, FILE *file)
 static int judge(const struct job *job, int status)
 {
     const struct coverage_options *options = job->options;
-    size_t sources;
+    bool filtered = options->module || options->function;
+    size_t sources, modules;
     cofi_coverage_sources(job->all, &sources);
+    cofi_coverage_modules(job->all, &modules);
     bool lines = options->format == FORMAT_LCOV || (options->format == FORMAT_TEXT && options->table.by == BY_LINE);
     if (job->gaps)
         complain("coverage: %" PRIu64 " gaps: what ran there is missing; 'cofi check' lists them", job->gaps);
     if (job->overflows)
         complain("coverage: %" PRIu64 " overflows: what ran while packets were lost is missing", job->overflows);
-    if (lines && !sources)
+    if (filtered && !modules && options->format != FORMAT_AFL)
+        complain("coverage: nothing that ran is of what was asked for");
+    else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
     return status == EXIT_DONE && (job->gaps || (lines && !sources)) ? EXIT_DATA : status;
 }

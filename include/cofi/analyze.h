@@ -112,7 +112,8 @@ int cofi_coverage_learn(struct cofi_coverage *coverage);
  * 0 or COFI_ERR_NOMEM. Cost: sorts the code that ran, and the lines. */
 int cofi_coverage_finish(struct cofi_coverage *coverage);
 
-/* Results. Addresses are the module's own, arrays are in their order. Of functions that are not wanted there is nothing. */
+/* Results. Addresses are the module's own, arrays are in their order; functions that no table tells (a JIT's), in that in which they were
+ * met. Of functions that are not wanted there is nothing. */
 enum { COFI_COVERAGE_NONE = -1 }; /* no function is known there */
 
 struct cofi_coverage_insn {
@@ -152,7 +153,7 @@ struct cofi_coverage_module {
     const struct cofi_coverage_block *blocks;
     size_t functions_n, insns_n, blocks_n;
 };
-/* In the order of what they executed, most first. */
+/* Those of which something ran, in the order of what they executed, most first. */
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n);
 
 /* A line's count is that of its instruction that ran most often; where several functions have code of it, their sum. */

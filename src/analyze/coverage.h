@@ -81,6 +81,7 @@ struct cofi_coverage {
     uint8_t *map;
     /* results */
     const struct cofi_coverage_module *results;
+    size_t results_n;
     struct source_row *source_rows;
     size_t source_rows_n, source_rows_room;
     struct cofi_coverage_source *sources;

@@ -175,17 +175,16 @@ int cofi_coverage_finish(struct cofi_coverage *coverage)
     if (!results)
         return COFI_ERR_NOMEM;
     for (size_t i = 1; i < coverage->modules_n; i++)
-        results[i - 1] = coverage->modules[i].pub;
-    qsort(results, coverage->modules_n - 1, sizeof *results, by_executed);
+        if (coverage->modules[i].pub.insns_n || coverage->modules[i].pub.functions_n) /* something ran, if not what was asked for */
+            results[coverage->results_n++] = coverage->modules[i].pub;
+    qsort(results, coverage->results_n, sizeof *results, by_executed);
     coverage->results = results;
     return 0;
 }
 
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n)
 {
-    *n = 0;
-    while (*n < coverage->modules_n - 1 && coverage->results[*n].insns_n)
-        ++*n;
+    *n = coverage->results_n;
     return coverage->results;
 }
 
