@@ -164,16 +164,38 @@ static void join(struct making *m)
 
 /* ---- lines ---- */
 
-/* The most that an instruction in [start, end) ran; *at: the first one behind those of earlier starts. */
-static uint64_t most_in(const struct making *m, size_t *at, const struct known_line *line)
+/* A walk along lines and instructions, both by address. Lines that begin at one address are a group, the shortest first: each takes
+ * what the one before has found. A line that reaches beyond where the next group begins ends there, so that each
+ * instruction is looked at once, whatever a line table says. */
+struct line_walk {
+    size_t insn, part;
+    uint64_t start, limit, most;
+};
+
+static void next_group(const struct making *m, struct line_walk *walk, size_t line)
 {
-    uint64_t most = 0;
-    while (*at < m->insns_n && m->insns[*at].addr < line->start)
-        ++*at;
-    for (size_t i = *at; i < m->insns_n && m->insns[i].addr < line->end; i++)
-        if (m->insns[i].count > most)
-            most = m->insns[i].count;
-    return most;
+    const struct known_line *lines = m->module->lines;
+    size_t next = line + 1;
+    while (next < m->module->lines_n && lines[next].start == lines[line].start)
+        next++;
+    walk->start = lines[line].start;
+    walk->limit = next < m->module->lines_n ? lines[next].start : UINT64_MAX;
+    walk->most = 0;
+    while (walk->insn < m->insns_n && m->insns[walk->insn].addr < walk->start)
+        walk->insn++;
+}
+
+/* The most that an instruction of a line ran. */
+static uint64_t most_of(const struct making *m, struct line_walk *walk, size_t line)
+{
+    const struct known_line *known = &m->module->lines[line];
+    if (!line || known->start != walk->start)
+        next_group(m, walk, line);
+    uint64_t end = known->end < walk->limit ? known->end : walk->limit;
+    for (; walk->insn < m->insns_n && m->insns[walk->insn].addr < end; walk->insn++)
+        if (m->insns[walk->insn].count > walk->most)
+            walk->most = m->insns[walk->insn].count;
+    return walk->most;
 }
 
 static int by_function(const void *a, const void *b)
@@ -188,10 +210,11 @@ static int by_function(const void *a, const void *b)
 
 static int find_lines(struct making *m)
 {
-    size_t part = 0, insn = 0;
+    struct line_walk walk = {0};
     for (size_t i = 0; i < m->module->lines_n; i++) {
         const struct known_line *line = &m->module->lines[i];
-        int32_t function = function_from(m, &part, line->start);
+        int32_t function = function_from(m, &walk.part, line->start);
+        uint64_t most = most_of(m, &walk, i);
         if (function >= 0 && m->functions[function].addr == line->start && !m->functions[function].file) {
             m->functions[function].file = line->file;
             m->functions[function].line = (int)line->line;
@@ -199,7 +222,7 @@ static int find_lines(struct making *m)
         if (!is_wanted(m, function) || line->start == line->end)
             continue;
         COFI_TRY(cofi__array_grow(&m->lines, &m->lines_room, m->lines_n, sizeof *m->lines));
-        m->lines[m->lines_n++] = (struct line_row){line->file, most_in(m, &insn, line), line->line, function};
+        m->lines[m->lines_n++] = (struct line_row){line->file, most, line->line, function};
     }
     return 0;
 }
