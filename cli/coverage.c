@@ -9,7 +9,18 @@
 
 #include "cli.h"
 
-enum { NAME_BYTES = 1024, JSON_BYTES = 6 * NAME_BYTES };
+enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
+
+/* Names may be longer than what write_format takes. */
+static void write_text(struct writer *out, const char *text) { write_bytes(out, text, strlen(text)); }
+
+/* key: what stands before it. */
+static void write_string(struct writer *out, const char *key, const char *text)
+{
+    char string[JSON_BYTES];
+    write_text(out, key);
+    write_text(out, cofi_json_string(text, string, sizeof string));
+}
 
 static const char *base_name(const char *path)
 {
@@ -78,11 +89,12 @@ static struct sums sum_up(const struct cofi_coverage_module *module)
 static void print_module_json(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[NAME_BYTES], string[JSON_BYTES];
+    char title[NAME_BYTES];
     module_title(module, title, sizeof title);
-    write_format(out, "{\"v\":1,\"module\":%s,\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
                  ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
-                 ",\"blocks\":%zu}\n", cofi_json_string(title, string, sizeof string), module->base, module->executed, module->insns_n,
+                 ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
                  module->bytes, module->size, sums.functions, sums.functions_ran, sums.lines, sums.lines_ran, module->blocks_n);
 }
 
@@ -91,8 +103,10 @@ static void print_module(const struct cofi_coverage_module *module, struct write
     struct sums sums = sum_up(module);
     char title[NAME_BYTES], functions[48], lines[48], bytes[16];
     module_title(module, title, sizeof title);
-    write_format(out, "%14" PRIu64 " %8s %13s %13s  %s\n", module->executed, share(sums.bytes, module->size, bytes),
-                 lines_share(sums.lines_ran, sums.lines, lines), lines_share(sums.functions_ran, sums.functions, functions), title);
+    write_format(out, "%14" PRIu64 " %8s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
+                 lines_share(sums.lines_ran, sums.lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
+    write_text(out, title);
+    write_text(out, "\n");
 }
 
 static void print_modules(const struct coverage_table *table, const struct cofi_coverage_module *modules, size_t n, struct writer *out)
@@ -105,51 +119,62 @@ static void print_modules(const struct coverage_table *table, const struct cofi_
 
 /* ---- functions ---- */
 
-static int by_number(uint64_t x, uint64_t y) { return (x < y) - (x > y); }
+static int most_first(uint64_t x, uint64_t y) { return (x < y) - (x > y); }
 
-static int by_address(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
+static int by_name(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
 {
-    return x->addr != y->addr ? by_number(y->addr, x->addr) : strcmp(x->name ? x->name : "", y->name ? y->name : "");
+    return strcmp(x->name ? x->name : "", y->name ? y->name : "");
+}
+
+static uint64_t millionths(const struct cofi_coverage_function *f) { return f->size ? f->bytes * 1000000 / f->size : 0; }
+
+static int by_key(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y, enum coverage_sort key)
+{
+    switch (key) {
+    case SORT_EXECUTED: return most_first(x->executed, y->executed);
+    case SORT_ENTERED: return most_first(x->entered, y->entered);
+    case SORT_SHARE: return most_first(millionths(x), millionths(y));
+    case SORT_NAME: return by_name(x, y);
+    case SORT_ADDRESS: return 0;
+    }
+    return 0;
 }
 
 /* Of two that have the same, the first in memory comes first. */
-#define ORDER(name, what)                                                                          \
-    static int name(const void *a, const void *b)                                                  \
-    {                                                                                              \
-        const struct cofi_coverage_function *x = *(const struct cofi_coverage_function *const *)a, \
-                                            *y = *(const struct cofi_coverage_function *const *)b; \
-        int order = (what);                                                                        \
-        return order ? order : by_address(x, y);                                                   \
-    }
-ORDER(sort_executed, by_number(x->executed, y->executed))
-ORDER(sort_entered, by_number(x->entered, y->entered))
-ORDER(sort_share, by_number(x->size ? x->bytes * 1000000 / x->size : 0, y->size ? y->bytes * 1000000 / y->size : 0))
-ORDER(sort_name, strcmp(x->name ? x->name : "", y->name ? y->name : ""))
-ORDER(sort_address, 0)
-
-static int (*const orders[])(const void *, const void *) = {sort_executed, sort_entered, sort_share, sort_name, sort_address};
+static int compare(const void *a, const void *b, void *table)
+{
+    const struct cofi_coverage_function *x = *(const struct cofi_coverage_function *const *)a,
+                                        *y = *(const struct cofi_coverage_function *const *)b;
+    int order = by_key(x, y, ((const struct coverage_table *)table)->sort);
+    if (!order)
+        order = most_first(y->addr, x->addr);
+    return order ? order : by_name(x, y);
+}
 
 static void print_function_json(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
 {
-    char title[NAME_BYTES], name[NAME_BYTES], string[JSON_BYTES], function[JSON_BYTES], file[JSON_BYTES];
+    char title[NAME_BYTES], name[NAME_BYTES];
     module_title(module, title, sizeof title);
     function_name(module, f, name, sizeof name);
-    write_format(out, "{\"v\":1,\"module\":%s,", cofi_json_string(title, string, sizeof string));
-    write_format(out, "\"function\":%s,\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
-                 ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32 ",",
-                 cofi_json_string(name, function, sizeof function), f->addr, f->size, f->executed, f->entered, f->insns, f->bytes,
-                 f->lines, f->lines_ran);
-    write_format(out, "\"file\":%s,\"line\":%d}\n", cofi_json_string(f->file, file, sizeof file), f->line);
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_string(out, ",\"function\":", name);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
+                 ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32, f->addr, f->size,
+                 f->executed, f->entered, f->insns, f->bytes, f->lines, f->lines_ran);
+    write_string(out, ",\"file\":", f->file);
+    write_format(out, ",\"line\":%d}\n", f->line);
 }
 
 static void print_function(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
 {
-    char name[NAME_BYTES], place[NAME_BYTES] = "", bytes[16], lines[48];
+    char name[NAME_BYTES], bytes[16], lines[48];
     function_name(module, f, name, sizeof name);
+    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
+                 lines_share(f->lines_ran, f->lines, lines));
+    write_text(out, name);
     if (f->file)
-        snprintf(place, sizeof place, "  %s:%d", base_name(f->file), f->line);
-    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  %s%s\n", f->executed, f->entered, share(f->bytes, f->size, bytes),
-                 lines_share(f->lines_ran, f->lines, lines), name, place);
+        write_format(out, "  %.1000s:%d", base_name(f->file), f->line);
+    write_text(out, "\n");
 }
 
 static void print_module_title(const struct cofi_coverage_module *module, struct writer *out)
@@ -157,7 +182,9 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
     struct sums sums = sum_up(module);
     char title[NAME_BYTES], bytes[16];
     module_title(module, title, sizeof title);
-    write_format(out, "== %s: %" PRIu64 " instructions", title, module->executed);
+    write_text(out, "== ");
+    write_text(out, title);
+    write_format(out, ": %" PRIu64 " instructions", module->executed);
     if (sums.functions)
         write_format(out, ", %" PRIu64 " of %" PRIu64 " functions", sums.functions_ran, sums.functions);
     if (module->size)
@@ -176,7 +203,7 @@ static int print_functions(const struct coverage_table *table, const struct cofi
     for (size_t i = 0; i < module->functions_n; i++)
         if (module->functions[i].insns || table->all)
             list[n++] = &module->functions[i];
-    qsort(list, n, sizeof *list, orders[table->sort]);
+    qsort_r(list, n, sizeof *list, compare, (void *)(uintptr_t)table);
     if (!table->json)
         print_module_title(module, out);
     for (size_t i = 0; i < n; i++)
@@ -187,53 +214,73 @@ static int print_functions(const struct coverage_table *table, const struct cofi
 
 /* ---- lines ---- */
 
+static void print_line(const struct coverage_table *table, const struct cofi_coverage_source *source, const struct cofi_coverage_line *line,
+                       struct writer *out)
+{
+    if (!table->json) {
+        write_format(out, "%14" PRIu64 "  %.1000s:%" PRIu32 "\n", line->count, base_name(source->file), line->line);
+        return;
+    }
+    write_string(out, "{\"v\":1,\"file\":", source->file);
+    write_format(out, ",\"line\":%" PRIu32 ",\"count\":%" PRIu64 "}\n", line->line, line->count);
+}
+
 static void print_source(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
 {
-    char string[JSON_BYTES];
     size_t ran = 0;
     for (size_t i = 0; i < source->lines_n; i++)
         ran += source->lines[i].count > 0;
     if (!ran && !table->all)
         return;
-    cofi_json_string(source->file, string, sizeof string);
-    if (!table->json)
-        write_format(out, "== %s: %zu of %zu lines\n", source->file, ran, source->lines_n);
-    for (size_t i = 0; i < source->lines_n; i++) {
-        const struct cofi_coverage_line *line = &source->lines[i];
-        if (!line->count && !table->all)
-            continue;
-        if (table->json)
-            write_format(out, "{\"v\":1,\"file\":%s,\"line\":%" PRIu32 ",\"count\":%" PRIu64 "}\n", string, line->line, line->count);
-        else
-            write_format(out, "%14" PRIu64 "  %s:%" PRIu32 "\n", line->count, base_name(source->file), line->line);
+    if (!table->json) {
+        write_text(out, "== ");
+        write_text(out, source->file);
+        write_format(out, ": %zu of %zu lines\n", ran, source->lines_n);
     }
+    for (size_t i = 0; i < source->lines_n; i++)
+        if (source->lines[i].count || table->all)
+            print_line(table, source, &source->lines[i], out);
 }
 
 /* ---- instructions ---- */
 
+static void print_insn(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, struct writer *out)
+{
+    write_format(out, "%14" PRIu64 "  %12" PRIx64, insn->count, insn->addr);
+    if (f) {
+        write_text(out, "  ");
+        write_text(out, f->name);
+        write_format(out, "+0x%" PRIx64, insn->addr - f->addr);
+    }
+    write_text(out, "\n");
+}
+
+static void print_insn_json(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, const char *title, struct writer *out)
+{
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length, insn->count);
+    write_string(out, ",\"function\":", f ? f->name : NULL);
+    write_format(out, ",\"offset\":%" PRIu64 "}\n", f ? insn->addr - f->addr : 0);
+}
+
 static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
 {
-    char title[NAME_BYTES], name[NAME_BYTES], string[JSON_BYTES], function[JSON_BYTES];
+    char title[NAME_BYTES];
     module_title(module, title, sizeof title);
-    cofi_json_string(title, string, sizeof string);
-    if (!table->json)
-        write_format(out, "== %s\n", title);
+    if (!table->json) {
+        write_text(out, "== ");
+        write_text(out, title);
+        write_text(out, "\n");
+    }
     for (size_t i = 0; i < module->insns_n; i++) {
         const struct cofi_coverage_insn *insn = &module->insns[i];
         const struct cofi_coverage_function *f = insn->function < 0 ? NULL : &module->functions[insn->function];
-        bool named = f && f->name;
-        if (named)
-            function_name(module, f, name, sizeof name);
-        if (table->json) {
-            write_format(out, "{\"v\":1,\"module\":%s,\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64 ",", string,
-                         insn->addr, insn->length, insn->count);
-            write_format(out, "\"function\":%s,\"offset\":%" PRIu64 "}\n", cofi_json_string(named ? name : NULL, function, sizeof function),
-                         named ? insn->addr - f->addr : 0);
-        } else if (named) {
-            write_format(out, "%14" PRIu64 "  %12" PRIx64 "  %s+0x%" PRIx64 "\n", insn->count, insn->addr, name, insn->addr - f->addr);
-        } else {
-            write_format(out, "%14" PRIu64 "  %12" PRIx64 "\n", insn->count, insn->addr);
-        }
+        if (f && !f->name)
+            f = NULL;
+        if (table->json)
+            print_insn_json(insn, f, title, out);
+        else
+            print_insn(insn, f, out);
     }
 }
 

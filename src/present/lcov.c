@@ -14,12 +14,21 @@ struct out {
     int status;
 };
 
+static void bytes(struct out *out, const char *text, size_t n)
+{
+    if (out->status >= 0 && n)
+        out->status = out->put(out->opaque, text, n);
+}
+
+/* Text up to the line's end; lines are not names' to make. */
 static void line(struct out *out, const char *text)
 {
-    if (out->status >= 0)
-        out->status = out->put(out->opaque, text, strlen(text));
-    if (out->status >= 0)
-        out->status = out->put(out->opaque, "\n", 1);
+    for (size_t n; n = strcspn(text, "\r\n"), text[n]; text += n + 1) {
+        bytes(out, text, n);
+        bytes(out, "?", 1);
+    }
+    bytes(out, text, strlen(text));
+    bytes(out, "\n", 1);
 }
 
 static void number(struct out *out, const char *key, uint64_t n)
@@ -34,8 +43,7 @@ static void named(struct out *out, const char *key, uint64_t n, const char *name
 {
     char text[64];
     int length = snprintf(text, sizeof text, "%s:%" PRIu64 ",", key, n);
-    if (out->status >= 0)
-        out->status = out->put(out->opaque, text, (size_t)length);
+    bytes(out, text, (size_t)length);
     line(out, name);
 }
 
@@ -98,8 +106,7 @@ int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void
     const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &n);
     for (size_t i = 0; i < n && out.status >= 0; i++) {
         line(&out, "TN:");
-        if (out.status >= 0)
-            out.status = put(opaque, "SF:", 3);
+        bytes(&out, "SF:", 3);
         line(&out, sources[i].file);
         functions(&out, &sources[i]);
         lines(&out, &sources[i]);

@@ -445,14 +445,14 @@ static void a_tracefile_adds_functions_of_a_name_and_leaves_pieces_out(void **st
     (void)state;
     const struct cofi_coverage_function functions[] = {
         {.name = "one", .line = 3, .entered = 2}, {.name = "one", .line = 3, .entered = 5}, {.name = "one.cold", .line = 3, .entered = 9},
-        {.name = "two", .line = 7}, {.name = "two.colder", .line = 8, .entered = 1}};
+        {.name = "t\nw\ro", .line = 7}, {.name = "two.colder", .line = 8, .entered = 1}};
     const struct cofi_coverage_function *list[5];
     for (size_t i = 0; i < 5; i++)
         list[i] = &functions[i];
     const struct cofi_coverage_line lines[] = {{3, 7}, {4, 0}, {9, UINT64_MAX}};
     struct cofi_coverage_source source = {"/a.c", lines, list, 3, 5};
     const struct cofi_coverage coverage = {.sources = &source, .sources_n = 1};
-    static const char wanted[] = "TN:\nSF:/a.c\nFN:3,one\nFN:7,two\nFN:8,two.colder\nFNDA:7,one\nFNDA:0,two\nFNDA:1,two.colder\nFNF:3\nFNH:2\n"
+    static const char wanted[] = "TN:\nSF:/a.c\nFN:3,one\nFN:7,t?w?o\nFN:8,two.colder\nFNDA:7,one\nFNDA:0,t?w?o\nFNDA:1,two.colder\nFNF:3\nFNH:2\n"
                                  "DA:3,7\nDA:4,0\nDA:9,18446744073709551615\nLF:3\nLH:2\nend_of_record\n";
     struct text text = {.n = 0};
     assert_int_equal(cofi_coverage_lcov(&coverage, put, &text), 0);
