@@ -136,15 +136,16 @@ static void other_instructions_at_one_address_are_counted_apart(void **state)
     (void)state;
     struct shown shown = show("bytes", NULL);
     struct cofi_coverage *coverage = open_plain();
-    struct cofi_flow_block ones = block_of(0, BASE, 4, 1), twos = block_of(1, BASE, 2, 2);
+    struct cofi_flow_block ones = block_of(0, BASE, 4, 1), twos = block_of(1, BASE, 3, 2);
     size_t n;
     count(coverage, &shown, &ones, 1);
     count(coverage, &shown, &twos, 10);
     const struct cofi_coverage_module *module = finish(coverage, &n);
-    assert_int_equal(module->insns_n, 6);
+    assert_int_equal(module->insns_n, 7);
     assert_insn(module, 0, BASE, 1, 1);
     assert_insn(module, 1, BASE, 2, 10);
-    assert_int_equal(module->blocks_n, 1); /* of the two that begin there one */
+    assert_int_equal(module->blocks_n, 1); /* of the two that begin there the longer one */
+    assert_int_equal(module->blocks[0].size, 6);
     cofi_coverage_close(coverage);
     hide(&shown);
 }
@@ -237,6 +238,80 @@ static void the_inner_function_has_what_is_in_both(void **state)
         assert_int_equal(parts[i].function, expected[i].function);
     }
     free(parts);
+}
+
+/* ---- lines ---- */
+
+/* What tables would tell of the one module. */
+static void tell(struct cofi_coverage *coverage, const struct known_function *functions, size_t functions_n, const struct known_line *lines,
+                 size_t lines_n)
+{
+    struct covered_module *module = &coverage->modules[1];
+    assert_int_equal(coverage->modules_n, 2);
+    assert_int_equal(cofi_coverage_learn(coverage), 0);
+    module->named = false;
+    module->functions = malloc(functions_n * sizeof *functions);
+    module->lines = malloc(lines_n * sizeof *lines);
+    memcpy(module->functions, functions, functions_n * sizeof *functions);
+    memcpy(module->lines, lines, lines_n * sizeof *lines);
+    module->functions_n = functions_n;
+    module->lines_n = lines_n;
+    for (size_t i = 0; i < lines_n; i++) /* each name is kept once */
+        assert_non_null(module->lines[i].file = cofi__strings_keep(&coverage->strings, lines[i].file));
+}
+
+static void assert_line(const struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t times)
+{
+    size_t n;
+    const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sources[i].lines_n; k++)
+            if (!strcmp(sources[i].file, file) && sources[i].lines[k].line == line) {
+                assert_int_equal(sources[i].lines[k].count, times);
+                return;
+            }
+    fail_msg("%s:%u is not there", file, line);
+}
+
+static void a_line_counts_its_busiest_instruction_in_each_function(void **state)
+{
+    (void)state;
+    const struct known_function functions[] = {{BASE, 8, "f"}, {BASE + 8, 8, "g"}, {BASE + 16, 8, "h"}};
+    const struct known_line lines[] = {
+        {BASE, BASE, "f.c", 1},              /* where f is declared */
+        {BASE, BASE + 2, "f.c", 2},          /* runs 1 and 5 times */
+        {BASE, BASE + 4, "both.h", 9},       /* of the same code, too, and of what runs 3 times behind it */
+        {BASE + 4, BASE + 20, "f.c", 3},     /* of a table that is bad: ends where the next one begins */
+        {BASE + 6, BASE + 8, "f.c", 2},
+        {BASE + 8, BASE + 9, "both.h", 9},
+        {BASE + 16, BASE + 20, "h.c", 4}};
+    struct shown shown = show("bytes", NULL);
+    struct cofi_coverage *coverage = open_plain();
+    const unsigned times[] = {1, 5, 3, 0, 2, 0, 7, 4, 6};
+    size_t n;
+    for (uint32_t i = 0; i < 9; i++) {
+        struct cofi_flow_block block = block_of(i, BASE + i, 1, 1);
+        count(coverage, &shown, &block, times[i]);
+    }
+    tell(coverage, functions, 3, lines, 7);
+    const struct cofi_coverage_module *module = finish(coverage, &n);
+    assert_line(coverage, "f.c", 2, 7);
+    assert_line(coverage, "f.c", 3, 2);
+    assert_line(coverage, "both.h", 9, 5 + 6);
+    assert_line(coverage, "h.c", 4, 0);
+    assert_int_equal(module->functions_n, 3);
+    assert_string_equal(module->functions[0].name, "f");
+    assert_int_equal(module->functions[0].line, 1);
+    assert_int_equal(module->functions[0].lines, 3);
+    assert_int_equal(module->functions[0].lines_ran, 3);
+    assert_int_equal(module->functions[0].entered, 1);
+    assert_int_equal(module->functions[1].entered, 6);
+    assert_int_equal(module->functions[2].lines, 1);
+    assert_int_equal(module->functions[2].lines_ran, 0);
+    assert_int_equal(module->functions[2].insns, 0);
+    assert_int_equal(module->size, 24);
+    cofi_coverage_close(coverage);
+    hide(&shown);
 }
 
 /* ---- edges ---- */
@@ -511,6 +586,7 @@ int main(void)
         cmocka_unit_test(memory_is_its_process_own_and_adds_up),
         cmocka_unit_test(kernel_code_is_of_no_process),
         cmocka_unit_test(the_inner_function_has_what_is_in_both),
+        cmocka_unit_test(a_line_counts_its_busiest_instruction_in_each_function),
         cmocka_unit_test(counters_of_a_map_stop_at_255),
         cmocka_unit_test(what_no_branch_made_is_no_edge),
         cmocka_unit_test(a_module_that_is_not_wanted_counts_nothing),
