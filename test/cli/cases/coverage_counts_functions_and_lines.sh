@@ -28,7 +28,7 @@ TEXT
 gcc -g -O0 -o program main.c
 "$COFI" record -q -o p.data -- ./program || echo "status $?"
 here=$(realpath .)
-tell() { sed "s,$here/,,g"; }
+tell() { sed "s,$here/,HERE/,g"; }
 "$COFI" coverage --format=lcov --module=program p.data | tell
 echo "-- lines"
 "$COFI" coverage --by=line --all --module=program --source=part.h p.data | tell
@@ -59,3 +59,19 @@ strip program
 HOME=$PWD "$COFI" record -q -o s.data -- ./program
 "$COFI" coverage --format=lcov --module=program s.data
 echo "status $?"
+echo "-- files, however they are named"
+mkdir -p sub/inc
+mv part.h sub/inc
+sed 's,./part.h,../inc/./part.h,' main.c >sub/inc/more.c
+mkdir sub/src
+HOME=$PWD
+for version in 4 5; do
+    (cd sub/src && gcc -gdwarf-$version -O0 -o ../../again ../inc/more.c)
+    "$COFI" record -q -o v.data -- ./again
+    "$COFI" coverage --format=lcov --module=again v.data | grep -E '^(SF|LF|LH)' | tell
+done
+echo "-- a function that the linker left out"
+printf 'int dropped(int n)\n{\n    return n;\n}\nint main(void)\n{\n    return 0;\n}\n' >drop.c
+gcc -g -O0 -ffunction-sections -Wl,--gc-sections -o drop drop.c
+"$COFI" record -q -o d.data -- ./drop
+"$COFI" coverage --format=lcov --module=drop d.data | tell
