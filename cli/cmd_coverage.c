@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * cofi coverage: recordings -> which functions, lines and blocks ran, and how often: as a table, or as a file that others read. */
+#include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -319,14 +320,18 @@ static int write_to(const struct job *job, FILE *file)
 {
     struct writer *out = malloc(sizeof *out);
     int status = out ? 0 : COFI_ERR_NOMEM, written = EXIT_DONE;
-    if (out) {
+    if (file != stdout && ftruncate(fileno(file), 0) && errno != EINVAL) { /* EINVAL: no regular file */
+        complain("coverage: %s: %s", job->options->output, strerror(errno));
+        status = COFI_ERR_IO;
+    }
+    if (status >= 0) {
         writer_begin(out, file);
         out->name = file == stdout ? NULL : job->options->output;
         status = write_all(job, out);
         written = writer_end(out, "coverage");
-        free(out);
     }
-    if (status < 0)
+    free(out);
+    if (status < 0 && status != COFI_ERR_IO)
         complain("coverage: %s", cofi_error_text(status));
     return status < 0 ? EXIT_ENVIRONMENT : written;
 }
@@ -383,6 +388,16 @@ static int run(const struct coverage_options *options, FILE *file)
     return status;
 }
 
+/* Before hours of decoding; what it holds is kept until there is something else to write. */
+static FILE *open_output(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 int cmd_coverage(int argc, char **argv)
 {
     struct coverage_options options;
@@ -390,7 +405,7 @@ int cmd_coverage(int argc, char **argv)
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
     bool to_file = options.output && strcmp(options.output, "-") != 0;
-    FILE *file = to_file ? fopen(options.output, "wb") : stdout;
+    FILE *file = to_file ? open_output(options.output) : stdout;
     if (!file) {
         complain("coverage: %s: %s", options.output, strerror(errno));
         return EXIT_ENVIRONMENT;

@@ -97,7 +97,8 @@ void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid);
 /* Count the rest of a flow that was opened or sought in but not read from. Gaps are in its stats. Cost: that of cofi_flow_cover.
  * 0 or COFI_ERR_NOMEM. */
 int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow);
-/* Or count what a flow shows, its blocks and events in their order. view: cofi_flow_view of their batch. Cost: 1-2 ns a block.
+/* Or count what a flow shows, its blocks (of at most 255 instructions) and events in their order. view: cofi_flow_view of their batch.
+ * Cost: 1-2 ns a block where few are new.
  * 0 or COFI_ERR_NOMEM. */
 int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n);
 void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_event *event);

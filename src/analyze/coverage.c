@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A flow's blocks -> how often each ran, at its place in its module; transitions -> AFL's map. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,7 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
     int64_t function = known->named ? function_at(coverage, view, (uint32_t)module, block->ip, base) : 0;
     if (function < 0)
         return COFI_ERR_NOMEM;
+    assert(block->n && block->n <= sizeof lengths); /* a flow's are shorter */
     for (uint32_t i = 0; i < block->n; i++)
         lengths[i] = block->insns[i].length;
     const struct place_count place = {.addr = block->ip - base, .module = (uint32_t)module, .function = (uint32_t)function,

@@ -185,7 +185,8 @@ int cofi_coverage_learn(struct cofi_coverage *coverage)
             COFI_TRY(learn(coverage, module));
         module->handle = NULL;
     }
-    cofi__map_clear(&coverage->by_handle); /* other images' modules may come to lie there */
+    cofi__map_clear(&coverage->by_handle); /* other images' modules may come to lie there, and views */
+    cofi__coverage_settle(coverage);
     return 0;
 }
 

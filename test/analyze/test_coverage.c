@@ -195,6 +195,27 @@ static void memory_is_its_process_own_and_adds_up(void **state)
     hide(&shown);
 }
 
+/* Images that are gone, in whose place others lie. */
+static void one_coverage_takes_many_images(void **state)
+{
+    (void)state;
+    struct cofi_coverage *coverage = open_plain();
+    struct cofi_flow_block block = block_of(0, BASE, 1, 1);
+    size_t n;
+    for (unsigned i = 0; i < 40; i++) {
+        struct shown shown = show(i & 1 ? "odd" : "even", NULL);
+        count(coverage, &shown, &block, i & 1 ? 2 : 1);
+        assert_int_equal(cofi_coverage_learn(coverage), 0);
+        hide(&shown);
+    }
+    const struct cofi_coverage_module *modules = finish(coverage, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(modules[0].path, "odd");
+    assert_int_equal(modules[0].executed, 40);
+    assert_int_equal(modules[1].executed, 20);
+    cofi_coverage_close(coverage);
+}
+
 static void kernel_code_is_of_no_process(void **state)
 {
     (void)state;
@@ -584,6 +605,7 @@ int main(void)
         cmocka_unit_test(other_instructions_at_one_address_are_counted_apart),
         cmocka_unit_test(an_id_that_is_used_again_loses_nothing),
         cmocka_unit_test(memory_is_its_process_own_and_adds_up),
+        cmocka_unit_test(one_coverage_takes_many_images),
         cmocka_unit_test(kernel_code_is_of_no_process),
         cmocka_unit_test(the_inner_function_has_what_is_in_both),
         cmocka_unit_test(a_line_counts_its_busiest_instruction_in_each_function),

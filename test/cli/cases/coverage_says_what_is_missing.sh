@@ -13,6 +13,11 @@ for arguments in --by=insn --json --format=drcov --format=afl; do
 done
 "$COFI" coverage --raw=trace.pt --image=code.bin@0x401000 --format=afl -o /dev/full; status
 "$COFI" coverage --raw=trace.pt --image=code.bin@0x401000 --format=afl -o - | wc -c
+echo kept >file
+"$COFI" coverage -o file nothing.data; status
+cat file
+"$COFI" coverage --raw=trace.pt --image=code.bin@0x401000 -o file --by=module; status
+cat file
 "$PERCPU" p.data
 "$COFI" coverage --by=module p.data nothing.data; status
 head -c $(($(wc -c <p.data) - 100)) p.data >cut.data
