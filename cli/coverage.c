@@ -67,7 +67,7 @@ static const char *lines_share(uint64_t ran, uint64_t all, char out[48])
 }
 
 struct sums {
-    uint64_t functions, functions_ran, lines, lines_ran, bytes; /* bytes: of functions whose size is known */
+    uint64_t functions, functions_ran, bytes; /* bytes: of functions whose size is known */
 };
 
 static struct sums sum_up(const struct cofi_coverage_module *module)
@@ -77,8 +77,6 @@ static struct sums sum_up(const struct cofi_coverage_module *module)
         const struct cofi_coverage_function *f = &module->functions[i];
         sums.functions += f->name || f->addr;
         sums.functions_ran += (f->name || f->addr) && f->insns;
-        sums.lines += f->lines;
-        sums.lines_ran += f->lines_ran;
         sums.bytes += f->size ? f->bytes : 0;
     }
     return sums;
@@ -95,7 +93,7 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
     write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
                  ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
                  ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
-                 module->bytes, module->size, sums.functions, sums.functions_ran, sums.lines, sums.lines_ran, module->blocks_n);
+                 module->bytes, module->size, sums.functions, sums.functions_ran, module->lines, module->lines_ran, module->blocks_n);
 }
 
 static void print_module(const struct cofi_coverage_module *module, struct writer *out)
@@ -104,7 +102,7 @@ static void print_module(const struct cofi_coverage_module *module, struct write
     char title[NAME_BYTES], functions[48], lines[48], bytes[16];
     module_title(module, title, sizeof title);
     write_format(out, "%14" PRIu64 " %8s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
-                 lines_share(sums.lines_ran, sums.lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
+                 lines_share(module->lines_ran, module->lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
     write_text(out, title);
     write_text(out, "\n");
 }
@@ -189,8 +187,8 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
         write_format(out, ", %" PRIu64 " of %" PRIu64 " functions", sums.functions_ran, sums.functions);
     if (module->size)
         write_format(out, ", %s of their %" PRIu64 " bytes", share(sums.bytes, module->size, bytes), module->size);
-    if (sums.lines)
-        write_format(out, ", %" PRIu64 " of %" PRIu64 " lines", sums.lines_ran, sums.lines);
+    if (module->lines)
+        write_format(out, ", %" PRIu64 " of %" PRIu64 " lines", module->lines_ran, module->lines);
     write_format(out, "\n%14s %11s %8s %11s  %s\n", "executed", "entered", "bytes", "lines", "function");
 }
 

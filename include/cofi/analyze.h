@@ -149,6 +149,7 @@ struct cofi_coverage_module {
     uint64_t start, end;  /* what its addresses lie between */
     uint64_t executed, bytes;
     uint64_t size;        /* of all functions whose size is known */
+    uint64_t lines, lines_ran; /* each once; functions may share some */
     const struct cofi_coverage_function *functions; /* those that did not run, too */
     const struct cofi_coverage_insn *insns;
     const struct cofi_coverage_block *blocks;

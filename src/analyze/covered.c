@@ -198,14 +198,20 @@ static uint64_t most_of(const struct making *m, struct line_walk *walk, size_t l
     return walk->most;
 }
 
+static int by_file(const void *a, const void *b)
+{
+    const struct line_row *x = a, *y = b;
+    if (x->file != y->file)
+        return (uintptr_t)x->file < (uintptr_t)y->file ? -1 : 1; /* each file's name is kept once */
+    return (x->line > y->line) - (x->line < y->line);
+}
+
 static int by_function(const void *a, const void *b)
 {
     const struct line_row *x = a, *y = b;
     if (x->function != y->function)
         return x->function < y->function ? -1 : 1;
-    if (x->file != y->file)
-        return (uintptr_t)x->file < (uintptr_t)y->file ? -1 : 1; /* each file's name is kept once */
-    return (x->line > y->line) - (x->line < y->line);
+    return by_file(x, y);
 }
 
 static int find_lines(struct making *m)
@@ -227,12 +233,28 @@ static int find_lines(struct making *m)
     return 0;
 }
 
+/* Lines of the module: each once, though several functions have code of it. */
+static void count_lines(struct making *m)
+{
+    struct cofi_coverage_module *pub = &m->module->pub;
+    if (m->lines_n)
+        qsort(m->lines, m->lines_n, sizeof *m->lines, by_file);
+    for (size_t i = 0, next; i < m->lines_n; i = next) {
+        bool ran = false;
+        for (next = i; next < m->lines_n && !by_file(&m->lines[next], &m->lines[i]); next++)
+            ran |= m->lines[next].count > 0;
+        pub->lines++;
+        pub->lines_ran += ran;
+    }
+}
+
 /* Each line of a function once. */
 static int make_lines(struct making *m)
 {
     COFI_TRY(find_lines(m));
     if (m->lines_n)
         qsort(m->lines, m->lines_n, sizeof *m->lines, by_function);
+    size_t kept = 0;
     for (size_t i = 0, next; i < m->lines_n; i = next) {
         struct line_row line = m->lines[i];
         for (next = i + 1; next < m->lines_n && !by_function(&m->lines[next], &line); next++)
@@ -242,7 +264,10 @@ static int make_lines(struct making *m)
             m->functions[line.function].lines_ran += line.count > 0;
         }
         COFI_TRY(cofi__coverage_line(m->coverage, line.file, line.line, line.count));
+        m->lines[kept++] = line;
     }
+    m->lines_n = kept;
+    count_lines(m);
     return 0;
 }
 

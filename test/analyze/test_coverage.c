@@ -331,6 +331,8 @@ static void a_line_counts_its_busiest_instruction_in_each_function(void **state)
     assert_int_equal(module->functions[2].lines_ran, 0);
     assert_int_equal(module->functions[2].insns, 0);
     assert_int_equal(module->size, 24);
+    assert_int_equal(module->lines, 4); /* one of them in f and g */
+    assert_int_equal(module->lines_ran, 3);
     cofi_coverage_close(coverage);
     hide(&shown);
 }
