@@ -133,8 +133,12 @@ static const char *useless(const struct session_command *command, const struct s
 static int take_operands(const struct session_command *command, struct session_options *options, int argc, char **argv, int first)
 {
     const char *wrong = NULL;
+    options->files = argv + first;
+    options->files_n = (size_t)(argc - first);
     if (first < argc)
         options->file = argv[first++];
+    if (command->many && !options->raw)
+        first = argc;
     if (options->from_offset > options->to_offset || options->from_ns > options->to_ns)
         wrong = "--from lies behind --to";
     else if (first < argc || (options->file && options->raw))
@@ -150,7 +154,7 @@ int session_parse(const struct session_command *command, struct session_options 
                   char **argv)
 {
     init(options, command->name);
-    for (int letter; (letter = getopt_long(argc, argv, "h", command->options, NULL)) != -1;) {
+    for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "h", command->options, NULL)) != -1;) {
         if (letter == 'h') {
             fputs(command->usage, stdout);
             return SESSION_HELPED;

@@ -16,6 +16,8 @@ enum { SESSION_MAX_IMAGES = 64 };
 struct session_options {
     const char *command;           /* for messages */
     const char *file;              /* the recording; null: cofi.data */
+    char *const *files;            /* of a command that takes many: all of them */
+    size_t files_n;
     const char *raw;               /* a raw stream instead */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     enum cofi_gen gen;             /* of raw */
@@ -69,6 +71,8 @@ struct session_command {
     int (*take)(void *opaque, int letter, const char *argument);
     void *opaque;
     bool registers; /* --msr is of recordings, too */
+    bool many;      /* it takes several recordings */
+    const char *letters; /* short options, as getopt has them; null: "h" */
 };
 enum { SESSION_HELPED = -1 };
 /* Parse the arguments. EXIT_DONE, EXIT_USAGE after saying why, or SESSION_HELPED: --help was printed. */

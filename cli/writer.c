@@ -17,6 +17,7 @@ void writer_begin(struct writer *writer, FILE *file)
 {
     fflush(file);
     writer->fd = fileno(file);
+    writer->name = NULL;
     writer->error = 0;
     writer->n = 0;
 }
@@ -60,7 +61,7 @@ int writer_end(struct writer *writer, const char *command)
     writer->n = 0;
     if (!writer->error || writer->error == EPIPE)
         return EXIT_DONE;
-    complain("%s: standard output: %s", command, strerror(writer->error));
+    complain("%s: %s: %s", command, writer->name ? writer->name : "standard output", strerror(writer->error));
     return EXIT_ENVIRONMENT;
 }
 

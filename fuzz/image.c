@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Bytes -> an ELF file, mapped, also as a kernel's module, and asked for code, symbols and lines everywhere. */
+ * Bytes -> an ELF file, mapped, also as a kernel's module, and asked for code, symbols and lines everywhere, and for
+ * all of its functions and lines, of which some ran. */
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cofi/analyze.h>
 #include <cofi/image.h>
 
 #include "fuzz.h"
@@ -33,6 +35,45 @@ static void ask(struct cofi_view *view, uint64_t base, size_t n)
     }
 }
 
+static int function(void *opaque, const struct cofi_module_function *told)
+{
+    uint64_t *last = opaque;
+    MUST(told->addr >= *last); /* in order */
+    *last = told->addr;
+    return 0;
+}
+
+static int line(void *opaque, const struct cofi_module_line *told)
+{
+    (void)opaque;
+    MUST(told->start <= told->end && told->line > 0 && *told->file);
+    return 0;
+}
+
+/* All that the module at an address has; and some of its bytes ran. */
+static void cover(struct cofi_view *view, uint64_t base, size_t n)
+{
+    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true};
+    struct cofi_coverage *coverage;
+    uint64_t own, last = 0;
+    size_t modules, sources;
+    const struct cofi_module *module = cofi_view_module(view, base, &own);
+    if (!module)
+        return;
+    cofi_module_functions(module, function, &last);
+    cofi_module_lines(module, line, NULL);
+    MUST(cofi_coverage_open(&coverage, &options) == 0);
+    for (uint64_t i = 0; i < n; i += 97) {
+        const struct cofi_flow_insn insn = {.ip = base + i, .length = 7, .mode = 64};
+        const struct cofi_flow_block block = {.ip = insn.ip, .end = insn.ip + 7, .insns = &insn, .n = 1, .id = (uint32_t)(i / 97)}, *blocks = &block;
+        MUST(cofi_coverage_blocks(coverage, view, &blocks, 1) == 0);
+    }
+    MUST(cofi_coverage_learn(coverage) == 0 && cofi_coverage_finish(coverage) == 0);
+    cofi_coverage_modules(coverage, &modules);
+    cofi_coverage_sources(coverage, &sources);
+    cofi_coverage_close(coverage);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct cofi_image *image;
@@ -56,6 +97,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     ask(view, 0x40000000, n);
     ask(view, 0x50000000, n);
     ask(view, module.addr, n);
+    cover(view, 0, n);
+    cover(view, 0x400000, n);
+    cover(view, 0x10000000, n);
+    cover(view, 0x40000000, n);
+    cover(view, 0x50000000, n);
+    cover(view, module.addr, n);
     cofi_view_close(view);
     cofi_image_close(image);
     close(fd);

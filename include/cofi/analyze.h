@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Views of a flow that add it up: the call tree. */
+ * Views of a flow that add it up: the call tree, coverage. */
 #ifndef COFI_ANALYZE_H
 #define COFI_ANALYZE_H
 
@@ -66,6 +66,115 @@ void cofi_calls_forget(struct cofi_calls *calls);
 /* Fill totals; then the tree, children of a node in the order of their totals. */
 void cofi_calls_finish(struct cofi_calls *calls);
 const struct cofi_calls_node *cofi_calls_nodes(const struct cofi_calls *calls, size_t *n);
+
+/* ---- coverage: what code ran, and how often, wherever it was mapped ---- */
+
+/* Counts of blocks by module and the module's own addresses: several threads, processes and recordings add up. One thread at a time;
+ * distinct ones are independent. Memory grows with the code that ran, not with how long it did. */
+struct cofi_coverage;
+
+enum cofi_coverage_kind { COFI_COVERAGE_MODULE, COFI_COVERAGE_FUNCTION, COFI_COVERAGE_SOURCE };
+enum { COFI_COVERAGE_MAP = 1 << 16 };
+
+struct cofi_coverage_options {
+    size_t size;  /* sizeof(struct cofi_coverage_options) */
+    bool names;   /* functions are looked up, */
+    bool lines;   /* and source lines */
+    bool edges;   /* count transitions between blocks, too: see cofi_coverage_map. Not by cofi_coverage_flow */
+    /* Whether a module (its path or label), function (its name, or null) or source file is wanted; null: all are. Modules that are not
+     * are not counted. May be called from any thread that counts. */
+    bool (*wanted)(void *opaque, enum cofi_coverage_kind kind, const char *name);
+    void *opaque;
+};
+
+/* Copies the options. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set), COFI_ERR_RANGE
+ * (an impossible size). Inverse: cofi_coverage_close, which may be given null. */
+int cofi_coverage_open(struct cofi_coverage **coverage, const struct cofi_coverage_options *options);
+void cofi_coverage_close(struct cofi_coverage *coverage);
+/* What is counted from here on ran in this process: memory of no file is its own. Kernel addresses are of no process. */
+void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid);
+
+/* Count the rest of a flow that was opened or sought in but not read from. Gaps are in its stats. Cost: that of cofi_flow_cover.
+ * 0 or COFI_ERR_NOMEM. */
+int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow);
+/* Or count what a flow shows, its blocks (of at most 255 instructions) and events in their order. view: cofi_flow_view of their batch.
+ * Cost: 1-2 ns a block where few are new.
+ * 0 or COFI_ERR_NOMEM. */
+int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n);
+void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_event *event);
+
+/* Add what another one of the same options has counted; that one may be closed then. 0, or COFI_ERR_NOMEM: then part was added. */
+int cofi_coverage_add(struct cofi_coverage *to, struct cofi_coverage *from);
+/* Read the tables of all modules that came since the last call; the images may be closed then. Before cofi_coverage_finish. 0 or
+ * COFI_ERR_NOMEM. */
+int cofi_coverage_learn(struct cofi_coverage *coverage);
+
+/* Put together what was counted; nothing is added any more. Without `names` there are no functions, without `lines` no lines.
+ * 0 or COFI_ERR_NOMEM. Cost: sorts the code that ran, and the lines. */
+int cofi_coverage_finish(struct cofi_coverage *coverage);
+
+/* Results. Addresses are the module's own, arrays are in their order; functions that no table tells (a JIT's), in that in which they were
+ * met. Of functions that are not wanted there is nothing. */
+enum { COFI_COVERAGE_NONE = -1 }; /* no function is known there */
+
+struct cofi_coverage_insn {
+    uint64_t addr, count;
+    int32_t function; /* of functions[], or COFI_COVERAGE_NONE */
+    uint8_t length;
+};
+
+struct cofi_coverage_block { /* as cofi_flow_block; of those that begin at one address the longest */
+    uint64_t addr;
+    uint32_t size;
+    int32_t function;
+};
+
+struct cofi_coverage_function {
+    const char *name;     /* null: only where it begins is known, or (addr 0, size 0) not even that */
+    const char *file;     /* where it is declared; null: not known */
+    int line;
+    uint64_t addr, size;  /* size: without functions inside of it; 0: not known */
+    uint64_t executed;    /* instructions */
+    uint64_t entered;     /* how often its first instruction ran */
+    uint64_t bytes;       /* of instructions that ran */
+    uint32_t insns;       /* which these are */
+    uint32_t lines, lines_ran;
+};
+
+struct cofi_coverage_module {
+    const char *path;     /* or label */
+    int32_t pid;          /* memory of no file: the process's; else -1 */
+    bool of_file;         /* see cofi_module_info */
+    uint64_t base;        /* where it was mapped first: added to its addresses */
+    uint64_t start, end;  /* what its addresses lie between */
+    uint64_t executed, bytes;
+    uint64_t size;        /* of all functions whose size is known */
+    uint64_t lines, lines_ran; /* each once; functions may share some */
+    const struct cofi_coverage_function *functions; /* those that did not run, too */
+    const struct cofi_coverage_insn *insns;
+    const struct cofi_coverage_block *blocks;
+    size_t functions_n, insns_n, blocks_n;
+};
+/* Those of which something ran, in the order of what they executed, most first. */
+const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n);
+
+/* A line's count is that of its instruction that ran most often; where several functions have code of it, their sum. */
+struct cofi_coverage_line {
+    uint32_t line;
+    uint64_t count; /* 0: it did not run */
+};
+struct cofi_coverage_source {
+    const char *file;
+    const struct cofi_coverage_line *lines; /* all that code was made of */
+    const struct cofi_coverage_function *const *functions; /* that begin in it, by line and name */
+    size_t lines_n, functions_n;
+};
+const struct cofi_coverage_source *cofi_coverage_sources(const struct cofi_coverage *coverage, size_t *n);
+
+/* AFL's map of what was counted with `edges`: COFI_COVERAGE_MAP counters that stop at 255, by cofi_flow_edge of the blocks' places: the
+ * address for memory and for files that lie where they say; else the module's own address and a number made of the file's name,
+ * so that it does not depend on where the file was mapped. */
+const uint8_t *cofi_coverage_map(const struct cofi_coverage *coverage);
 
 #ifdef __cplusplus
 }

@@ -265,6 +265,9 @@ struct cofi_flow_coverage {
     void *opaque;
     uint64_t insns;         /* added to */
     uint64_t edges;
+    /* Called with each block when it is decoded, while cofi_flow_view shows the code that it is: it may show other code there when
+     * `block` is called. Not with those that an earlier call has decoded. An id is another block's after it was told by `block`. */
+    void (*decoded)(void *opaque, const struct cofi_flow_block *block);
 };
 /* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and
  * OVERFLOW are not shown; these are counted in the stats. Returns 0 or COFI_ERR_NOMEM.

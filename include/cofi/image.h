@@ -96,6 +96,44 @@ struct cofi_symbol {
 };
 void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, struct cofi_symbol *symbol);
 
+/* ---- modules: what a mapping shows, whichever address it lies at ---- */
+
+/* A file, or bytes in memory. Lives as long as the image; may be asked from any thread. Images of one recording have the same
+ * module for the same file. */
+struct cofi_module;
+
+struct cofi_module_info {
+    const char *path;         /* or label; "[jit]" for a JIT's functions. Never null */
+    const uint8_t *build_id;  /* the one that was asked for */
+    size_t build_id_size;     /* 0: none was */
+    bool of_file;             /* the same code has the same address in it wherever it is mapped: of a file, or of an ELF in memory */
+    uint64_t start, end;      /* what its addresses lie between, by its loadable parts, whole pages; 0, 0: not known */
+};
+
+/* What is shown at an address, null: nothing. *base: what to subtract from an address to get the module's own, which is the ELF's,
+ * or the offset in a file that is none; 0 for bytes in memory. */
+const struct cofi_module *cofi_view_module(struct cofi_view *view, uint64_t addr, uint64_t *base);
+void cofi_module_info(const struct cofi_module *module, struct cofi_module_info *info);
+
+/* Addresses are the module's own. */
+struct cofi_module_function {
+    uint64_t addr, size; /* size 0: not known, reaches to the next one */
+    const char *name;    /* null: only that it begins here is known. Lives as long as the image */
+};
+/* All functions that the module's tables tell, in the order of addresses: symbols, and what unwind tables (.eh_frame) have besides.
+ * They may lie in each other. each returns 0 to go on. Returns 0, what each returned, or COFI_ERR_NOMEM. */
+int cofi_module_functions(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_function *function),
+                          void *opaque);
+
+/* Code that was made of one line: [start, end). If that is empty, the line where the function that begins there is declared. */
+struct cofi_module_line {
+    uint64_t start, end;
+    const char *file; /* whole: where it was compiled, without . and ..; valid until each returns */
+    int line;
+};
+/* All code of the module's that has a line, whether it ran or not, unit by unit. As above. Cost: reads all line tables. */
+int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Writers: blocks of a flow -> lines of text. */
+ * Writers: blocks of a flow -> lines of text; coverage -> the files that others read. */
 #ifndef COFI_PRESENT_H
 #define COFI_PRESENT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cofi/analyze.h>
 #include <cofi/flow.h>
 #include <cofi/image.h>
 
@@ -37,6 +38,16 @@ const char *cofi_lines_block(struct cofi_lines *lines, struct cofi_view *view,
 void cofi_lines_thread(struct cofi_lines *lines, int32_t tid);
 /* Code or symbols changed: make all lines anew. */
 void cofi_lines_forget(struct cofi_lines *lines);
+
+/* ---- coverage, once it is finished ---- */
+
+/* Takes n bytes of output; negative: an error that ends it, and is returned. */
+typedef int cofi_put(void *opaque, const char *bytes, size_t n);
+/* lcov's tracefile: a record for each source file with its functions (FN, FNDA) and lines (DA), those that did not run, too. Of what
+ * was opened with `names` and `lines`. */
+int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
+/* drcov, version 2, as DynamoRIO writes it on Linux: each block that ran, once. Error besides: COFI_ERR_RANGE, more than 65536 modules. */
+int cofi_coverage_drcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 
 /* "name+0x12" (or "name", "module+0x…", "0x…") of an address; returns the length as snprintf. */
 int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *out, size_t n);

@@ -7,12 +7,6 @@
 
 #include "base/error.h"
 
-uint64_t cofi__block_hash(uint64_t ip)
-{
-    ip *= UINT64_C(0x9e3779b97f4a7c15);
-    return ip ^ (ip >> 29);
-}
-
 static size_t slot_of(const struct cofi_flow *flow, uint64_t ip, uint32_t cut)
 {
     uint64_t h = cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)flow->space << 40));
@@ -133,6 +127,8 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     flow->all[flow->all_n++] = b;
     table_put(flow, b);
     start_put(flow, b);
+    if (flow->counting && flow->coverage->decoded)
+        flow->coverage->decoded(flow->coverage->opaque, &b->pub);
     return b;
 }
 

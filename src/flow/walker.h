@@ -9,6 +9,7 @@
 #include <cofi/insn.h>
 
 #include "x86/errata.h"
+#include "flow/edge.h"
 #include "flow/memory.h"
 #include "flow/sieve.h"
 #include "flow/span.h"
@@ -361,9 +362,6 @@ struct cofi_flow_stamp cofi__stamp(struct cofi_flow *flow);
 struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset);
 void cofi__spill_drain(struct cofi_flow *flow);
 void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
-static inline uint32_t edge_index(uint32_t from_hash, uint32_t to_hash) { return to_hash ^ (from_hash >> 1); }
-uint64_t cofi__block_hash(uint64_t ip);
-static inline uint32_t edge_hash(uint64_t ip) { return (uint32_t)(cofi__block_hash(ip) >> 24) | 1; }
 
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * DWARF -> the source line of an address. */
+ * DWARF -> the source line of an address, and the lines of all code. */
+#include <dwarf.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cofi/image.h>
 
@@ -53,4 +56,152 @@ void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi
         return;
     symbol->file = dwarf_linesrc(row, NULL, NULL);
     symbol->line = symbol->file ? line : 0;
+}
+
+/* ---- all of them ---- */
+
+enum { RANGES_MAX = 64 };
+
+/* Where an ELF has code. What lies elsewhere in its line tables is of functions that the linker left out. */
+struct code_ranges {
+    uint64_t start[RANGES_MAX], end[RANGES_MAX];
+    size_t n;
+};
+
+static void find_code(struct code_ranges *code, Elf *elf)
+{
+    GElf_Shdr shdr;
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && code->n < RANGES_MAX;) {
+        if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) || !shdr.sh_addr || shdr.sh_size > UINT64_MAX - shdr.sh_addr)
+            continue;
+        code->start[code->n] = shdr.sh_addr;
+        code->end[code->n++] = shdr.sh_addr + shdr.sh_size;
+    }
+}
+
+static bool is_code(const struct code_ranges *code, uint64_t addr)
+{
+    for (size_t i = 0; i < code->n; i++)
+        if (addr >= code->start[i] && addr < code->end[i])
+            return true;
+    return false;
+}
+
+/* A row reaches to the next one; the last of a sequence is only an end. */
+static bool row_range(Dwarf_Lines *lines, size_t i, Dwarf_Addr *start, Dwarf_Addr *end)
+{
+    bool is_end;
+    Dwarf_Line *row = dwarf_onesrcline(lines, i), *next = dwarf_onesrcline(lines, i + 1);
+    return !dwarf_lineendsequence(row, &is_end) && !is_end && !dwarf_lineaddr(row, start) && !dwarf_lineaddr(next, end) && *start < *end;
+}
+
+struct unit_walk {
+    const struct cofi__symbols *symbols;
+    const struct code_ranges *code;
+    int (*each)(void *opaque, const struct cofi_module_line *line);
+    void *opaque;
+    const char *folder; /* in which the unit was compiled, or null */
+    const char *told;   /* the file of the row before, as libdw has it, */
+    char *file;         /* and whole; null: out of memory */
+    int status;
+};
+
+/* Take "." and "x/.." out, so that a file has one name. */
+static void tidy(char *path)
+{
+    char *to = path + (*path == '/'), *from = to;
+    while (*from) {
+        size_t n = strcspn(from, "/"), slash = from[n] == '/';
+        char *last = to > path + 1 ? memrchr(path, '/', (size_t)(to - path) - 1) : NULL;
+        last = last ? last + 1 : path + (*path == '/');
+        bool up = n == 2 && !strncmp(from, "..", 2), nothing = n == 0 || (n == 1 && *from == '.');
+        if (up && to > last && !(to - last == 3 && !strncmp(last, "../", 3))) {
+            to = last;
+        } else if (!nothing) {
+            memmove(to, from, n + slash);
+            to += n + slash;
+        }
+        from += n + slash;
+    }
+    *to = '\0';
+}
+
+/* The row's file, below the unit's folder where it is not absolute. (A folder that is not either, as of distributions' packages, is in the
+ * name already.) Null: out of memory. */
+static const char *whole_name(struct unit_walk *walk, const char *told)
+{
+    if (told == walk->told && walk->file)
+        return walk->file;
+    free(walk->file);
+    walk->file = NULL;
+    walk->told = told;
+    bool below = *told != '/' && walk->folder && *walk->folder == '/';
+    if (asprintf(&walk->file, "%s%s%s", below ? walk->folder : "", below ? "/" : "", told) < 0)
+        return walk->file = NULL;
+    tidy(walk->file);
+    return walk->file;
+}
+
+static const char *folder_of(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    return dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
+}
+
+static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number)
+{
+    uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
+    if (!is_code(walk->code, start + shift) || !file || number <= 0)
+        return 0;
+    file = whole_name(walk, file);
+    return file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : COFI_ERR_NOMEM;
+}
+
+/* Where a function is declared. Code begins at its brace. */
+static int tell_function(Dwarf_Die *die, void *opaque)
+{
+    struct unit_walk *walk = opaque;
+    Dwarf_Addr start;
+    int number;
+    if (!dwarf_lowpc(die, &start) && !dwarf_decl_line(die, &number))
+        walk->status = tell(walk, start, start, dwarf_decl_file(die), number);
+    return walk->status ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die)
+{
+    Dwarf_Lines *lines;
+    size_t n;
+    int number;
+    if (dwarf_getsrclines(die, &lines, &n))
+        return 0;
+    walk->folder = folder_of(die);
+    walk->told = NULL;
+    dwarf_getfuncs(die, tell_function, walk, 0);
+    for (size_t i = 0; i + 1 < n && !walk->status; i++) {
+        Dwarf_Addr start, end;
+        Dwarf_Line *row = dwarf_onesrcline(lines, i);
+        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number))
+            walk->status = tell(walk, start, end, dwarf_linesrc(row, NULL, NULL), number);
+    }
+    return walk->status;
+}
+
+int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+{
+    struct code_ranges code = {0};
+    if (!symbols->lines_tried)
+        load(symbols);
+    if (!symbols->dwarf)
+        return 0;
+    find_code(&code, symbols->elf);
+    struct unit_walk walk = {.symbols = symbols, .code = &code, .each = each, .opaque = opaque};
+    Dwarf_CU *cu = NULL;
+    Dwarf_Die die;
+    int status = 0;
+    while (!status && dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+        if (dwarf_tag(&die) == DW_TAG_compile_unit || dwarf_tag(&die) == DW_TAG_skeleton_unit)
+            status = each_of_unit(&walk, &die);
+    free(walk.file);
+    return status;
 }

@@ -134,7 +134,7 @@ static struct cofi__symbols *load(struct cofi__source *source)
     return symbols;
 }
 
-static struct cofi__symbols *get(struct cofi__source *source)
+struct cofi__symbols *cofi__symbols_get(struct cofi__source *source)
 {
     struct cofi__symbols *symbols = atomic_load_explicit(&source->symbols, memory_order_acquire);
     if (symbols)
@@ -164,7 +164,7 @@ static const struct cofi__function *find(const struct cofi__symbols *symbols, ui
 
 void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line, struct cofi_symbol *symbol)
 {
-    struct cofi__symbols *symbols = get(source);
+    struct cofi__symbols *symbols = cofi__symbols_get(source);
     if (!symbols)
         return;
     const struct cofi__function *function = find(symbols, vaddr);
@@ -188,6 +188,7 @@ void cofi__symbols_free(struct cofi__symbols *symbols)
     free(symbols->made);
     free(symbols->functions);
     free(symbols->units);
+    free(symbols->frames);
     if (symbols->dwfl)
         dwfl_end(symbols->dwfl);
     else if (symbols->elf)

@@ -39,12 +39,16 @@ struct cofi__symbols {
     char **made; /* names that no table holds ("puts@plt") */
     size_t n_made;
     pthread_mutex_t lock; /* libdw's caches, and what follows */
-    bool lines_tried;
+    bool lines_tried, frames_tried;
     Dwarf *dwarf;
     GElf_Addr dwarf_bias;
     struct cofi__unit *units; /* by start */
     size_t n_units, units_room;
+    struct cofi__function *frames; /* functions that no symbol names, by address */
+    size_t n_frames, frames_room;
 };
+
+struct cofi_module_line;
 
 /* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. */
 void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line,
@@ -61,5 +65,10 @@ void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
 void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source *source);
 /* lines.c; symbols->lock is held. */
 void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
+int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
+/* frames.c: what the unwind table tells of an ELF file; symbols->lock is held. */
+int cofi__frames_load(struct cofi__symbols *symbols);
+/* The tables of a source, read at the first question; null: out of memory. */
+struct cofi__symbols *cofi__symbols_get(struct cofi__source *source);
 
 #endif

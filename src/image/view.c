@@ -262,3 +262,17 @@ void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, str
     if (!symbol->name)
         jit_name(view, segment->source, addr, symbol);
 }
+
+const struct cofi_module *cofi_view_module(struct cofi_view *view, uint64_t addr, uint64_t *base)
+{
+    const struct cofi__segment *segment = find_segment(view, addr);
+    struct cofi_module_info info;
+    *base = 0;
+    if (!segment)
+        return NULL;
+    cofi__source_open(segment->source); /* one that cannot be opened has no tables */
+    cofi_module_info((const struct cofi_module *)segment->source, &info);
+    if (info.of_file)
+        *base = base_of(segment, addr);
+    return (const struct cofi_module *)segment->source;
+}

@@ -6,7 +6,8 @@ perl -e 'binmode STDOUT;
         print "\x00" x 15, $_ % 16 == 15 ? "\xde" : $i == 17 && $_ == 100 ? "\x02\x01" : $i == 30 && $_ == 7 ? "\x3e" : "\xfe" for 0 .. 255;
     }' >trace
 for command in "flow" "flow --json" "flow --from=@0x9000" "flow --from=@0x9000 --to=@0x12000 --format=ip" "flow --limit=50000" \
-    "check" "check --json" "stat" "stat --json --to=@0x12000" "calls"; do
+    "check" "check --json" "stat" "stat --json --to=@0x12000" "calls" \
+    "coverage --by=insn" "coverage --by=insn --to=@0x12000"; do
     for n in 1 2 3 8; do
         "$COFI" $command --threads=$n --raw=trace --image=code@0x401000 >out.$n 2>&1
         echo "status $?" >>out.$n
@@ -14,6 +15,8 @@ for command in "flow" "flow --json" "flow --from=@0x9000" "flow --from=@0x9000 -
     done
     tail -n 1 out.1
 done
+"$COFI" coverage --format=afl --threads=1 --raw=trace --image=code@0x401000 >map 2>out.1
+for n in 2 3 8; do "$COFI" coverage --format=afl --threads=$n --raw=trace --image=code@0x401000 2>out.2 | cmp - map; cmp out.1 out.2; done
 for command in "flow" "check" "stat" "stat --no-flow"; do # by a pipe, too
     "$COFI" $command --threads=1 --raw=/dev/stdin --image=code@0x401000 <trace >out.1 2>err.1
     for n in 1 2 8; do

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ * cofi coverage: recordings -> which functions, lines and blocks ran, and how often: as a table, or as a file that others read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cofi/cofi.h>
+
+#include "cli.h"
+#include "coverage.h"
+#include "session.h"
+#include "writer.h"
+
+enum format { FORMAT_TEXT, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL };
+
+struct coverage_options {
+    struct session_options session;
+    struct coverage_table table;
+    enum format format;
+    const char *output;    /* null: standard output */
+    const char *module, *function, *source; /* patterns; null: all */
+    bool no_source;
+    bool by_given, sort_given;
+};
+
+static const char usage[] =
+    "usage: cofi coverage [options] [FILE...]\n\n"
+    "Print which functions ran, and how often: for each module its functions with the instructions they executed,\n"
+    "how often they were entered, how much of their code and of their source lines ran. Several recordings add up.\n\n"
+    "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
+    "                          afl: a map of 64 KiB of transitions between blocks\n"
+    "  -o, --output=FILE       write there (default: standard output)\n"
+    "      --by=WHAT           text: one row for each module, function (default), line or insn\n"
+    "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
+    "      --all               functions and lines that did not run, too\n"
+    "      --module=PATTERN    only modules whose path or file name matches (shell pattern)\n"
+    "      --function=PATTERN  only functions whose name matches\n"
+    "      --source=PATTERN    only source files whose path or file name matches\n"
+    "      --no-source         do not look lines up\n" SESSION_THREADS_HELP SESSION_HELP;
+
+static const struct option long_options[] = {
+    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    {"format", required_argument, 0, 'f'}, {"output", required_argument, 0, 'o'},
+    {"by", required_argument, 0, 'b'}, {"sort", required_argument, 0, 's'},
+    {"all", no_argument, 0, 'a'}, {"module", required_argument, 0, 'm'},
+    {"function", required_argument, 0, 'n'}, {"source", required_argument, 0, 'S'},
+    {"no-source", no_argument, 0, 'L'},
+    {0},
+};
+
+/* ---- options ---- */
+
+/* The number of a word in a list that ends with null, or -1. */
+static int word(const char *const *words, const char *text)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], text))
+            return i;
+    return -1;
+}
+
+static int take(void *opaque, int letter, const char *argument)
+{
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "line", "insn", NULL},
+                             *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
+    struct coverage_options *options = opaque;
+    int choice = 0;
+    switch (letter) {
+    case 'f': choice = word(formats, argument); options->format = (enum format)choice; break;
+    case 'b': choice = word(rows, argument); options->table.by = (enum coverage_by)choice; options->by_given = true; break;
+    case 's': choice = word(keys, argument); options->table.sort = (enum coverage_sort)choice; options->sort_given = true; break;
+    case 'o': options->output = argument; return *argument ? 0 : -1;
+    case 'm': options->module = argument; break;
+    case 'n': options->function = argument; break;
+    case 'S': options->source = argument; break;
+    case 'a': options->table.all = true; break;
+    case 'L': options->no_source = true; break;
+    default: break;
+    }
+    return choice < 0 ? -1 : 0;
+}
+
+/* What would have no effect. */
+static const char *useless(const struct coverage_options *options)
+{
+    bool text = options->format == FORMAT_TEXT, lines = options->format == FORMAT_LCOV || (text && options->table.by == BY_LINE);
+    if (options->session.json && !text)
+        return "--json is a form of text; leave out --format or --json";
+    if (!text && (options->by_given || options->sort_given || options->table.all))
+        return "--by, --sort and --all are of text; the other formats have rows of their own";
+    if (options->sort_given && options->table.by != BY_FUNCTION)
+        return "--sort is of functions (--by=function)";
+    if (options->no_source && lines)
+        return "--no-source leaves nothing to show of lines";
+    if (options->source && (!lines && !(text && options->table.by != BY_INSN)))
+        return "--source is of lines, which this shows none of";
+    if (options->function && options->format == FORMAT_AFL)
+        return "--function has no effect on a map; --module has";
+    if (options->no_source && !text)
+        return "--no-source is of text; this format has no lines";
+    return NULL;
+}
+
+static int parse(struct coverage_options *options, int argc, char **argv)
+{
+    const struct session_command command = {.name = "coverage", .usage = usage, .options = long_options, .take = take, .opaque = options,
+                                            .many = true, .letters = "ho:"};
+    *options = (struct coverage_options){.table = {.by = BY_FUNCTION}};
+    int status = session_parse(&command, &options->session, argc, argv);
+    if (status != EXIT_DONE)
+        return status;
+    const char *wrong = useless(options);
+    bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFL;
+    if (!wrong && binary && !options->output && isatty(STDOUT_FILENO))
+        wrong = "this format is no text for a terminal; -o FILE, or send standard output elsewhere";
+    if (wrong)
+        complain("coverage: %s", wrong);
+    options->table.json = options->session.json;
+    return wrong ? EXIT_USAGE : EXIT_DONE;
+}
+
+/* ---- counting ---- */
+
+struct job {
+    const struct coverage_options *options;
+    struct cofi_coverage_options wants;
+    struct cofi_coverage *all;
+    uint64_t gaps, overflows;
+    /* of the recording that is open */
+    struct session *session;
+    pthread_mutex_t lock;
+    struct cofi_coverage **counted; /* one a stream, from when it was counted until it is added, which goes in their order */
+    size_t added;
+};
+
+/* One stream. */
+struct counter {
+    struct cofi_coverage *coverage;
+    struct session_stream *stream;
+    struct cofi_flow_stats stats;
+};
+
+static bool matches(const char *pattern, const char *name)
+{
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    return !pattern || (name && (!fnmatch(pattern, name, 0) || (slash && !fnmatch(pattern, slash + 1, 0))));
+}
+
+static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
+{
+    const struct coverage_options *options = opaque;
+    switch (kind) {
+    case COFI_COVERAGE_MODULE: return matches(options->module, name);
+    case COFI_COVERAGE_FUNCTION: return matches(options->function, name);
+    case COFI_COVERAGE_SOURCE: return matches(options->source, name);
+    }
+    return true;
+}
+
+static int count_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    struct counter *counter = opaque;
+    return cofi_coverage_blocks(counter->coverage, cofi_flow_view(flow), blocks, n);
+}
+
+static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    struct counter *counter = opaque;
+    (void)flow;
+    cofi_coverage_event(counter->coverage, event);
+    return 0;
+}
+
+static int take_turn(void *opaque, struct cofi_flow *flow)
+{
+    struct counter *counter = opaque;
+    (void)flow;
+    cofi_coverage_process(counter->coverage, counter->stream->pid);
+    return 0;
+}
+
+static void take_stats(void *opaque, struct cofi_flow *flow) { cofi_flow_stats(flow, &((struct counter *)opaque)->stats); }
+
+/* At once, which costs least, or block by block where it matters which is which: for a map, up to --to, or of one thread of a processor. */
+static int count_flow(const struct job *job, struct counter *counter)
+{
+    const struct session_options *options = &job->options->session;
+    struct session_stream *stream = counter->stream;
+    struct cofi_flow *flow;
+    if (job->wants.edges || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
+        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
+                                                             .turn = take_turn, .opaque = counter});
+    int status = session_flow(stream, false, &flow);
+    if (status < 0)
+        return status;
+    status = cofi_coverage_flow(counter->coverage, flow);
+    take_stats(counter, flow);
+    cofi_flow_close(flow);
+    return status;
+}
+
+static int count_stream(const struct job *job, struct session_stream *stream, struct counter *counter)
+{
+    *counter = (struct counter){.stream = stream};
+    int status = cofi_coverage_open(&counter->coverage, &job->wants);
+    if (status < 0)
+        return status;
+    cofi_coverage_process(counter->coverage, session_recording(job->session) ? stream->pid : -1);
+    status = count_flow(job, counter);
+    return status < 0 ? status : session_drain(stream);
+}
+
+/* In the order of the streams, so that the result does not depend on which was counted first. */
+static int add_in_order(struct job *job, size_t i, const struct counter *counter)
+{
+    int status = 0;
+    pthread_mutex_lock(&job->lock);
+    job->gaps += counter->stats.gaps;
+    job->overflows += counter->stats.overflows;
+    job->counted[i] = counter->coverage;
+    while (status >= 0 && job->added < session_streams(job->session) && job->counted[job->added]) {
+        struct cofi_coverage **next = &job->counted[job->added++];
+        status = cofi_coverage_add(job->all, *next);
+        cofi_coverage_close(*next);
+        *next = NULL;
+    }
+    pthread_mutex_unlock(&job->lock);
+    return status;
+}
+
+static int do_stream(void *opaque, size_t i)
+{
+    struct job *job = opaque;
+    struct session_stream stream;
+    struct counter counter;
+    session_stream(job->session, i, &stream);
+    int status = count_stream(job, &stream, &counter);
+    if (status >= 0)
+        status = add_in_order(job, i, &counter);
+    else
+        cofi_coverage_close(counter.coverage);
+    if (status == COFI_ERR_NOMEM)
+        complain("coverage: %s", cofi_error_text(status));
+    return status < 0 ? EXIT_ENVIRONMENT : EXIT_DONE;
+}
+
+static int count_session(struct job *job)
+{
+    size_t n = session_streams(job->session);
+    job->added = 0;
+    job->counted = calloc(n + 1, sizeof(struct cofi_coverage *));
+    int status = job->counted ? session_each(job->session, do_stream, job) : EXIT_ENVIRONMENT;
+    for (size_t i = 0; i < n && job->counted; i++)
+        cofi_coverage_close(job->counted[i]);
+    free(job->counted);
+    if (status == EXIT_DONE && cofi_coverage_learn(job->all) < 0)
+        status = EXIT_ENVIRONMENT;
+    return status;
+}
+
+/* A recording, and on to the next: but one is open at a time. */
+static int count_file(struct job *job, const char *file)
+{
+    struct session_options options = job->options->session;
+    options.file = file;
+    options.once = true;
+    int status = session_open(&job->session, &options);
+    if (status != EXIT_DONE)
+        return status;
+    status = count_session(job);
+    status = session_status(job->session, status);
+    session_close(job->session);
+    return status;
+}
+
+/* The worst of all; a damaged one does not keep others from being counted. */
+static int count_all(struct job *job)
+{
+    const struct session_options *options = &job->options->session;
+    size_t n = options->raw || !options->files_n ? 1 : options->files_n;
+    int status = EXIT_DONE;
+    for (size_t i = 0; i < n; i++) {
+        int one = count_file(job, options->files_n ? options->files[i] : NULL);
+        if (one != EXIT_DONE && one != EXIT_DATA)
+            return one;
+        if (one == EXIT_DATA)
+            status = one;
+    }
+    return status;
+}
+
+/* ---- writing ---- */
+
+static int put(void *opaque, const char *bytes, size_t n)
+{
+    struct writer *out = opaque;
+    write_bytes(out, bytes, n);
+    return 0;
+}
+
+static int write_all(const struct job *job, struct writer *out)
+{
+    const struct coverage_options *options = job->options;
+    switch (options->format) {
+    case FORMAT_TEXT: return coverage_print(&options->table, job->all, out);
+    case FORMAT_LCOV: return cofi_coverage_lcov(job->all, put, out);
+    case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, put, out);
+    case FORMAT_AFL: return put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
+    }
+    return 0;
+}
+
+static int write_to(const struct job *job, FILE *file)
+{
+    struct writer *out = malloc(sizeof *out);
+    int status = out ? 0 : COFI_ERR_NOMEM, written = EXIT_DONE;
+    if (file != stdout && ftruncate(fileno(file), 0) && errno != EINVAL) { /* EINVAL: no regular file */
+        complain("coverage: %s: %s", job->options->output, strerror(errno));
+        status = COFI_ERR_IO;
+    }
+    if (status >= 0) {
+        writer_begin(out, file);
+        out->name = file == stdout ? NULL : job->options->output;
+        status = write_all(job, out);
+        written = writer_end(out, "coverage");
+    }
+    free(out);
+    if (status < 0 && status != COFI_ERR_IO)
+        complain("coverage: %s", cofi_error_text(status));
+    return status < 0 ? EXIT_ENVIRONMENT : written;
+}
+
+/* What is not in the result is said. */
+static int judge(const struct job *job, int status)
+{
+    const struct coverage_options *options = job->options;
+    bool filtered = options->module || options->function;
+    size_t sources, modules;
+    cofi_coverage_sources(job->all, &sources);
+    cofi_coverage_modules(job->all, &modules);
+    bool lines = options->format == FORMAT_LCOV || (options->format == FORMAT_TEXT && options->table.by == BY_LINE);
+    if (job->gaps)
+        complain("coverage: %" PRIu64 " gaps: what ran there is missing; 'cofi check' lists them", job->gaps);
+    if (job->overflows)
+        complain("coverage: %" PRIu64 " overflows: what ran while packets were lost is missing", job->overflows);
+    if (filtered && !modules && options->format != FORMAT_AFL)
+        complain("coverage: nothing that ran is of what was asked for");
+    else if (lines && !sources)
+        complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
+    return status == EXIT_DONE && (job->gaps || (lines && !sources)) ? EXIT_DATA : status;
+}
+
+static int count_and_write(struct job *job, FILE *file)
+{
+    int status = count_all(job);
+    if (status != EXIT_DONE && status != EXIT_DATA)
+        return status;
+    if (cofi_coverage_finish(job->all) < 0) {
+        complain("coverage: %s", cofi_error_text(COFI_ERR_NOMEM));
+        return EXIT_ENVIRONMENT;
+    }
+    status = judge(job, status);
+    int written = write_to(job, file);
+    return written != EXIT_DONE ? written : status;
+}
+
+static int run(const struct coverage_options *options, FILE *file)
+{
+    enum format format = options->format;
+    bool lines = format == FORMAT_LCOV || (format == FORMAT_TEXT && options->table.by != BY_INSN && !options->no_source);
+    struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
+                      .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
+                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = (void *)(uintptr_t)options}};
+    int status = cofi_coverage_open(&job.all, &job.wants);
+    if (status < 0) {
+        complain("coverage: %s", cofi_error_text(status));
+        return EXIT_ENVIRONMENT;
+    }
+    status = count_and_write(&job, file);
+    cofi_coverage_close(job.all);
+    pthread_mutex_destroy(&job.lock);
+    return status;
+}
+
+/* Before hours of decoding; what it holds is kept until there is something else to write. */
+static FILE *open_output(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
+int cmd_coverage(int argc, char **argv)
+{
+    struct coverage_options options;
+    int status = parse(&options, argc, argv);
+    if (status != EXIT_DONE)
+        return status < 0 ? EXIT_DONE : status;
+    bool to_file = options.output && strcmp(options.output, "-") != 0;
+    FILE *file = to_file ? open_output(options.output) : stdout;
+    if (!file) {
+        complain("coverage: %s: %s", options.output, strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    status = run(&options, file);
+    if (to_file && fclose(file) && status == EXIT_DONE) {
+        complain("coverage: %s: %s", options.output, strerror(errno));
+        status = EXIT_ENVIRONMENT;
+    }
+    return status;
+}

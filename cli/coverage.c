@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ * Coverage -> tables of modules, functions, lines or instructions, as text or JSON. */
+#include "coverage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
+
+/* Names may be longer than what write_format takes. */
+static void write_text(struct writer *out, const char *text) { write_bytes(out, text, strlen(text)); }
+
+/* key: what stands before it. */
+static void write_string(struct writer *out, const char *key, const char *text)
+{
+    char string[JSON_BYTES];
+    write_text(out, key);
+    write_text(out, cofi_json_string(text, string, sizeof string));
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* A module's memory is told apart by whose it is. */
+static void module_title(const struct cofi_coverage_module *module, char *out, size_t n)
+{
+    int length = snprintf(out, n, "%s", module->path);
+    if (module->pid >= 0 && length >= 0 && (size_t)length < n)
+        snprintf(out + length, n - (size_t)length, " (process %d)", module->pid);
+}
+
+/* As cofi_symbol_print: what has no name is told by where it begins. */
+static void function_name(const struct cofi_coverage_module *module, const struct cofi_coverage_function *function, char *out, size_t n)
+{
+    if (function->name)
+        snprintf(out, n, "%s", function->name);
+    else if (function->addr)
+        snprintf(out, n, "%s+0x%" PRIx64, base_name(module->path), function->addr);
+    else
+        snprintf(out, n, "(no symbol)");
+}
+
+/* "45.1%", or "-" where the whole is not known. */
+static const char *share(uint64_t part, uint64_t whole, char out[16])
+{
+    if (whole)
+        snprintf(out, 16, "%.1f%%", percent(part, whole));
+    else
+        snprintf(out, 16, "-");
+    return out;
+}
+
+static const char *lines_share(uint64_t ran, uint64_t all, char out[48])
+{
+    if (all)
+        snprintf(out, 48, "%" PRIu64 "/%" PRIu64, ran, all);
+    else
+        snprintf(out, 48, "-");
+    return out;
+}
+
+struct sums {
+    uint64_t functions, functions_ran, bytes; /* bytes: of functions whose size is known */
+};
+
+static struct sums sum_up(const struct cofi_coverage_module *module)
+{
+    struct sums sums = {0};
+    for (size_t i = 0; i < module->functions_n; i++) {
+        const struct cofi_coverage_function *f = &module->functions[i];
+        sums.functions += f->name || f->addr;
+        sums.functions_ran += (f->name || f->addr) && f->insns;
+        sums.bytes += f->size ? f->bytes : 0;
+    }
+    return sums;
+}
+
+/* ---- modules ---- */
+
+static void print_module_json(const struct cofi_coverage_module *module, struct writer *out)
+{
+    struct sums sums = sum_up(module);
+    char title[NAME_BYTES];
+    module_title(module, title, sizeof title);
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
+                 ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
+                 ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
+                 module->bytes, module->size, sums.functions, sums.functions_ran, module->lines, module->lines_ran, module->blocks_n);
+}
+
+static void print_module(const struct cofi_coverage_module *module, struct writer *out)
+{
+    struct sums sums = sum_up(module);
+    char title[NAME_BYTES], functions[48], lines[48], bytes[16];
+    module_title(module, title, sizeof title);
+    write_format(out, "%14" PRIu64 " %8s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
+                 lines_share(module->lines_ran, module->lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
+    write_text(out, title);
+    write_text(out, "\n");
+}
+
+static void print_modules(const struct coverage_table *table, const struct cofi_coverage_module *modules, size_t n, struct writer *out)
+{
+    if (!table->json)
+        write_format(out, "%14s %8s %13s %13s  %s\n", "executed", "bytes", "lines", "functions", "module");
+    for (size_t i = 0; i < n; i++)
+        (table->json ? print_module_json : print_module)(&modules[i], out);
+}
+
+/* ---- functions ---- */
+
+static int most_first(uint64_t x, uint64_t y) { return (x < y) - (x > y); }
+
+static int by_name(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
+{
+    return strcmp(x->name ? x->name : "", y->name ? y->name : "");
+}
+
+static uint64_t millionths(const struct cofi_coverage_function *f) { return f->size ? f->bytes * 1000000 / f->size : 0; }
+
+static int by_key(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y, enum coverage_sort key)
+{
+    switch (key) {
+    case SORT_EXECUTED: return most_first(x->executed, y->executed);
+    case SORT_ENTERED: return most_first(x->entered, y->entered);
+    case SORT_SHARE: return most_first(millionths(x), millionths(y));
+    case SORT_NAME: return by_name(x, y);
+    case SORT_ADDRESS: return 0;
+    }
+    return 0;
+}
+
+/* Of two that have the same, the first in memory comes first. */
+static int compare(const void *a, const void *b, void *table)
+{
+    const struct cofi_coverage_function *x = *(const struct cofi_coverage_function *const *)a,
+                                        *y = *(const struct cofi_coverage_function *const *)b;
+    int order = by_key(x, y, ((const struct coverage_table *)table)->sort);
+    if (!order)
+        order = most_first(y->addr, x->addr);
+    return order ? order : by_name(x, y);
+}
+
+static void print_function_json(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
+{
+    char title[NAME_BYTES], name[NAME_BYTES];
+    module_title(module, title, sizeof title);
+    function_name(module, f, name, sizeof name);
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_string(out, ",\"function\":", name);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
+                 ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32, f->addr, f->size,
+                 f->executed, f->entered, f->insns, f->bytes, f->lines, f->lines_ran);
+    write_string(out, ",\"file\":", f->file);
+    write_format(out, ",\"line\":%d}\n", f->line);
+}
+
+static void print_function(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
+{
+    char name[NAME_BYTES], bytes[16], lines[48];
+    function_name(module, f, name, sizeof name);
+    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
+                 lines_share(f->lines_ran, f->lines, lines));
+    write_text(out, name);
+    if (f->file)
+        write_format(out, "  %.1000s:%d", base_name(f->file), f->line);
+    write_text(out, "\n");
+}
+
+static void print_module_title(const struct cofi_coverage_module *module, struct writer *out)
+{
+    struct sums sums = sum_up(module);
+    char title[NAME_BYTES], bytes[16];
+    module_title(module, title, sizeof title);
+    write_text(out, "== ");
+    write_text(out, title);
+    write_format(out, ": %" PRIu64 " instructions", module->executed);
+    if (sums.functions)
+        write_format(out, ", %" PRIu64 " of %" PRIu64 " functions", sums.functions_ran, sums.functions);
+    if (module->size)
+        write_format(out, ", %s of their %" PRIu64 " bytes", share(sums.bytes, module->size, bytes), module->size);
+    if (module->lines)
+        write_format(out, ", %" PRIu64 " of %" PRIu64 " lines", module->lines_ran, module->lines);
+    write_format(out, "\n%14s %11s %8s %11s  %s\n", "executed", "entered", "bytes", "lines", "function");
+}
+
+static int print_functions(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+{
+    const struct cofi_coverage_function **list = calloc(module->functions_n + 1, sizeof *list);
+    size_t n = 0;
+    if (!list)
+        return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < module->functions_n; i++)
+        if (module->functions[i].insns || table->all)
+            list[n++] = &module->functions[i];
+    qsort_r(list, n, sizeof *list, compare, (void *)(uintptr_t)table);
+    if (!table->json)
+        print_module_title(module, out);
+    for (size_t i = 0; i < n; i++)
+        (table->json ? print_function_json : print_function)(module, list[i], out);
+    free(list);
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static void print_line(const struct coverage_table *table, const struct cofi_coverage_source *source, const struct cofi_coverage_line *line,
+                       struct writer *out)
+{
+    if (!table->json) {
+        write_format(out, "%14" PRIu64 "  %.1000s:%" PRIu32 "\n", line->count, base_name(source->file), line->line);
+        return;
+    }
+    write_string(out, "{\"v\":1,\"file\":", source->file);
+    write_format(out, ",\"line\":%" PRIu32 ",\"count\":%" PRIu64 "}\n", line->line, line->count);
+}
+
+static void print_source(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
+{
+    size_t ran = 0;
+    for (size_t i = 0; i < source->lines_n; i++)
+        ran += source->lines[i].count > 0;
+    if (!ran && !table->all)
+        return;
+    if (!table->json) {
+        write_text(out, "== ");
+        write_text(out, source->file);
+        write_format(out, ": %zu of %zu lines\n", ran, source->lines_n);
+    }
+    for (size_t i = 0; i < source->lines_n; i++)
+        if (source->lines[i].count || table->all)
+            print_line(table, source, &source->lines[i], out);
+}
+
+/* ---- instructions ---- */
+
+static void print_insn(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, struct writer *out)
+{
+    write_format(out, "%14" PRIu64 "  %12" PRIx64, insn->count, insn->addr);
+    if (f) {
+        write_text(out, "  ");
+        write_text(out, f->name);
+        write_format(out, "+0x%" PRIx64, insn->addr - f->addr);
+    }
+    write_text(out, "\n");
+}
+
+static void print_insn_json(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, const char *title, struct writer *out)
+{
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length, insn->count);
+    write_string(out, ",\"function\":", f ? f->name : NULL);
+    write_format(out, ",\"offset\":%" PRIu64 "}\n", f ? insn->addr - f->addr : 0);
+}
+
+static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+{
+    char title[NAME_BYTES];
+    module_title(module, title, sizeof title);
+    if (!table->json) {
+        write_text(out, "== ");
+        write_text(out, title);
+        write_text(out, "\n");
+    }
+    for (size_t i = 0; i < module->insns_n; i++) {
+        const struct cofi_coverage_insn *insn = &module->insns[i];
+        const struct cofi_coverage_function *f = insn->function < 0 ? NULL : &module->functions[insn->function];
+        if (f && !f->name)
+            f = NULL;
+        if (table->json)
+            print_insn_json(insn, f, title, out);
+        else
+            print_insn(insn, f, out);
+    }
+}
+
+int coverage_print(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out)
+{
+    size_t modules_n, sources_n;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &modules_n);
+    const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &sources_n);
+    int status = 0;
+    if (table->by == BY_MODULE)
+        print_modules(table, modules, modules_n, out);
+    for (size_t i = 0; i < sources_n && table->by == BY_LINE; i++)
+        print_source(table, &sources[i], out);
+    for (size_t i = 0; i < modules_n && table->by == BY_INSN; i++)
+        print_insns(table, &modules[i], out);
+    for (size_t i = 0; i < modules_n && table->by == BY_FUNCTION && status >= 0; i++)
+        status = print_functions(table, &modules[i], out);
+    return status;
+}

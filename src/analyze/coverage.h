@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * The inside of a coverage: blocks by module, what is known of the modules, what comes of both. */
+#ifndef COFI_ANALYZE_COVERAGE_H
+#define COFI_ANALYZE_COVERAGE_H
+
+#include <cofi/analyze.h>
+#include <cofi/image.h>
+
+#include "analyze/strings.h"
+#include "base/index.h"
+#include "base/map.h"
+
+enum { BUILD_ID_MAX = 20 };
+
+/* What a module's tables say. */
+struct known_function {
+    uint64_t addr, size;
+    const char *name;
+};
+struct known_line {
+    uint64_t start, end;
+    const char *file;
+    uint32_t line;
+};
+
+struct covered_module {
+    struct cofi_coverage_module pub; /* first; filled by finish, but for what names it */
+    uint8_t build_id[BUILD_ID_MAX];
+    size_t build_id_size;
+    const struct cofi_module *handle; /* whose tables are to be read; null: they have been, or there are none */
+    bool wanted;
+    bool named;       /* functions are asked for block by block: no table has them */
+    uint64_t edge_key; /* added to its addresses, for edges */
+    struct known_function *functions; /* by address; of a named one in the order they were met */
+    size_t functions_n, functions_room;
+    struct cofi__map by_name;         /* of a named one: (name, address) -> function + 1 */
+    struct known_line *lines;
+    size_t lines_n, lines_room;
+};
+
+/* A block at its place in its module: by what code it is, too, for that may change. */
+struct place_count {
+    uint64_t addr, count;
+    uint32_t module, function; /* function + 1 of a named module, else 0 */
+    uint32_t lengths;          /* where those of its instructions are */
+    uint16_t size, n;
+};
+
+/* A block of the flow, by its id. */
+struct id_row {
+    uint64_t count;
+    uint64_t ip;
+    uint32_t edge;    /* its hash for edges */
+    uint32_t n, age;  /* of the block; it is the same block if both are */
+    uint32_t place;   /* 0: not counted */
+};
+
+struct source_row; /* see sources.c */
+
+struct cofi_coverage {
+    struct cofi_coverage_options options;
+    int32_t pid;
+    struct strings strings;
+    struct covered_module *modules; /* row 0 is none */
+    size_t modules_n, modules_room;
+    struct cofi__map by_handle;     /* (handle, pid) -> module */
+    struct cofi__index by_path;
+    struct place_count *places;     /* row 0 is none */
+    size_t places_n, places_room;
+    struct cofi__index by_place;
+    uint8_t *lengths;
+    size_t lengths_n, lengths_room;
+    /* what is being counted */
+    struct id_row *rows;
+    size_t rows_n;
+    uint32_t age;                   /* of rows; counts up when code may have changed */
+    struct cofi_view *view;
+    struct cofi_flow *flow;
+    int status;                     /* of callbacks */
+    uint32_t edge;                  /* of the block before; 0: none */
+    uint8_t *map;
+    /* results */
+    const struct cofi_coverage_module *results;
+    size_t results_n;
+    struct source_row *source_rows;
+    size_t source_rows_n, source_rows_room;
+    struct cofi_coverage_source *sources;
+    size_t sources_n;
+    struct cofi_coverage_line *source_lines;
+    const struct cofi_coverage_function **source_functions;
+};
+
+static inline bool coverage_wants(const struct cofi_coverage *coverage, enum cofi_coverage_kind kind, const char *name)
+{
+    return !coverage->options.wanted || coverage->options.wanted(coverage->options.opaque, kind, name);
+}
+
+/* What is being counted goes to the places. */
+void cofi__coverage_settle(struct cofi_coverage *coverage);
+
+/* coverage_modules.c. The row of the module at an address, and what to subtract from addresses there; negative: COFI_ERR_NOMEM. */
+int cofi__coverage_module_at(struct cofi_coverage *coverage, struct cofi_view *view, uint64_t ip, uint64_t *base);
+/* That row of another coverage's in this one; negative: COFI_ERR_NOMEM. */
+int cofi__coverage_module_like(struct cofi_coverage *coverage, const struct covered_module *module);
+/* A function of a named module, as it is met: its number + 1; 0: out of memory. */
+uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr, const char *name);
+void cofi__coverage_modules_free(struct cofi_coverage *coverage);
+
+/* parts.c: a module's functions -> which of them has what, in the order of addresses, where they lie in each other, too. */
+struct part {
+    uint64_t start, end;
+    int32_t function; /* of the module */
+};
+/* *parts is to be freed. Returns how many, or COFI_ERR_NOMEM. */
+int64_t cofi__coverage_parts(const struct covered_module *module, struct part **parts);
+
+/* covered.c: one module's results from its places, n by address. */
+int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module, const struct place_count *const *places, size_t n);
+
+/* sources.c: what a module had of a line, of one function, and the sum over all. */
+int cofi__coverage_line(struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t count);
+int cofi__coverage_sources(struct cofi_coverage *coverage);
+void cofi__coverage_sources_free(struct cofi_coverage *coverage);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * A module -> what is known of all of it: where it lies, its functions, its lines. */
+#include <string.h>
+
+#include <cofi/image.h>
+
+#include "base/error.h"
+#include "image/file.h"
+#include "image/symbols.h"
+
+enum { PAGE = 4096 };
+
+/* A module is a source, for who sees the public headers only. */
+static struct cofi__source *source_of(const struct cofi_module *module) { return (struct cofi__source *)(uintptr_t)module; }
+
+static bool holds_elf(const struct cofi__source *source)
+{
+    return source->kind == COFI__SOURCE_BYTES && source->size > SELFMAG && !memcmp(source->bytes, ELFMAG, SELFMAG);
+}
+
+/* Of loadable parts, or of an ELF in memory, which is loaded as it lies. */
+static void find_range(const struct cofi__source *source, struct cofi_module_info *info)
+{
+    if (holds_elf(source) || source->kind == COFI__SOURCE_MODULE)
+        info->end = source->size;
+    for (size_t i = 0; i < source->n_loads; i++) {
+        const struct cofi__load *load = &source->loads[i];
+        uint64_t end = load->vaddr + load->filesz;
+        if (!info->end || load->vaddr < info->start)
+            info->start = load->vaddr;
+        if (end > info->end)
+            info->end = end;
+    }
+    info->start &= ~(uint64_t)(PAGE - 1);
+    info->end = (info->end + (PAGE - 1)) & ~(uint64_t)(PAGE - 1);
+}
+
+void cofi_module_info(const struct cofi_module *module, struct cofi_module_info *info)
+{
+    const struct cofi__source *source = source_of(module);
+    bool memory = source->kind == COFI__SOURCE_BYTES;
+    *info = (struct cofi_module_info){.path = source->is_function ? "[jit]" : source->path, .build_id = source->build_id,
+                                      .build_id_size = source->build_id_size, .of_file = !memory || holds_elf(source)};
+    if (info->of_file && source->state >= 0)
+        find_range(source, info);
+}
+
+static int tell(const struct cofi__function *function, int (*each)(void *opaque, const struct cofi_module_function *function), void *opaque)
+{
+    return each(opaque, &(struct cofi_module_function){function->addr, function->size, function->name});
+}
+
+/* Two lists, as one. */
+static int each_function(const struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_function *function),
+                         void *opaque)
+{
+    size_t i = 0, k = 0;
+    int status = 0;
+    while (!status && (i < symbols->n_functions || k < symbols->n_frames)) {
+        bool frame = i == symbols->n_functions || (k < symbols->n_frames && symbols->frames[k].addr < symbols->functions[i].addr);
+        status = tell(frame ? &symbols->frames[k++] : &symbols->functions[i++], each, opaque);
+    }
+    return status;
+}
+
+int cofi_module_functions(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_function *function),
+                          void *opaque)
+{
+    struct cofi__source *source = source_of(module);
+    cofi__source_open(source);
+    struct cofi__symbols *symbols = cofi__symbols_get(source);
+    if (!symbols)
+        return COFI_ERR_NOMEM;
+    pthread_mutex_lock(&symbols->lock);
+    int status = symbols->frames_tried || source->kind != COFI__SOURCE_FILE ? 0 : cofi__frames_load(symbols);
+    pthread_mutex_unlock(&symbols->lock);
+    return status < 0 ? status : each_function(symbols, each, opaque);
+}
+
+int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+{
+    struct cofi__source *source = source_of(module);
+    cofi__source_open(source);
+    struct cofi__symbols *symbols = cofi__symbols_get(source);
+    if (!symbols)
+        return COFI_ERR_NOMEM;
+    if (!symbols->module)
+        return 0;
+    pthread_mutex_lock(&symbols->lock);
+    int status = cofi__lines_each(symbols, each, opaque);
+    pthread_mutex_unlock(&symbols->lock);
+    return status;
+}

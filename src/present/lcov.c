@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Coverage by source -> a tracefile as lcov's geninfo writes it, for genhtml and whatever else reads these. */
+#include <cofi/present.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct out {
+    cofi_put *put;
+    void *opaque;
+    int status;
+};
+
+static void bytes(struct out *out, const char *text, size_t n)
+{
+    if (out->status >= 0 && n)
+        out->status = out->put(out->opaque, text, n);
+}
+
+/* Text up to the line's end; lines are not names' to make. */
+static void line(struct out *out, const char *text)
+{
+    for (size_t n; n = strcspn(text, "\r\n"), text[n]; text += n + 1) {
+        bytes(out, text, n);
+        bytes(out, "?", 1);
+    }
+    bytes(out, text, strlen(text));
+    bytes(out, "\n", 1);
+}
+
+static void number(struct out *out, const char *key, uint64_t n)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s:%" PRIu64, key, n);
+    line(out, text);
+}
+
+/* "key:n,name" */
+static void named(struct out *out, const char *key, uint64_t n, const char *name)
+{
+    char text[64];
+    int length = snprintf(text, sizeof text, "%s:%" PRIu64 ",", key, n);
+    bytes(out, text, (size_t)length);
+    line(out, name);
+}
+
+/* What the compiler has cut off a function is no function to people. */
+static bool is_piece(const char *name)
+{
+    const char *cold = strstr(name, ".cold");
+    return cold && (!cold[5] || cold[5] == '.');
+}
+
+/* Functions of one line and name, from several modules, are one. Returns the row behind them; *entered: the sum. */
+static size_t same(const struct cofi_coverage_source *source, size_t i, uint64_t *entered)
+{
+    const struct cofi_coverage_function *first = source->functions[i];
+    *entered = 0;
+    for (; i < source->functions_n; i++) {
+        const struct cofi_coverage_function *f = source->functions[i];
+        if (f->line != first->line || strcmp(f->name, first->name) != 0)
+            break;
+        *entered += f->entered;
+    }
+    return i;
+}
+
+static void functions(struct out *out, const struct cofi_coverage_source *source)
+{
+    uint64_t entered, found = 0, hit = 0;
+    for (size_t i = 0; i < source->functions_n; i = same(source, i, &entered))
+        if (!is_piece(source->functions[i]->name))
+            named(out, "FN", (uint64_t)source->functions[i]->line, source->functions[i]->name);
+    for (size_t i = 0, next; i < source->functions_n; i = next) {
+        next = same(source, i, &entered);
+        if (is_piece(source->functions[i]->name))
+            continue;
+        named(out, "FNDA", entered, source->functions[i]->name);
+        found++;
+        hit += entered > 0;
+    }
+    number(out, "FNF", found);
+    number(out, "FNH", hit);
+}
+
+static void lines(struct out *out, const struct cofi_coverage_source *source)
+{
+    uint64_t hit = 0;
+    for (size_t i = 0; i < source->lines_n; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "DA:%" PRIu32 ",%" PRIu64, source->lines[i].line, source->lines[i].count);
+        line(out, text);
+        hit += source->lines[i].count > 0;
+    }
+    number(out, "LF", source->lines_n);
+    number(out, "LH", hit);
+}
+
+int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque)
+{
+    struct out out = {put, opaque, 0};
+    size_t n;
+    const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &n);
+    for (size_t i = 0; i < n && out.status >= 0; i++) {
+        line(&out, "TN:");
+        bytes(&out, "SF:", 3);
+        line(&out, sources[i].file);
+        functions(&out, &sources[i]);
+        lines(&out, &sources[i]);
+        line(&out, "end_of_record");
+    }
+    return out.status < 0 ? out.status : 0;
+}
