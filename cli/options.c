@@ -89,7 +89,7 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'U': options->where.guestmount = argument; break;
     case 'K': options->where.kcore = argument; break;
     case 'V': options->where.vmlinux = argument; break;
-    case 'L': options->where.kallsyms = argument; break;
+    case 'Q': options->where.kallsyms = argument; break;
     case 'I':
         if (options->image_n == SESSION_MAX_IMAGES)
             bad = -1;
@@ -118,7 +118,7 @@ static const char *useless(const struct session_command *command, const struct s
         {'U', false, "--guestmount needs a recording; --image gives a raw stream's code"},
         {'K', false, "--kcore needs a recording; --image gives a raw stream's code"},
         {'V', false, "--vmlinux needs a recording; --image gives a raw stream's code"},
-        {'L', false, "--kallsyms needs a recording; --image gives a raw stream's code, and names"},
+        {'Q', false, "--kallsyms needs a recording; --image gives a raw stream's code, and names"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (options->given[(unsigned char)rows[i].letter] && rows[i].of_raw != !!options->raw &&

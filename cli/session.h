@@ -44,7 +44,7 @@ struct session_options {
     {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'},                    \
-    {"kallsyms", required_argument, 0, 'L'}
+    {"kallsyms", required_argument, 0, 'Q'}
 #define SESSION_THREADS_HELP                                                                        \
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_HELP                                                                                \

@@ -65,7 +65,7 @@ static void alone(struct skim *skim)
 {
     const uint8_t *p = next(skim), *end = skim->bytes + skim->n;
     unsigned met = 0;
-    for (unsigned v; p < end && (v = steps[*p]); p += v & SIZE)
+    for (unsigned v; p < end && (v = steps[*p]) && (v & SIZE) <= (size_t)(end - p); p += v & SIZE)
         met |= v;
     note(skim, p, met);
 }
