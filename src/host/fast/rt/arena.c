@@ -42,8 +42,16 @@ static uint8_t *first_use(const uint8_t *start)
     return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
 }
 
+/* Not into a core: all of ours together is larger than most programs, and the log's pages would be made to be written. */
+static void keep_out_of_cores(uint64_t from, uint64_t bytes)
+{
+    sys(SYS_madvise, from, bytes, MADV_DONTDUMP, 0, 0, 0);
+}
+
 void arena_init(void)
 {
+    keep_out_of_cores(COFI__FAST_SHARED_BASE, cofi__fast_shared_bytes(rt.control));
+    keep_out_of_cores(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES);
     use_huge_pages(CACHE_IBL, CACHE_HASH);
     use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
@@ -179,6 +187,7 @@ struct arena *cache_arena(uint64_t pc)
     struct arena *a = &now->arenas[now->count];
     if (!map_arena(a, pc))
         rt_die("no memory for translated code near", pc);
+    keep_out_of_cores((uint64_t)a->base, ARENA_BYTES);
     use_huge_pages((uint64_t)first_use(a->base) + SMALL, (uint64_t)a->base + ARENA_HOT);
     use_huge_pages((uint64_t)first_use(a->base + ARENA_HOT) + SMALL, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
