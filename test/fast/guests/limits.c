@@ -78,7 +78,10 @@ int guest_limits(void)
     printf("nowhere %d\n", (int)syscall(SYS_setrlimit, RLIMIT_AS, 8));
     fflush(stdout);
     if (!fork()) {
+        struct rlimit parent;
         print_limit("child", RLIMIT_AS);
+        int r = prlimit(getppid(), RLIMIT_AS, NULL, &parent);
+        printf("parent: %d, %ju and %ju\n", r, (uintmax_t)parent.rlim_cur, (uintmax_t)parent.rlim_max);
         limit("child", RLIMIT_AS, RLIM_INFINITY, 500 * MB);
         fflush(stdout);
         execl("/bin/sh", "sh", "-c", "ulimit -v; ulimit -Hv; ulimit -d; expr 1 + 1; ulimit -v 200000; ulimit -v", (char *)0);
