@@ -60,6 +60,16 @@ static int far(uint64_t at)
 
 static void *thread(void *unused) { return unused; }
 
+/* A program that began with limits, or without. */
+int guest_limited(void)
+{
+    print_limit("space at first", RLIMIT_AS);
+    printf("room for %d\n", count(PROT_NONE));
+    printf("far code %d\n", far(0x500000000000));
+    printf("room for %d\n", count(PROT_NONE));
+    return 0;
+}
+
 int guest_limits(void)
 {
     pthread_t t;
@@ -86,6 +96,11 @@ int guest_limits(void)
         fflush(stdout);
         execl("/bin/sh", "sh", "-c", "ulimit -v; ulimit -Hv; ulimit -d; expr 1 + 1; ulimit -v 200000; ulimit -v", (char *)0);
     }
+    wait(&status);
+    printf("status %d\n", status);
+    fflush(stdout);
+    if (!fork())
+        execl("/proc/self/exe", "guests", "limited", (char *)0);
     wait(&status);
     printf("status %d\n", status);
     return 0;
