@@ -26,6 +26,18 @@ bool cofi__fast_is_limited(pid_t pid)
     return limited;
 }
 
+bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid)
+{
+    struct rlimit l;
+    bool lacks = false;
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        uint64_t most = cofi__fast_room(control, resources[i]), scattered = COFI__FAST_ARENAS_BYTES / 4 * 3;
+        bool ours = control->limits >> resources[i] & 1;
+        lacks |= !ours && !prlimit(pid, resources[i], NULL, &l) && l.rlim_cur < most - scattered;
+    }
+    return lacks;
+}
+
 void cofi__fast_limits_without_room(const struct cofi__fast_control *control, pid_t pid)
 {
     struct rlimit l;

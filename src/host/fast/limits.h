@@ -31,6 +31,8 @@ static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
 /* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours): those that come are made under us. */
 uint32_t cofi__fast_limits_to_come(pid_t pid);
 bool cofi__fast_is_limited(pid_t pid);
+/* Whether a limit without room for us leaves less than the runtime needs, but for programs that are scattered over their memory. */
+bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid);
 /* The process goes on without the runtime. */
 void cofi__fast_limits_without_room(const struct cofi__fast_control *control, pid_t pid);
 
