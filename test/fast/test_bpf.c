@@ -19,7 +19,7 @@
 #include "exact_filter.h"
 #include "host/fast/prefix.h"
 
-enum { X32 = 0x40000000, ALL_PLACES = OWN_PROGRAM | OWN_RUNTIME | OWN_LENT | OWN_RESTART };
+enum { X32 = 0x40000000, ALL_PLACES = OWN_PROGRAM | OWN_RUNTIME | OWN_LENT | OWN_RESTART | OWN_UNFILTERED };
 #define FIELD(field) (uint32_t)offsetof(struct seccomp_data, field)
 #define LOAD(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
 #define IF(test, k, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, (k), (yes), (no))

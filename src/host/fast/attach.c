@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
+#include "host/fast/limits.h"
 #include "host/fast/own_calls.h"
 
 static int refuse(const struct cofi__fast_held *h, int status, const char *why, struct cofi_error *error)
@@ -110,6 +111,8 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
         else if (is_dispatched(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
+    if (cofi__fast_lacks_room(c->control, h->pid))
+        return refuse(h, COFI_ERR_UNSUPPORTED, "it is limited to less memory than the runtime needs", error);
     if (h->n > c->made.slots)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
     return look_at_filters(h, error);

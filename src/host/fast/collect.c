@@ -3,6 +3,7 @@
 #include "host/fast/collect.h"
 #include "host/fast/memo.h"
 #include "host/names.h"
+#include "host/fast/limits.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -103,6 +104,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
+    k->limits = cofi__fast_limits_to_come(o->pid);
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
         const struct cofi_filter *f = &o->filters->filter[i];
@@ -146,7 +148,7 @@ static int set_size(int fd, uint64_t bytes)
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     fill_control(c, &c->made);
-    c->shared_bytes = (c->made.slots + 1) * c->made.slot_bytes;
+    c->shared_bytes = cofi__fast_shared_bytes(&c->made);
     c->fd = memfd_create("cofi", MFD_CLOEXEC);
     c->seats = calloc(c->made.slots, sizeof *c->seats);
     c->memo = calloc(1, sizeof *c->memo);

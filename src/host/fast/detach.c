@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
+#include "host/fast/limits.h"
 #include "host/fast/own_calls.h"
 
 enum { STOP_MS = 20, POLL_US = 100, BEGIN_US = 10000 };
@@ -220,6 +221,8 @@ static void take_out(struct leaver *l)
     }
     for (size_t i = 0; i < l->h.n && !unmapped; i++)
         unmapped = cofi__fast_unmap(l->h.threads[i].tid, l->c->shared_bytes) >= 0;
+    if (unmapped)
+        cofi__fast_limits_without_room(l->c->control, l->h.pid);
 }
 
 static void rest(struct cofi__fast_collector *c, uint64_t space)

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "host/fast/hold.h"
 #include "host/fast/lend.h"
+#include "host/fast/limits.h"
 #include "host/fast/own_calls.h"
 
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
@@ -262,6 +263,7 @@ static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *sl
         return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime, or a seccomp filter", r->pid);
     }
     fill_context(slot, &r->regs, slot_address);
+    slot->limited = cofi__fast_is_limited(r->pid);
     slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
     struct user_regs_struct start = r->regs;
     COFI_TRY(finish(r));

@@ -2,6 +2,7 @@
  * The command's life: start, follow its execs, see its end. */
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
+#include "host/fast/limits.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -166,6 +167,8 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error)
 {
     uint32_t index = 0;
+    if (cofi__fast_lacks_room(c->control, pid))
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d is limited to less memory than the runtime needs", pid);
     struct thread *t = cofi__fast_take_slot(c, &index);
     if (!t)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");

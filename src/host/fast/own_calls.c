@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -119,7 +120,7 @@ static struct filter filter_at(const struct cofi__fast_filters *f, size_t i)
 /* 1: passes, 0: it does not. */
 static int passes(const struct filter *filter, const struct cofi__fast_own_call *c)
 {
-    if (c->place & (OWN_RUNTIME | OWN_LENT) && filter->installed_under_us)
+    if (c->place & (OWN_RUNTIME | OWN_LENT | OWN_UNFILTERED) && filter->installed_under_us)
         return 1;
     int answer = cofi__bpf_ask(filter->code, filter->n, &c->call);
     return answer < 0 ? answer : answer == BPF_PASSES || (answer == BPF_FAILS && c->may_fail);

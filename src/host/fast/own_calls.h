@@ -13,8 +13,10 @@
 
 /* Where a call is made, or for what: from where the thread stands; from the runtime's place, as filters know it that were installed under
  * us; to be lent the shared memory; by the kernel, which makes a call again that was stopped. OWN_ELSEWHERE are all that the program makes:
- * they pass as before if no filter looks at where calls are made. */
-enum cofi__fast_place { OWN_PROGRAM = 1, OWN_RUNTIME = 2, OWN_LENT = 4, OWN_RESTART = 8, OWN_ELSEWHERE = 16 };
+ * they pass as before if no filter looks at where calls are made. OWN_UNFILTERED: from the runtime's place, but only where no filter is that
+ * was not installed under us. */
+enum cofi__fast_place { OWN_PROGRAM = 1, OWN_RUNTIME = 2, OWN_LENT = 4, OWN_RESTART = 8, OWN_ELSEWHERE = 16,
+                        OWN_UNFILTERED = 32 };
 
 struct cofi__fast_own_call {
     const char *name;

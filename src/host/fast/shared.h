@@ -12,6 +12,7 @@
 #define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter concerns which was installed under us, */
 #define COFI__FAST_RUNTIME_OWN_END 0x50          /* the first of several up to here */
 #define COFI__FAST_SHARED_BASE 0x210000000000ul
+#define COFI__FAST_ARENAS_BYTES 0x80000000ul     /* of translated code, at most */
 
 /* The log: records that begin with a byte.
  *    7   6                  0
@@ -142,6 +143,7 @@ struct cofi__fast_control {
     uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     struct cofi__fast_names names; /* the collector's */
+    uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];
 };
@@ -169,6 +171,11 @@ static inline void cofi__fast_forget_child(struct cofi__fast_slot *slot)
 static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *control, uint32_t index)
 {
     return COFI__FAST_SHARED_BASE + (index + 1) * control->slot_bytes;
+}
+
+static inline uint64_t cofi__fast_shared_bytes(const struct cofi__fast_control *control)
+{
+    return (control->slots + UINT64_C(1)) * control->slot_bytes;
 }
 
 static inline uint64_t cofi__fast_chunk_offset(const struct cofi__fast_control *control, uint32_t chunk)

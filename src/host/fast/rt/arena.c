@@ -42,8 +42,16 @@ static uint8_t *first_use(const uint8_t *start)
     return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
 }
 
+/* Not into a core: all of ours together is larger than most programs, and the log's pages would be made to be written. */
+static void keep_out_of_cores(uint64_t from, uint64_t bytes)
+{
+    sys(SYS_madvise, from, bytes, MADV_DONTDUMP, 0, 0, 0);
+}
+
 void arena_init(void)
 {
+    keep_out_of_cores(COFI__FAST_SHARED_BASE, cofi__fast_shared_bytes(rt.control));
+    keep_out_of_cores(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES);
     use_huge_pages(CACHE_IBL, CACHE_HASH);
     use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
@@ -98,24 +106,65 @@ static bool near(uint64_t a, uint64_t b)
     return d < 0x60000000;
 }
 
+_Static_assert(COFI__FAST_ARENAS_BYTES == ARENAS * GENERATIONS * ARENA_BYTES, "what limits have room for [limits.h]");
+
+#define ROOM 0x310000000000ul /* far from the guest's memory, near which arenas are to lie */
+
+/* Address space for the arenas to come, where the guest's is limited: what is ours of it does not change then. */
+static uint64_t room, room_end;
+
+bool arena_is_room(uint64_t address) { return address >= room && address < room_end; }
+
+/* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. */
+static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
+{
+    flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    if (!rt.locks)
+        return sys(SYS_mmap, want, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, flags, (uint64_t)-1, 0);
+    long got = sys(SYS_mmap, want, bytes, PROT_NONE, flags, (uint64_t)-1, 0);
+    if (got > 0) {
+        sys(SYS_munlock, (uint64_t)got, bytes, 0, 0, 0, 0);
+        sys(SYS_mprotect, (uint64_t)got, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
+    }
+    return got;
+}
+
+/* The lock is held. Where there is none (the kernel has no memory to promise), the guest has more than it has asked for. */
+void arena_hold_room(void)
+{
+    uint64_t bytes = COFI__FAST_ARENAS_BYTES - (generations[0].count + generations[1].count) * ARENA_BYTES;
+    if (room_end || !bytes)
+        return;
+    long got = map_code(ROOM, bytes, 0);
+    room = got > 0 ? (uint64_t)got : 0;
+    room_end = got > 0 ? room + bytes : 0;
+}
+
+/* An arena is about to take its place. */
+static void use_room(void)
+{
+    if (room_end == room)
+        return;
+    room_end -= ARENA_BYTES;
+    sys(SYS_munmap, room_end, ARENA_BYTES, 0, 0, 0, 0);
+}
+
 /* Reserve an arena so near to pc that RIP-relative operands reach from it. */
 static bool map_arena(struct arena *a, uint64_t pc)
 {
     static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
                                     0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
+    use_room();
     for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
         if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
             continue;
-        long got = sys(SYS_mmap, want, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0);
-        if (got == (long)want) {
+        if (map_code(want, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)want) {
             a->base = (uint8_t *)want;
             return true;
         }
     }
-    long got = sys(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0);
+    long got = map_code(0, ARENA_BYTES, 0);
     a->base = (uint8_t *)got;
     return got > 0;
 }
@@ -138,6 +187,7 @@ struct arena *cache_arena(uint64_t pc)
     struct arena *a = &now->arenas[now->count];
     if (!map_arena(a, pc))
         rt_die("no memory for translated code near", pc);
+    keep_out_of_cores((uint64_t)a->base, ARENA_BYTES);
     use_huge_pages((uint64_t)first_use(a->base) + SMALL, (uint64_t)a->base + ARENA_HOT);
     use_huge_pages((uint64_t)first_use(a->base + ARENA_HOT) + SMALL, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
@@ -182,6 +232,8 @@ void arena_unmap(void)
     for (unsigned g = 0; g < GENERATIONS; g++)
         for (unsigned i = 0; i < generations[g].count; i++)
             sys(SYS_munmap, (uint64_t)generations[g].arenas[i].base, ARENA_BYTES, 0, 0, 0, 0);
+    if (room_end > room)
+        sys(SYS_munmap, room, room_end - room, 0, 0, 0, 0);
 }
 
 static bool is_inside(const struct thread *t, uint64_t epoch)

@@ -45,5 +45,7 @@ bool arena_next_generation(void);
 void rt_trim(void *end);
 uint16_t *arena_count(void);
 void arena_unmap(void);
+void arena_hold_room(void);
+bool arena_is_room(uint64_t address);
 
 #endif

@@ -269,6 +269,8 @@ static void begin_program(struct thread *t)
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();
+    if (t->limited && rt.control->limits)
+        arena_hold_room();
 }
 
 /* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */

@@ -15,7 +15,7 @@ static uint64_t watched[WATCHED];
 static struct region old_regions[REGIONS];
 static unsigned old_count;
 
-static const char *hex(const char *p, uint64_t *v)
+const char *maps_hex(const char *p, uint64_t *v)
 {
     *v = 0;
     for (;; p++) {
@@ -33,10 +33,10 @@ static const char *decimal(const char *p, uint64_t *v)
     return p;
 }
 
-static bool is_ours(uint64_t start)
+bool maps_is_ours(uint64_t start)
 {
     return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
-           arena_at(start);
+           start - COFI__FAST_SHARED_BASE < cofi__fast_shared_bytes(rt.control) || arena_at(start) || arena_is_room(start);
 }
 
 /* The first of n regions that ends behind an address. */
@@ -251,17 +251,18 @@ static size_t unescape(char *name, const char *end)
 }
 
 /* One line of /proc/self/maps. */
-static void take_line(struct thread *t, char *line, const char *end)
+static void take_line(void *context, char *line, const char *end)
 {
+    struct thread *t = context;
     struct region r = {0};
     struct origin o;
     uint64_t major, minor, to;
-    const char *p = hex(line, &r.start);
-    p = hex(p + 1, &to);
+    const char *p = maps_hex(line, &r.start);
+    p = maps_hex(p + 1, &to);
     const char *flags = p + 1;
-    p = hex(p + 6, &o.offset);
-    p = hex(p + 1, &major);
-    p = hex(p + 1, &minor);
+    p = maps_hex(p + 6, &o.offset);
+    p = maps_hex(p + 1, &major);
+    p = maps_hex(p + 1, &minor);
     p = decimal(p + 1, &o.inode);
     while (p < end && *p == ' ')
         p++;
@@ -270,7 +271,7 @@ static void take_line(struct thread *t, char *line, const char *end)
     r.shared = flags[3] == 's';
     r.file = o.n && *p == '/';
     rt.vsyscall |= r.start == 0xffffffffff600000;
-    if (flags[2] != 'x' || is_ours(r.start) || r.start >> 63)
+    if (flags[2] != 'x' || maps_is_ours(r.start) || r.start >> 63)
         return;
     for (; r.start < to; o.offset += r.end - r.start, r.start = r.end) {
         r.writable = flags[1] == 'w';
@@ -288,20 +289,14 @@ static void date_regions(void)
     }
 }
 
-/* Returns 0, or how /proc/self/maps cannot be opened. */
-static int parse(struct thread *t)
+static int open_maps(void)
+{
+    return (int)sys(SYS_openat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+static void take_lines(int fd, void (*take)(void *context, char *line, const char *end), void *context)
 {
     static char buffer[65536];
-    int fd = (int)sys(SYS_openat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-    if (fd < 0)
-        return fd;
-    memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
-    old_count = rt.region_count;
-    rt.region_count = 0;
-    filter_maps_begin();
-    met_elsewhere = false;
-    uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
-    names_as_collector = names_are(&rt.control->names);
     size_t have = 0;
     for (;;) {
         long n = sys(SYS_read, (uint64_t)fd, (uint64_t)(buffer + have), sizeof buffer - have, 0, 0, 0);
@@ -311,13 +306,37 @@ static int parse(struct thread *t)
         size_t start = 0;
         for (size_t i = 0; i < have; i++)
             if (buffer[i] == '\n') {
-                take_line(t, buffer + start, buffer + i);
+                take(context, buffer + start, buffer + i);
                 start = i + 1;
             }
         memcpy(buffer, buffer + start, have - start);
         have -= start;
     }
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+}
+
+int maps_each(void (*take)(void *context, char *line, const char *end), void *context)
+{
+    int fd = open_maps();
+    if (fd >= 0)
+        take_lines(fd, take, context);
+    return fd < 0 ? fd : 0;
+}
+
+/* Returns 0, or how /proc/self/maps cannot be opened. */
+static int parse(struct thread *t)
+{
+    int fd = open_maps();
+    if (fd < 0)
+        return fd;
+    memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
+    old_count = rt.region_count;
+    rt.region_count = 0;
+    filter_maps_begin();
+    met_elsewhere = false;
+    uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
+    names_as_collector = names_are(&rt.control->names);
+    take_lines(fd, take_line, t);
     filter_maps_end();
     date_regions();
     made = 0;
@@ -351,7 +370,7 @@ static void guess(uint64_t pc)
     uint8_t byte;
     uint64_t page = pc & ~(uint64_t)(PAGE - 1);
     for (uint64_t p = page; p <= page + PAGE && !(p >> 47); p += PAGE) /* a block may reach into the next page */
-        if (!lookup(p) && !is_ours(p) && !rt_probe(&byte, (const void *)p, 1))
+        if (!lookup(p) && !maps_is_ours(p) && !rt_probe(&byte, (const void *)p, 1))
             add_page(p);
 }
 

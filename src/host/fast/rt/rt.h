@@ -108,6 +108,7 @@ struct thread {
     uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
     uint32_t section_steps;
     uint8_t attached;     /* enum attached */
+    bool limited;         /* its program began with a limit of its memory */
     uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none */
     uint32_t parked;      /* at rest to leave the runtime: the state is exact */
     uint32_t left;        /* futex: has given back what was the program's */
@@ -179,6 +180,7 @@ struct runtime {
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
+    bool locks;           /* what the guest maps from now on is locked in memory */
     unsigned sections;    /* restartable sequences that are known */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
@@ -253,6 +255,10 @@ const struct region *maps_find(struct thread *t, uint64_t pc);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
 void maps_tell(struct thread *t, uint64_t start, uint64_t end);
+/* All mappings of this process, line by line as /proc/self/maps has them; the lock is held. 0, or how that cannot be opened. */
+int maps_each(void (*take)(void *context, char *line, const char *end), void *context);
+const char *maps_hex(const char *p, uint64_t *v);
+bool maps_is_ours(uint64_t start);
 enum change { CHANGE_RIGHTS, CHANGE_BYTES, CHANGE_MAPPING };
 void maps_changed(uint64_t start, uint64_t end, enum change what);
 void maps_made_executable(uint64_t start, uint64_t end);
@@ -349,6 +355,11 @@ uint64_t seccomp_block(void);
 long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
+
+/* limits.c, resident.c */
+long do_limit(struct thread *t);
+long do_mlockall(struct thread *t);
+long do_munlockall(struct thread *t);
 
 /* forbid.c */
 enum { PR_DISPATCH = 59 }; /* PR_SET_SYSCALL_USER_DISPATCH */

@@ -116,8 +116,8 @@ long seccomp_ask(struct thread *t)
     bool stack = t->sysno == SYS_sigaltstack;
     if (!rt.filtered)
         return 0;
-    /* No such address; no such size of a set. */
-    long r = stack ? call_with(t, RDI, 1) : call_with(t, R10, 0);
+    /* No such address; no flags; no such size of a set. */
+    long r = stack ? call_with(t, RDI, 1) : t->sysno == SYS_mlockall ? call_with(t, RDI, 0) : call_with(t, R10, 0);
     return r == (stack ? -14 : -22) ? 0 : r;
 }
 

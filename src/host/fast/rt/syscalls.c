@@ -242,6 +242,12 @@ static long do_prctl(struct thread *t)
     return r == SYS_PASS ? pass(t) : r;
 }
 
+static long do_limits(struct thread *t)
+{
+    long r = do_limit(t);
+    return r == SYS_PASS ? pass(t) : r;
+}
+
 static long do_rseq(struct thread *t)
 {
     long r = pass(t);
@@ -256,6 +262,11 @@ static long call(struct thread *t)
     case SYS_rt_sigaction:
     case SYS_rt_sigprocmask:
     case SYS_sigaltstack: return do_signal_call(t);
+    case SYS_getrlimit:
+    case SYS_setrlimit:
+    case SYS_prlimit64: return do_limits(t);
+    case SYS_mlockall: return do_mlockall(t);
+    case SYS_munlockall: return do_munlockall(t);
     case SYS_rt_sigpending: return do_sigpending(t);
     case SYS_rt_sigtimedwait: return do_sigtimedwait(t);
     case SYS_prctl:

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * Limits of a program's memory (RLIMIT_AS, RLIMIT_DATA), which count the runtime's, too: in the kernel they have room for that, as much
+ * for all programs of a recording; the program sees them without it [rt/limits.c]. */
+#ifndef COFI_HOST_FAST_LIMITS_H
+#define COFI_HOST_FAST_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "host/fast/shared.h"
+
+/* What the runtime may have of a resource. */
+static inline uint64_t cofi__fast_room(const struct cofi__fast_control *control, unsigned resource)
+{
+    uint64_t own = COFI__FAST_RUNTIME_BYTES + COFI__FAST_ARENAS_BYTES;
+    return resource == RLIMIT_AS ? own + cofi__fast_shared_bytes(control) : own;
+}
+
+static inline uint64_t cofi__fast_with_room(uint64_t limit, uint64_t room)
+{
+    return limit < RLIM_INFINITY - room ? limit + room : limit;
+}
+
+static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
+{
+    return limit == RLIM_INFINITY || limit < room ? limit : limit - room;
+}
+
+/* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours): those that come are made under us. */
+uint32_t cofi__fast_limits_to_come(pid_t pid);
+bool cofi__fast_is_limited(pid_t pid);
+/* Whether a limit without room for us leaves less than the runtime needs, but for programs that are scattered over their memory. */
+bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid);
+/* The process goes on without the runtime. */
+void cofi__fast_limits_without_room(const struct cofi__fast_control *control, pid_t pid);
+
+#endif
