@@ -70,6 +70,8 @@ static int on_insn(void *opaque, const struct cofi_task *task, uint64_t ip, bool
 static int on_sideband(void *opaque, const struct cofi_sideband *sb)
 {
     (void)opaque;
+    if (sb->kind == COFI_SB_MMAP)
+        note("%s at %llx\n", sb->name, (unsigned long long)sb->addr);
     if (sb->kind == COFI_SB_COMM)
         note("space %d is %s\n", sb->pid, sb->name);
     if (sb->kind == COFI_SB_SWITCH_CPU && !sb->out)
@@ -176,7 +178,7 @@ static int tear_down(void **state)
 /* Past the first lines, that are the same everywhere. */
 static void check(const char *expected)
 {
-    static const char common[] = "0 begins at 0, cpl 0\nspace 1 is cr3 1000\n0 in space 1\ncode of -1 (kernel) at 0 from the start\n";
+    static const char common[] = "0 begins at 0, cpl 0\n[kernel.kallsyms]_text at ffffffff81000000\nspace 1 is cr3 1000\n0 in space 1\ncode of -1 (kernel) at 0 from the start\n";
     assert_memory_equal(told, common, strlen(common));
     assert_string_equal(told + strlen(common), expected);
 }
@@ -380,6 +382,7 @@ static void a_run_that_is_freed(void **state)
     };
     begin(0, r[0], 3);
     cofi__vm_settle(&vm, 0, started[0]);
+    cofi__vm_settle(&vm, 0, started[0]);
     free(r[0]);
     runs[0] = NULL;
     started[0] = 0;
@@ -394,14 +397,52 @@ static void a_part_of_the_run(void **state)
         at(0x7c00, "90 90"),
         at(TEXT, "90 ffe0"),
     };
-    vm.skip = 3;
+    vm.skip = 5;
     vm.limit = 2;
     begin(0, r[0], 2); /* firmware */
+    begin(0, r[1], 2);
+    assert_false(vm.cpus[0]->begun);
     begin(0, r[1], 2);
     begin(0, r[1], 2);
     begin(0, r[1], 2);
     assert_true(vm.ended);
     check("0 ran 0\n0 jmp* ip=1\n0 ran 1\n0 boundary\n0 ends\n");
+}
+
+/* Its stack is not there. */
+static void a_return_that_faults(void **state)
+{
+    (void)state;
+    struct cofi__run *r[] = {at(TEXT, "90"), at(HANDLER, "48cf"), at(TEXT + 0x10, "c3")};
+    begin(0, r[0], 1);
+    deliver(TEXT, 0x10, TEXT + 0x8000, true);
+    begin(0, r[1], 1);
+    begin(0, r[2], 1);
+    deliver(TEXT + 0x10, 0x10, TEXT + 0x8000, true);
+    begin(0, r[1], 0);
+    assert_non_null(strstr(told, "0 far iret ip=800 target=10 : cpl 0 mode 64 cr3 1000\n0 ran 800\n0 event fault ip=10 target=800"));
+}
+
+static void low_code_behind_another_cr3(void **state)
+{
+    (void)state;
+    struct cofi__run *r[] = {at(TEXT, "90 e900000000"), at(0x3000, "0f22d8"), at(0x3003, "90")};
+    begin(0, r[0], 2);
+    begin(0, r[1], 1);
+    regs[VM_CR3] = 0x7000;
+    begin(0, r[2], 0);
+    assert_non_null(strstr(told, "0 in space 2\ncode of 2 at 3000 from the start\n"));
+}
+
+/* What lies on the stack may be an older event's. */
+static void an_old_frame_explains_nothing(void **state)
+{
+    (void)state;
+    struct cofi__run *r[] = {at(TEXT, "90"), at(TEXT + 0x40, "90")};
+    begin(0, r[0], 1);
+    deliver(TEXT + 0x500, 0x10, TEXT + 0x8000, false);
+    begin(0, r[1], 1);
+    assert_int_equal(vm.unexplained, 1);
 }
 
 static void what_nothing_explains_is_counted(void **state)
@@ -420,6 +461,7 @@ int main(void)
         TEST(a_page_fault_right_behind_a_return_to_user_code), TEST(code_of_32_bits), TEST(again_is_not_once_more),
         TEST(address_spaces_are_those_of_cr3), TEST(code_that_changes), TEST(a_run_over_two_pages), TEST(a_run_that_is_freed),
         TEST(a_part_of_the_run), TEST(what_nothing_explains_is_counted),
+        TEST(a_return_that_faults), TEST(low_code_behind_another_cr3), TEST(an_old_frame_explains_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -419,7 +419,7 @@ void cofi__vm_run(struct cofi__vm *m, unsigned index, struct cofi__run *run, uns
     keep_up(m, cpu, cpu->last_known ? cpu->last_ip : ip);
     if (cpu->last_known)
         finish_last(m, cpu, ip, door);
-    if (run->mode != cpu->context.mode)
+    if (!run->mode) /* code of another mode is another run */
         decode(run, cpu->context.mode);
     cpu->run = run;
     cpu->at = ip;
