@@ -148,8 +148,7 @@ struct counter {
 
 static bool matches(const char *pattern, const char *name)
 {
-    const char *slash = name ? strrchr(name, '/') : NULL;
-    return !pattern || (name && (!fnmatch(pattern, name, 0) || (slash && !fnmatch(pattern, slash + 1, 0))));
+    return !pattern || (name && (!fnmatch(pattern, name, 0) || !fnmatch(pattern, basename(name), 0)));
 }
 
 static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)

@@ -22,12 +22,6 @@ static void write_string(struct writer *out, const char *key, const char *text)
     write_text(out, cofi_json_string(text, string, sizeof string));
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* A module's memory is told apart by whose it is. */
 static void module_title(const struct cofi_coverage_module *module, char *out, size_t n)
 {
@@ -42,7 +36,7 @@ static void function_name(const struct cofi_coverage_module *module, const struc
     if (function->name)
         snprintf(out, n, "%s", function->name);
     else if (function->addr)
-        snprintf(out, n, "%s+0x%" PRIx64, base_name(module->path), function->addr);
+        snprintf(out, n, "%s+0x%" PRIx64, basename(module->path), function->addr);
     else
         snprintf(out, n, "(no symbol)");
 }
@@ -171,7 +165,7 @@ static void print_function(const struct cofi_coverage_module *module, const stru
                  lines_share(f->lines_ran, f->lines, lines));
     write_text(out, name);
     if (f->file)
-        write_format(out, "  %.1000s:%d", base_name(f->file), f->line);
+        write_format(out, "  %.1000s:%d", basename(f->file), f->line);
     write_text(out, "\n");
 }
 
@@ -216,7 +210,7 @@ static void print_line(const struct coverage_table *table, const struct cofi_cov
                        struct writer *out)
 {
     if (!table->json) {
-        write_format(out, "%14" PRIu64 "  %.1000s:%" PRIu32 "\n", line->count, base_name(source->file), line->line);
+        write_format(out, "%14" PRIu64 "  %.1000s:%" PRIu32 "\n", line->count, basename(source->file), line->line);
         return;
     }
     write_string(out, "{\"v\":1,\"file\":", source->file);

@@ -80,6 +80,8 @@ int cofi_recorder_open(struct cofi_recorder **recorder, const struct cofi_record
  * time, so that each thread has the filters where its process maps their files, at any time. The observer takes sideband
  * for the recording only then. COFI_ERR_NOMEM. */
 int cofi_recorder_ahead(struct cofi_recorder *recorder, const struct cofi_sideband *sideband);
+/* What its units need to be told beyond branches, transfers and state: COFI_WANTS_* of unit.h. For hosts to whom INSN events are dear. */
+unsigned cofi_recorder_wants(const struct cofi_recorder *recorder);
 /* The observer to hand to a host; owned by the recorder. */
 const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorder);
 

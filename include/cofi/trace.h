@@ -90,7 +90,8 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
  * are whole packets: pieces are cut between calls only, because perf cannot join a packet that is cut.
  * A CODE record is written so that perf finds the bytes too (64-bit code: perf takes what is no ELF for
  * that); longer than 60 KiB it comes back as several. An MMAP without a build id gets its file's. AUX
- * records are added for the trace pieces. Where the info says per_cpu, tid is the processor of whose stream the bytes are. A FORK of a thread number that had a stream begins a new one.
+ * records are added for the trace pieces. Where the info says per_cpu, tid is the processor of whose stream the bytes are.
+ * A FORK of a thread number that had a stream begins a new one.
  * Thread safe. Errors: COFI_ERR_IO (disk full: what was written before stays readable), COFI_ERR_NOMEM,
  * COFI_ERR_RANGE (a name of 4 KiB or more). Cost: a copy; a write of the file each 256 KiB a thread. */
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);

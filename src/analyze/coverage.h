@@ -6,9 +6,9 @@
 #include <cofi/analyze.h>
 #include <cofi/image.h>
 
-#include "analyze/strings.h"
 #include "base/index.h"
 #include "base/map.h"
+#include "base/strings.h"
 
 enum { BUILD_ID_MAX = 20 };
 
@@ -60,7 +60,7 @@ struct source_row; /* see sources.c */
 struct cofi_coverage {
     struct cofi_coverage_options options;
     int32_t pid;
-    struct strings strings;
+    struct cofi__strings strings;
     struct covered_module *modules; /* row 0 is none */
     size_t modules_n, modules_room;
     struct cofi__map by_handle;     /* (handle, pid) -> module */

@@ -28,12 +28,6 @@ static uint32_t find(const struct cofi_coverage *coverage, const struct covered_
     return row;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* Its row, new if need be, by what names it in *like. */
 static int put(struct cofi_coverage *coverage, const struct covered_module *like)
 {
@@ -46,7 +40,7 @@ static int put(struct cofi_coverage *coverage, const struct covered_module *like
     *made = (struct covered_module){.pub = like->pub, .build_id_size = like->build_id_size, .handle = like->handle, .named = like->named};
     memcpy(made->build_id, like->build_id, sizeof made->build_id);
     made->wanted = coverage_wants(coverage, COFI_COVERAGE_MODULE, made->pub.path);
-    made->edge_key = made->pub.base ? cofi__text_hash(base_name(made->pub.path)) : 0;
+    made->edge_key = made->pub.base ? cofi__text_hash(basename(made->pub.path)) : 0;
     return (int)coverage->modules_n++;
 }
 

@@ -49,6 +49,7 @@ struct cofi_recorder {
     char *model, *raw;
     struct cofi_time_conv time;
     bool leaps, machine;
+    unsigned wants;          /* see cofi_unit_wants */
     struct field *fields;
     size_t fields_n;
     struct cofi_writer *writer;
@@ -270,6 +271,7 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
     else if ((status = enable(recorder, unit, true)) < 0)
         cofi__fail(error, status, COFI_NOWHERE, "the unit refuses this combination of fields");
     cofi_unit_rdmsr(unit, recorder->unit.gen == COFI_PT ? MSR_PT_CTL : MSR_RTIT_CTL, &ctl);
+    recorder->wants = cofi_unit_wants(unit);
     if (recorder->unit.gen == COFI_RTIT)
         describe_rtit(recorder, unit, info);
     else if (!recorder->where.filters)
@@ -668,6 +670,8 @@ int cofi_recorder_ahead(struct cofi_recorder *recorder, const struct cofi_sideba
     int moved = cofi__where_note(&recorder->where, sideband);
     return moved < 0 ? moved : 0;
 }
+
+unsigned cofi_recorder_wants(const struct cofi_recorder *recorder) { return recorder->wants; }
 
 const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorder)
 {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/strings.h"
 #include "trace/writer.h"
 
 static void read_elf(struct cofi__build_id *entry, int fd)
@@ -28,20 +29,12 @@ static void read_elf(struct cofi__build_id *entry, int fd)
         elf_end(elf);
 }
 
-static uint32_t hash_of(const char *path)
-{
-    uint32_t hash = 2166136261u;
-    for (; *path; path++)
-        hash = (hash ^ (uint8_t)*path) * 16777619u;
-    return hash;
-}
-
 const struct cofi__build_id *cofi__writer_build_id(struct cofi_writer *writer, const char *path)
 {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode))
         return NULL;
-    struct cofi__build_id **bucket = &writer->build_ids[hash_of(path) % BUILD_ID_BUCKETS];
+    struct cofi__build_id **bucket = &writer->build_ids[cofi__text_hash(path) % BUILD_ID_BUCKETS];
     uint64_t mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
     for (struct cofi__build_id *e = *bucket; e; e = e->next)
         if (!strcmp(e->path, path) && e->dev == st.st_dev && e->ino == st.st_ino && e->mtime_ns == mtime_ns)

@@ -445,6 +445,17 @@ static void an_old_frame_explains_nothing(void **state)
     assert_int_equal(vm.unexplained, 1);
 }
 
+/* For units that watch each instruction (COFI_WANTS_INSN). */
+static void every_instruction_if_it_is_wanted(void **state)
+{
+    (void)state;
+    struct cofi__run *r[] = {at(TEXT, "90 90"), at(TEXT + 2, "90")};
+    vm.every = true;
+    begin(0, r[0], 2);
+    begin(0, r[1], 0);
+    check("0 insn target=1\n0 ran 0\n0 insn ip=1 target=2\n0 ran 1\n");
+}
+
 static void what_nothing_explains_is_counted(void **state)
 {
     (void)state;
@@ -462,6 +473,7 @@ int main(void)
         TEST(address_spaces_are_those_of_cr3), TEST(code_that_changes), TEST(a_run_over_two_pages), TEST(a_run_that_is_freed),
         TEST(a_part_of_the_run), TEST(what_nothing_explains_is_counted),
         TEST(a_return_that_faults), TEST(low_code_behind_another_cr3), TEST(an_old_frame_explains_nothing),
+        TEST(every_instruction_if_it_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,14 @@
  * QEMU calls back where a translation block begins; how far each got, its code notes in a scoreboard. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cofi/unit.h>
 
+#include "host/feed.h"
 #include "host/qemu/api.h"
 #include "host/qemu/vm.h"
 
@@ -24,6 +26,7 @@ struct vcpu {
 };
 
 static struct {
+    atomic_bool over;     /* nothing is recorded any more */
     pthread_mutex_t lock; /* all below */
     struct cofi__vm vm;
     struct cofi_recorder *recorder;
@@ -62,8 +65,7 @@ static bool read_memory(void *opaque, uint64_t address, void *bytes, size_t n)
 static void find_registers(qemu_plugin_id_t id, unsigned index)
 {
     static const char *const names[VM_REGS] = {
-        [VM_RIP] = "rip", [VM_RSP] = "rsp", [VM_EFLAGS] = "eflags", [VM_CS] = "cs", [VM_CR3] = "cr3",
-        [VM_EFER] = "efer"};
+        [VM_RIP] = "rip", [VM_RSP] = "rsp", [VM_EFLAGS] = "eflags", [VM_CS] = "cs", [VM_CR3] = "cr3"};
     (void)id;
     if (index >= CPUS_MAX)
         return;
@@ -89,6 +91,7 @@ static void close_all(void)
     struct cofi_error error = {0};
     if (!plugin.recorder)
         return;
+    plugin.over = true;
     cofi__vm_end(&plugin.vm);
     int status = cofi_recorder_close(plugin.recorder, &stats, &error);
     if (status >= 0)
@@ -107,7 +110,7 @@ static void close_all(void)
 
 static void run_begins(unsigned index, void *run)
 {
-    if (index >= CPUS_MAX || plugin.vm.ended)
+    if (index >= CPUS_MAX || plugin.over)
         return;
     struct cofi__vm_door door = {&plugin.vcpus[index], read_reg, read_memory};
     pthread_mutex_lock(&plugin.lock);
@@ -123,7 +126,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     uint8_t lengths[RUN_INSNS_MAX], bytes[RUN_INSNS_MAX * INSN_BYTES_MAX];
     size_t n = qemu_plugin_tb_n_insns(tb), total = 0;
     (void)id;
-    if (plugin.vm.ended || n > RUN_INSNS_MAX)
+    if (plugin.over || n > RUN_INSNS_MAX)
         return;
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -191,31 +194,38 @@ static int take_unit(const char *argument, const char *value)
 }
 
 /* A comma ends an argument of QEMU's, so there is one for each field. */
-static int add_fields(const char *value)
+static int add_field(const char *argument, const char *value)
 {
     size_t n = strlen(plugin.fields);
     if ((size_t)snprintf(plugin.fields + n, sizeof plugin.fields - n, "%s%s", n ? "," : "", value) >= sizeof plugin.fields - n)
-        return refuse("too many fields", value);
+        return refuse("too many fields", argument);
     return 0;
 }
 
+static int take_out(const char *argument, const char *value)
+{
+    plugin.out = value;
+    return *value ? 0 : refuse("no file", argument);
+}
+
+static int take_truth(const char *argument, const char *value)
+{
+    plugin.truth_path = value;
+    return *value ? 0 : refuse("no file", argument);
+}
+
+static int take_skip(const char *argument, const char *value) { return take_number(argument, value, &plugin.vm.skip); }
+static int take_limit(const char *argument, const char *value) { return take_number(argument, value, &plugin.vm.limit); }
+
 static int take_argument(const char *argument)
 {
+    static const struct { const char *name; int (*take)(const char *argument, const char *value); } rows[] = {
+        {"out", take_out}, {"truth", take_truth}, {"unit", take_unit}, {"config", add_field}, {"skip", take_skip}, {"limit", take_limit}};
     size_t n = strcspn(argument, "=");
-    const char *value = argument[n] ? argument + n + 1 : "";
-    static const char *const names[] = {"out", "truth", "unit", "config", "skip", "limit"};
-    size_t which = 0;
-    while (which < 6 && (strlen(names[which]) != n || memcmp(names[which], argument, n) != 0))
-        which++;
-    switch (which) {
-    case 0: plugin.out = value; return 0;
-    case 1: plugin.truth_path = value; return 0;
-    case 2: return take_unit(argument, value);
-    case 3: return add_fields(value);
-    case 4: return take_number(argument, value, &plugin.vm.skip);
-    case 5: return take_number(argument, value, &plugin.vm.limit);
-    default: return refuse("no such argument; there are out, truth, unit, config, skip, limit", argument);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strlen(rows[i].name) == n && !memcmp(rows[i].name, argument, n))
+            return rows[i].take(argument, argument[n] ? argument + n + 1 : "");
+    return refuse("no such argument; there are out, truth, unit, config, skip, limit", argument);
 }
 
 static int open_all(void)
@@ -223,10 +233,11 @@ static int open_all(void)
     struct cofi_error error = {0};
     struct cofi_recorder_options options = {.size = sizeof options, .gen = plugin.gen, .path = plugin.out, .fields = plugin.fields,
                                             .machine = true};
-    cofi__vm_time_info(&options.time);
+    cofi__feed_time_info(false, &options.time);
     if (cofi_recorder_open(&plugin.recorder, &options, &error) < 0)
         return refuse(error.text, NULL);
     plugin.vm.observers[plugin.vm.observers_n++] = cofi_recorder_observer(plugin.recorder);
+    plugin.vm.every = cofi_recorder_wants(plugin.recorder) & COFI_WANTS_INSN;
     if (plugin.truth_path) {
         if (cofi_truth_open(&plugin.truth, plugin.truth_path, &error) < 0)
             return refuse(error.text, NULL);

@@ -17,11 +17,6 @@ enum {
 };
 #define CR3_NOFLUSH (UINT64_C(1) << 63)
 
-void cofi__vm_time_info(struct cofi_time_info *time)
-{
-    cofi__feed_time_info(false, time);
-}
-
 /* ---- runs ---- */
 
 struct cofi__run *cofi__run_new(const uint8_t *lengths, size_t n, const uint8_t *bytes, size_t bytes_n)
@@ -397,7 +392,7 @@ static bool is_up(const struct cofi__vm *m, uint64_t ip)
 }
 
 void cofi__vm_run(struct cofi__vm *m, unsigned index, struct cofi__run *run, unsigned started,
-                       const struct cofi__vm_door *door)
+                  const struct cofi__vm_door *door)
 {
     struct cofi__vm_cpu *cpu = need_cpu(m, index);
     uint64_t ip = door->reg(door->opaque, VM_RIP);

@@ -9,7 +9,7 @@
 
 #include "host/qemu/pages.h"
 
-enum cofi__vm_reg { VM_RIP, VM_RSP, VM_EFLAGS, VM_CS, VM_CR3, VM_EFER, VM_REGS };
+enum cofi__vm_reg { VM_RIP, VM_RSP, VM_EFLAGS, VM_CS, VM_CR3, VM_REGS };
 
 /* A processor as of the start of a run, asked in its own thread. */
 struct cofi__vm_door {
@@ -74,14 +74,11 @@ struct cofi__run *cofi__run_new(const uint8_t *lengths, size_t n, const uint8_t 
 
 /* A run begins at the door's RIP; `started` instructions of the processor's last one have begun. */
 void cofi__vm_run(struct cofi__vm *vm, unsigned cpu, struct cofi__run *run, unsigned started,
-                       const struct cofi__vm_door *door);
+                  const struct cofi__vm_door *door);
 /* The processor's last run is about to be freed. */
 void cofi__vm_settle(struct cofi__vm *vm, unsigned cpu, unsigned started);
 /* Nothing more is traced: all that was begun ends. May be called again. */
 void cofi__vm_end(struct cofi__vm *vm);
 void cofi__vm_fini(struct cofi__vm *vm);
-
-/* The clock of its events. */
-void cofi__vm_time_info(struct cofi_time_info *time);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Text -> its one copy. */
-#include "analyze/strings.h"
+#include "base/strings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +16,13 @@ uint64_t cofi__text_hash(const char *text)
     return hash;
 }
 
-int cofi__strings_init(struct strings *strings)
+int cofi__strings_init(struct cofi__strings *strings)
 {
     strings->n = 1;
     return cofi__index_init(&strings->by_text);
 }
 
-void cofi__strings_fini(struct strings *strings)
+void cofi__strings_fini(struct cofi__strings *strings)
 {
     for (size_t i = 1; i < strings->n; i++)
         free(strings->rows[i]);
@@ -30,7 +30,7 @@ void cofi__strings_fini(struct strings *strings)
     cofi__index_free(&strings->by_text);
 }
 
-static uint32_t find(const struct strings *strings, const char *text, uint32_t hash)
+static uint32_t find(const struct cofi__strings *strings, const char *text, uint32_t hash)
 {
     uint32_t at = hash, row;
     do
@@ -39,7 +39,7 @@ static uint32_t find(const struct strings *strings, const char *text, uint32_t h
     return row;
 }
 
-const char *cofi__strings_keep(struct strings *strings, const char *text)
+const char *cofi__strings_keep(struct cofi__strings *strings, const char *text)
 {
     uint32_t hash = cofi__hash(cofi__text_hash(text), 0), row = find(strings, text, hash);
     if (row)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT
  * Strings, each kept once: equal ones are the same pointer. */
-#ifndef COFI_ANALYZE_STRINGS_H
-#define COFI_ANALYZE_STRINGS_H
+#ifndef COFI_BASE_STRINGS_H
+#define COFI_BASE_STRINGS_H
 
 #include "base/index.h"
 
-struct strings {
+struct cofi__strings {
     char **rows; /* row 0 is none */
     size_t n, room;
     struct cofi__index by_text;
 };
 
 /* Of strings that are all zero. Inverse: cofi__strings_fini, also after an error. 0 or COFI_ERR_NOMEM. */
-int cofi__strings_init(struct strings *strings);
-void cofi__strings_fini(struct strings *strings);
+int cofi__strings_init(struct cofi__strings *strings);
+void cofi__strings_fini(struct cofi__strings *strings);
 /* The one that is kept. Null: out of memory. */
-const char *cofi__strings_keep(struct strings *strings, const char *text);
+const char *cofi__strings_keep(struct cofi__strings *strings, const char *text);
 uint64_t cofi__text_hash(const char *text);
 
 #endif
