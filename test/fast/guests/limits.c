@@ -70,6 +70,18 @@ int guest_limited(void)
     return 0;
 }
 
+/* A soft limit of no data, which the kernel takes for the hard one where memory is mapped. */
+static void no_data(void)
+{
+    limit("no data", RLIMIT_DATA, 0, RLIM_INFINITY);
+    printf("room for %d\n", count(PROT_READ | PROT_WRITE));
+    printf("heap %d\n", sbrk(MB) == (void *)-1);
+    limit("no data", RLIMIT_DATA, 0, 50 * MB);
+    printf("room for %d\n", count(PROT_READ | PROT_WRITE));
+    limit("no data at all", RLIMIT_DATA, 0, 0);
+    printf("room for %d\n", count(PROT_READ | PROT_WRITE));
+}
+
 int guest_limits(void)
 {
     pthread_t t;
@@ -103,6 +115,7 @@ int guest_limits(void)
         execl("/proc/self/exe", "guests", "limited", (char *)0);
     wait(&status);
     printf("status %d\n", status);
+    no_data();
     return 0;
 }
 

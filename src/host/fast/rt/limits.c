@@ -27,13 +27,21 @@ static void hold_room(void)
 
 static long pass(struct thread *t) { return rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX]; }
 
+/* What is told to the kernel. A soft limit of no data at all stays that: it is none to the kernel but for the heap (Linux, may_expand_vm:
+ * "Workaround for Valgrind"); mappings have the hard one then. */
+static struct limit with_room(struct limit l, uint64_t resource, uint64_t room)
+{
+    bool heap_only = resource == RLIMIT_DATA && !l.soft;
+    return (struct limit){heap_only ? 0 : cofi__fast_with_room(l.soft, room), cofi__fast_with_room(l.hard, room)};
+}
+
 /* The call with the limit at `in`, which register `reg` has, made larger. */
-static long set(struct thread *t, unsigned reg, uint64_t in, uint64_t room)
+static long set(struct thread *t, unsigned reg, uint64_t in, uint64_t resource)
 {
     struct limit l;
     if (rt_probe(&l, (const void *)in, sizeof l))
         return pass(t);
-    l = (struct limit){cofi__fast_with_room(l.soft, room), cofi__fast_with_room(l.hard, room)};
+    l = with_room(l, resource, room_in(resource));
     if (l.soft != RLIM_INFINITY)
         hold_room();
     return call_with(t, reg, (uint64_t)&l);
@@ -69,9 +77,9 @@ long do_limit(struct thread *t)
     uint64_t in = either ? r[RDX] : t->sysno == SYS_setrlimit ? r[RSI] : 0;
     uint64_t out = either ? r[R10] : t->sysno == SYS_getrlimit ? r[RSI] : 0;
     bool own = !pid || pid == t->pid || pid == t->tid;
-    uint64_t room = own || is_recorded(pid) ? room_in((uint32_t)r[either ? RSI : RDI]) : 0;
+    uint64_t resource = (uint32_t)r[either ? RSI : RDI], room = own || is_recorded(pid) ? room_in(resource) : 0;
     if (!room)
         return SYS_PASS;
-    long result = in ? set(t, either ? RDX : RSI, in, room) : pass(t);
+    long result = in ? set(t, either ? RDX : RSI, in, resource) : pass(t);
     return result || !out ? result : show(out, room);
 }
