@@ -216,6 +216,30 @@ static void power_events_share_a_fup(void **state)
         "[pwrx a2 b2 c1] 401001 401002 [disabled 401002]");
 }
 
+/* ContextEn is 0: EXSTOP has no FUP [PTREF 6.5], and the next one is the interrupt's. */
+static void an_mwait_where_no_context_is_traced_takes_no_fup(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05",
+        "H 3d0110 01 02c26000000001000000 02220020 0262 02a22201000000 310110 3d0210 01"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001] [mwait a60 b1 c0] [pwre a2 b0 c0] [exstop] "
+        "[pwrx a2 b2 c1] [enabled 401001 >401001] 401001 [async-disabled 401002]");
+}
+
+/* A second PSB+ with an address, or a PIP: what ran up to there shows that the first one's word was right. */
+static void tracing_is_enabled_before_what_it_shows(void **state)
+{
+    (void)state;
+    const char *psb = "P 9901 7d001040000000 0223";
+    char trace[200];
+    snprintf(trace, sizeof trace, "%s P 9901 7d011040000000 0223 3d0210 01", psb);
+    assert_string_equal(decode(0x401000, "9090 0f05", trace),
+        "[psb 401000] [enabled >401000] 401000 [psb 401001] 401001 [async-disabled 401002]");
+    snprintf(trace, sizeof trace, "%s 0243 00a000000000 3d0310 01", psb);
+    assert_string_equal(decode(0x401000, "0f22d8 90", trace), /* mov cr3, rax */
+        "[psb 401000] [enabled >401000] 401000 [paging 401000 va0000] [async-disabled 401003]");
+}
+
 static void events_of_event_trace_bind(void **state)
 {
     (void)state;
@@ -431,6 +455,8 @@ int main(void)
         cmocka_unit_test(transactions_begin_commit_and_abort),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),
+        cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
+        cmocka_unit_test(tracing_is_enabled_before_what_it_shows),
         cmocka_unit_test(events_of_event_trace_bind),
         cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
         cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
