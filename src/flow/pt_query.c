@@ -166,10 +166,11 @@ static int act_pgd_sync(struct cofi_flow *flow)
     return disable(flow, COFI_FLOW_DISABLED, ip);
 }
 
-/* [ERR SKD022]: a VM entry that turns tracing off shows a FUP before its TIP.PGD. */
+/* [ERR SKD022]: a VM entry that clears TraceEn shows a FUP before its TIP.PGD, which has no address then; one with an
+ * address is an interrupt's before the VM entry [PTREF 6.4]. */
 static bool is_skd022(struct cofi_flow *flow)
 {
-    struct block *b = flow->errata & ERR_SKD022 ? here(flow) : NULL;
+    struct block *b = flow->errata & ERR_SKD022 && !flow->packet_has_ip ? here(flow) : NULL;
     return b && b->pub.insns[0].cls == COFI_CLASS_VMENTRY;
 }
 

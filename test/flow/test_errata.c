@@ -84,6 +84,9 @@ static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
         "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
     assert_string_equal(decode(NONE, "90 0f01c2 90", "H 3d0110 01"),
         "[psb] [enabled >401000] 401000 [async-disabled 401001]");
+    /* the address of an interrupt's handler that is filtered out: it did not run */
+    assert_string_equal(decode(SKYLAKE, "90 0f01c2 90", "H 3d0110 21 0020"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001 >402000]");
 }
 
 static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address(void **state)
