@@ -275,6 +275,30 @@ static void bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb(void **state)
         "[disabled 401002]");
 }
 
+/* Buffers end in the middle of a packet where the tracer stops, and the next one begins with a PSB, which the packet's rest
+ * would be read from: whatever it is and wherever it is cut, in pieces of any size, nothing behind the PSB is lost. */
+static void a_packet_cut_by_a_psb_costs_nothing_behind_it(void **state)
+{
+    (void)state;
+    static const char *const packets[] = {"6d021040000000", "cd0210400000000000", "7d021040000000", "2d0210", "1911223344556677",
+        "02828202820282028202820282", "02c3881122334455667788", "02321111111111111111", "0243000000000000", "02731122003300"};
+    static const size_t pieces[] = {0, 1, 2, 5, 16, 31};
+    const char *end = "[psb 401000] [enabled >401000] 401000 401002 401004 [disabled 401004]";
+    for (size_t i = 0; i < sizeof packets / sizeof *packets; i++)
+        for (int cut = 2; cut < (int)strlen(packets[i]); cut += 2)
+            for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+                char trace[300];
+                snprintf(trace, sizeof trace, "H 06 %.*s P 9901 7d001040000000 0223 04 04 01", cut, packets[i]);
+                rig_open(&rig, COFI_PT, 0x401000, "7500 7500 0f05");
+                rig.piece = pieces[k];
+                rig_trace(&rig, trace);
+                const char *said = rig_run(&rig);
+                if (strlen(said) < strlen(end) || strcmp(said + strlen(said) - strlen(end), end))
+                    fail_msg("%s in pieces of %zu: %s", trace, pieces[k], said);
+                rig_close(&rig);
+            }
+}
+
 static void an_endless_loop_is_noticed(void **state)
 {
     (void)state;
@@ -461,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
         cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
         cmocka_unit_test(bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb),
+        cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
