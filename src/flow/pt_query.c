@@ -383,8 +383,8 @@ static int psb_position(struct cofi_flow *flow)
 static int act_psbend(struct cofi_flow *flow)
 {
     struct pend *pend = &flow->pend;
-    if (!flow->in_psb)
-        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "PSBEND without PSB [SDM PSBEND Packet]");
+    if (!flow->in_psb) /* an OVF ended the PSB+ [PTREF 9.6], and its end was sent all the same */
+        return 0;
     flow->in_psb = false;
     if (pend->paging)
         cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, true);
@@ -478,7 +478,7 @@ static int act_exstop(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EXSTOP, flow->packet_offset);
     if (flow->packet.exstop.ip)
         return cofi__pend_add(flow, &event, true);
-    if (flow->pend.fup) /* an MWAIT before it: no FUP comes for either */
+    if (flow->pend.n && flow->pend.list[0].kind == COFI_FLOW_MWAIT) /* no FUP comes for either */
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     return cofi__emit_event(flow, &event);
 }

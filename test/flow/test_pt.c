@@ -240,6 +240,14 @@ static void tracing_is_enabled_before_what_it_shows(void **state)
         "[psb 401000] [enabled >401000] 401000 [paging 401000 va0000] [async-disabled 401003]");
 }
 
+/* OVF ends a PSB+; what of it comes behind tells nothing new. */
+static void the_rest_of_a_psb_that_an_overflow_ended_is_no_gap(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "P 9901 02f3 7d001040000000 0223 04 04 01"),
+        "[overflow >401000] 401000 401002 401004 [disabled 401004]");
+}
+
 static void events_of_event_trace_bind(void **state)
 {
     (void)state;
@@ -481,6 +489,7 @@ int main(void)
         cmocka_unit_test(power_events_share_a_fup),
         cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
         cmocka_unit_test(tracing_is_enabled_before_what_it_shows),
+        cmocka_unit_test(the_rest_of_a_psb_that_an_overflow_ended_is_no_gap),
         cmocka_unit_test(events_of_event_trace_bind),
         cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
         cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
