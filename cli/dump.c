@@ -20,6 +20,7 @@ enum { COLUMN_TRACKED = 37, COLUMN_TRACKED_RTIT = 45, COLUMN_BYTES = 66 };
 struct dump {
     const struct dump_options *options;
     const struct dump_source *source;
+    enum cofi_gen gen;
     uint64_t last_ip, next_offset, end;
     bool bad;
     struct line line;
@@ -122,7 +123,8 @@ static void print_json_head(struct dump *d, const struct cofi_stream_item *item)
     line_dec(&d->line, item->size);
 }
 
-static void print_json(struct dump *d, const struct cofi_stream_item *item, bool has_ip)
+/* why: the check that the packet fails, null if none. */
+static void print_json(struct dump *d, const struct cofi_stream_item *item, bool has_ip, const char *why)
 {
     char fields[512];
     cofi_packet_print_json(&item->packet, fields, sizeof fields);
@@ -134,6 +136,11 @@ static void print_json(struct dump *d, const struct cofi_stream_item *item, bool
     if (has_ip) {
         line_str(&d->line, ",\"ip\":\"");
         line_hex(&d->line, d->last_ip, 16);
+        line_str(&d->line, "\"");
+    }
+    if (why) {
+        line_str(&d->line, ",\"error\":\"");
+        line_str(&d->line, why);
         line_str(&d->line, "\"");
     }
     line_str(&d->line, "}");
@@ -217,11 +224,60 @@ static void skipped(struct dump *d, const struct cofi_stream_item *item)
     }
 }
 
+/* ---- a packet with reserved bits that are not 0: its size and kind do not depend on them (decision 0101) ---- */
+
+/* Read again as the manual has it. Packets of one code byte, which are nearly all, have no reserved bits but MODE and TRIG. */
+static const char *reserved_bits(const struct cofi_stream_item *item)
+{
+    struct cofi_packet_context strict = {.gen = COFI_PT};
+    struct cofi_packet packet;
+    size_t n = (size_t)item->size;
+    bool may = item->bytes[0] == 0x02 || item->bytes[0] == 0x99 || item->bytes[0] == 0xd9;
+    if (!may || item->packet.kind == COFI_PT_BIP || cofi_packet_decode(&strict, item->bytes, n, &packet) > 0)
+        return NULL;
+    return cofi_packet_why(&strict, item->bytes, n);
+}
+
+/* Text has its bytes, so that it is whole, and as a comment what they say. */
+static void print_odd_text(struct dump *d, const struct cofi_stream_item *item)
+{
+    print_offset(d, item->offset);
+    size_t begin = d->line.n;
+    line_str(&d->line, ".bytes     ");
+    line_bytes(&d->line, item->bytes, (size_t)item->size, " ");
+    line_column(&d->line, begin + COLUMN_TRACKED);
+    line_str(&d->line, "; ");
+    int n = cofi_packet_print(&item->packet, d->line.text + d->line.n, COFI_PACKET_TEXT_MAX);
+    d->line.n += (size_t)n;
+    line_end(&d->line);
+}
+
+static void odd(struct dump *d, const struct cofi_stream_item *item, const char *why)
+{
+    d->bad = true;
+    fflush(d->line.out);
+    if (d->options->talk)
+        fprintf(d->options->talk, "cofi dump: %s+0x%" PRIx64 ": %s; read over\n", d->options->path,
+                file_offset(d, item->offset), why);
+    if (hidden(d->options, &item->packet))
+        return;
+    if (d->options->json)
+        print_json(d, item, false, why);
+    else
+        print_odd_text(d, item);
+}
+
 static void one_item(struct dump *d, const struct cofi_stream_item *item)
 {
     if (item->status) {
         skipped(d, item);
         d->next_offset = item->offset + item->size;
+        return;
+    }
+    const char *why = d->gen == COFI_PT ? reserved_bits(item) : NULL;
+    if (why) {
+        d->next_offset = item->offset + item->size;
+        odd(d, item, why);
         return;
     }
     bool has_ip = track(d, &item->packet);
@@ -236,7 +292,7 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
     if (hidden(d->options, &item->packet))
         return;
     if (d->options->json)
-        print_json(d, item, has_ip);
+        print_json(d, item, has_ip, NULL);
     else
         print_text(d, item, has_ip);
 }
@@ -271,8 +327,9 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
     uint64_t to = o->to < source->n ? o->to : source->n, from = o->from < to ? o->from : to,
              fed = from, shown = from;
     struct dump d = {
-        .options = o, .source = source, .next_offset = from, .end = to, .line.out = out};
+        .options = o, .source = source, .gen = gen, .next_offset = from, .end = to, .line.out = out};
     cofi_stream_init(&stream, gen, from, o->no_sync);
+    stream.context.lenient = gen == COFI_PT;
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
     if (!o->json && !o->quiet && gen == COFI_RTIT)
         fputs(".gen       rtit\n", out);

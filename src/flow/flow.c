@@ -32,12 +32,12 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     const struct cofi_flow_config *c = &flow->config;
     memset(&flow->s, 0, sizeof flow->s);
     if (!c->pull) {
-        flow->s.p = c->bytes ? c->bytes + skip : NULL;
+        flow->s.p = flow->s.begin = c->bytes ? c->bytes + skip : NULL;
         flow->s.end = c->bytes ? c->bytes + c->n : NULL;
         flow->s.end_offset = c->offset + c->n;
         flow->s.eof = true;
     } else {
-        flow->s.p = flow->s.end = flow->s.stitch;
+        flow->s.p = flow->s.begin = flow->s.end = flow->s.stitch;
         flow->s.end_offset = c->offset;
         flow->s.stitched = true;
     }
@@ -217,9 +217,9 @@ static int bad_packet(struct cofi_flow *flow)
     COFI_TRY(cofi__lose(flow, cut ? COFI_ERR_TRUNCATED : COFI_ERR_BAD_PACKET, false,
                         cut ? "the bytes end inside a packet" : "reserved header or encoding [SDM Trace Packets And Data Types]"));
     flow->enabled = false;
-    if (flow->s.p < flow->s.end)
-        flow->s.p++;
-    cofi__sync(flow);
+    cofi__resync(flow);
+    if (source_offset(&flow->s) < flow->gap_offset)
+        flow->gap_offset = source_offset(&flow->s);
     return STEP_ON;
 }
 

@@ -107,3 +107,12 @@ bool cofi__sync(struct cofi_flow *flow)
         s->p = s->end - (size - 1);
     }
 }
+
+/* The packet before may have been none either, cut where the tracer stopped, and have swallowed the beginning of a PSB. The PSB
+ * that was read last begins farther back than its own length, so that it is not found again. */
+bool cofi__resync(struct cofi_flow *flow)
+{
+    size_t back = flow->config.gen == COFI_PT ? sizeof pt_psb - 1 : sizeof rtit_psb - 1, past = source_past(&flow->s);
+    flow->s.p -= past < back ? past : back;
+    return cofi__sync(flow);
+}

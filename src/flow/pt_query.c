@@ -166,10 +166,11 @@ static int act_pgd_sync(struct cofi_flow *flow)
     return disable(flow, COFI_FLOW_DISABLED, ip);
 }
 
-/* [ERR SKD022]: a VM entry that turns tracing off shows a FUP before its TIP.PGD. */
+/* [ERR SKD022]: a VM entry that clears TraceEn shows a FUP before its TIP.PGD, which has no address then; one with an
+ * address is an interrupt's before the VM entry [PTREF 6.4]. */
 static bool is_skd022(struct cofi_flow *flow)
 {
-    struct block *b = flow->errata & ERR_SKD022 ? here(flow) : NULL;
+    struct block *b = flow->errata & ERR_SKD022 && !flow->packet_has_ip ? here(flow) : NULL;
     return b && b->pub.insns[0].cls == COFI_CLASS_VMENTRY;
 }
 
@@ -208,13 +209,13 @@ static int fup_bound(struct cofi_flow *flow)
     return 0;
 }
 
-/* The address where tracing goes on after an overflow. [ERR APL12]: if it was off before, the FUP may be a
- * stray one; then a TIP.PGE follows before anything else of the flow. */
+/* The address where tracing goes on after an overflow. [ERR APL12]: where tracing is off by then, whatever it was
+ * before, the FUP is a stray one; then a TIP.PGE or a PSB+ without FUP follows before anything else of the flow. */
 static int fup_after_overflow(struct cofi_flow *flow)
 {
     if (!flow->packet_has_ip)
         return 0;
-    if (flow->enabled || !(flow->errata & ERR_APL12))
+    if (!(flow->errata & ERR_APL12))
         return end_overflow(flow, flow->packet_ip);
     COFI_TRY(end_overflow(flow, COFI_NO_IP));
     presume_enabled(flow, flow->packet_offset);
@@ -345,6 +346,9 @@ static int act_psb(struct cofi_flow *flow)
     return 0;
 }
 
+/* Only a FUP behind an overflow said that tracing is on, which may be wrong. */
+static bool is_apl12(const struct cofi_flow *flow) { return flow->errata & ERR_APL12 && flow->tentative; }
+
 /* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
 static int psb_position(struct cofi_flow *flow)
 {
@@ -363,11 +367,11 @@ static int psb_position(struct cofi_flow *flow)
         if (flow->lost)
             COFI_TRY(cofi__found(flow));
     } else if (flow->enabled != flow->psb_has_ip) {
-        if (flow->enabled) {
+        if (flow->enabled && !is_apl12(flow)) {
             COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));
             COFI_TRY(cofi__found(flow));
         }
-        flow->enabled = false;
+        flow->enabled = flow->tentative = false;
         if (flow->psb_has_ip)
             presume_enabled(flow, flow->psb_offset);
     }
@@ -379,8 +383,8 @@ static int psb_position(struct cofi_flow *flow)
 static int act_psbend(struct cofi_flow *flow)
 {
     struct pend *pend = &flow->pend;
-    if (!flow->in_psb)
-        return cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "PSBEND without PSB [SDM PSBEND Packet]");
+    if (!flow->in_psb) /* an OVF ended the PSB+ [PTREF 9.6], and its end was sent all the same */
+        return 0;
     flow->in_psb = false;
     if (pend->paging)
         cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, true);
@@ -474,6 +478,8 @@ static int act_exstop(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EXSTOP, flow->packet_offset);
     if (flow->packet.exstop.ip)
         return cofi__pend_add(flow, &event, true);
+    if (flow->pend.n && flow->pend.list[0].kind == COFI_FLOW_MWAIT) /* no FUP comes for either */
+        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     return cofi__emit_event(flow, &event);
 }
 

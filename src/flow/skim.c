@@ -173,14 +173,14 @@ static void take_others(struct cofi_flow *flow, const struct skim *skim)
 static void take_rest(struct cofi_flow *flow, struct skim *skim)
 {
     flow->s.p = next(skim);
+    flow->s.begin = skim->bytes;
     flow->s.end = skim->bytes + skim->n;
     flow->s.eof = true;
     for (enum pump_result got; (got = pump(flow)) != PUMP_END; flow->n = 0, flow->has_packet = false) {
         const struct cofi_packet *p = &flow->packet;
         bool address = p->kind == COFI_RTIT_TIP || p->kind == COFI_RTIT_PGE;
         if (got == PUMP_BAD) {
-            flow->s.p++;
-            cofi__sync(flow);
+            cofi__resync(flow);
             skim->met = skim->since = 0;
         } else if (got == PUMP_PACKET) {
             skim->met |= address && flow->packet_full_ip ? WHOLE : 0;

@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-/* The window is a piece, or `stitch`: what was left of the piece before (up to `seam`) and the first
- * seam_from bytes of the current one. Once reading has passed the seam it goes on in the piece itself. */
+/* The window is a piece, or `stitch`: what was left of the piece before (up to `seam`), with some that were read, and the
+ * first seam_from bytes of the current one. Once reading has passed the seam it goes on in the piece itself. */
 static bool leave_stitch(struct source *s)
 {
     if (!s->stitched || s->p < s->stitch + s->seam || s->piece == s->piece_end)
         return false;
     size_t in = (size_t)(s->p - (s->stitch + s->seam));
     s->p = s->piece + in;
+    s->begin = s->piece;
     s->end_offset += (uint64_t)(s->piece_end - (s->piece + s->seam_from));
     s->end = s->piece_end;
     s->stitched = false;
@@ -22,8 +23,8 @@ static bool leave_stitch(struct source *s)
 static void next_piece(struct cofi_flow *flow)
 {
     struct source *s = &flow->s;
-    size_t left = (size_t)(s->end - s->p), n = 0;
-    memmove(s->stitch, s->p, left);
+    size_t past = source_past(s), left = past + (size_t)(s->end - s->p), n = 0;
+    memmove(s->stitch, s->p - past, left);
     const uint8_t *piece = flow->config.pull(flow->config.opaque, &n);
     if (!piece || !n) {
         s->eof = true;
@@ -33,7 +34,8 @@ static void next_piece(struct cofi_flow *flow)
     if (take)
         memcpy(s->stitch + left, piece, take);
     s->moves++;
-    s->p = s->stitch;
+    s->begin = s->stitch;
+    s->p = s->stitch + past;
     s->end = s->stitch + left + take;
     s->end_offset += take;
     s->stitched = true;
@@ -47,13 +49,14 @@ static void next_piece(struct cofi_flow *flow)
 static void take_tail(struct cofi_flow *flow)
 {
     struct source *s = &flow->s;
-    size_t left = (size_t)(s->end - s->p), n = flow->config.tail_n;
+    size_t past = source_past(s), left = past + (size_t)(s->end - s->p), n = flow->config.tail_n;
     if (!n || left + n > sizeof s->stitch)
         return;
-    memmove(s->stitch, s->p, left);
+    memmove(s->stitch, s->p - past, left);
     memcpy(s->stitch + left, flow->config.tail, n);
     s->moves++;
-    s->p = s->stitch;
+    s->begin = s->stitch;
+    s->p = s->stitch + past;
     s->end = s->stitch + left + n;
     s->end_offset += n;
     flow->config.tail_n = 0;

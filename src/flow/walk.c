@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "flow/query.h"
 
 static bool path_add(struct cofi_flow *flow, struct block *b)
 {
@@ -136,6 +137,8 @@ static void push_if_call(struct cofi_flow *flow, struct block *b)
 
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n)
 {
+    if (flow->path_n || n)
+        COFI_TRY(cofi__settle(flow)); /* what ran shows that tracing was on, before it */
     for (size_t i = 0; i < flow->path_n; i++) {
         COFI_TRY(cofi__emit_block(flow, flow->path[i]));
         push_if_call(flow, flow->path[i]);

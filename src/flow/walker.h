@@ -91,6 +91,7 @@ enum pump_result {
 
 struct source {
     const uint8_t *p, *end;
+    const uint8_t *begin;         /* what lies before p in the same memory, for who goes back; not in the sieve */
     uint64_t end_offset;          /* of `end` */
     const uint8_t *piece;         /* what of the current piece is not in `stitch` */
     const uint8_t *piece_end;
@@ -101,9 +102,15 @@ struct source {
     uint8_t stitch[256];
 };
 enum { SOURCE_AHEAD = 32 }; /* bytes that are contiguous unless the stream ends */
+enum { SOURCE_BACK = 15 };  /* and behind, as many as a PSB has but one, unless it began */
 
 /* Make at least SOURCE_AHEAD bytes contiguous, if there are. */
 void cofi__source_more(struct cofi_flow *flow);
+static inline size_t source_past(const struct source *s)
+{
+    size_t past = (size_t)(s->p - s->begin);
+    return past < SOURCE_BACK ? past : SOURCE_BACK;
+}
 static inline uint64_t source_offset(const struct source *s)
 {
     return s->end_offset - (uint64_t)(s->end - s->p);
@@ -367,6 +374,8 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
 int cofi__found(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
+/* The same where what stands here is no packet. */
+bool cofi__resync(struct cofi_flow *flow);
 
 /* The query layers: read packets up to one that matters; act on it. */
 enum pump_result cofi__pt_pump(struct cofi_flow *flow);

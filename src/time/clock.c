@@ -113,9 +113,12 @@ static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
     clock->have_tma = true;
 }
 
-/* Learn what a cycle is worth from an interval between two MTC packets. */
+/* Learn what a cycle is worth from an interval between two MTC packets. One without a CYC goes into the next: below the
+ * threshold none is sent, and the one that comes then counts for both [SDM Cycle Thresholds]. */
 static void calibrate(struct cofi__clock *clock, uint64_t ticks)
 {
+    if (clock->mtc_seen && !clock->span_cycles)
+        return;
     if (clock->mtc_seen && clock->span_cycles > 64 && ticks > clock->mtc_exact) {
         uint64_t span = ticks - clock->mtc_exact;
         if (span < UINT64_C(1) << 40) {
@@ -159,10 +162,21 @@ static void next_on_grid(struct cofi__clock *clock)
     }
 }
 
+/* A TSC without a TMA that can be used [ERR SKZ84]: the first MTC tells no time, but those behind it how much passed
+ * since, so that time lags by less than a period. */
+static void first_mtc(struct cofi__clock *clock, uint8_t ctc)
+{
+    clock->have_tma = clock->known && has_art(clock);
+    clock->tma_base = clock->exact;
+    clock->ctc_delta = 0;
+    clock->last_mtc = ctc;
+    clock->on_grid = clock->fix_mtc = false;
+}
+
 static void pt_mtc(struct cofi__clock *clock, uint8_t ctc)
 {
     if (!clock->have_tma) {
-        clock->last_mtc = ctc;
+        first_mtc(clock, ctc);
         return;
     }
     if (clock->fix_mtc)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "x86/insn_zydis.h"
+#include "x86/newer.h"
 
 const char *cofi_class_name(enum cofi_class cls)
 {
@@ -135,7 +136,7 @@ int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, 
     if (status == ZYDIS_STATUS_NO_MORE_DATA)
         return COFI_ERR_TRUNCATED;
     if (!ZYAN_SUCCESS(status))
-        return COFI_ERR_BAD_INSN;
+        return cofi__insn_newer(insn, mode, bytes, n) ? insn->length : COFI_ERR_BAD_INSN;
     cofi__insn_from_zydis(&zy, operands, mode, ip, insn);
     return zy.length;
 }
@@ -161,8 +162,11 @@ int cofi_insn_print(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, 
     ZydisDecodedInstruction zy;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     COFI_TRY(init_decoder(&decoder, mode));
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands)))
-        return COFI_ERR_BAD_INSN;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands))) {
+        struct cofi_insn insn;
+        const char *name = cofi__insn_newer(&insn, mode, bytes, n);
+        return name ? snprintf(out, size, "%s", name) : COFI_ERR_BAD_INSN;
+    }
     init_formatter(&formatter);
     char text[ZYDIS_TEXT_MOST]; /* Zydis refuses what has no room, where snprintf cuts */
     if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zy, operands,

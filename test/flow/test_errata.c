@@ -84,6 +84,9 @@ static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
         "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
     assert_string_equal(decode(NONE, "90 0f01c2 90", "H 3d0110 01"),
         "[psb] [enabled >401000] 401000 [async-disabled 401001]");
+    /* the address of an interrupt's handler that is filtered out: it did not run */
+    assert_string_equal(decode(SKYLAKE, "90 0f01c2 90", "H 3d0110 21 0020"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001 >402000]");
 }
 
 static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address(void **state)
@@ -114,6 +117,20 @@ static void apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back(void **s
     assert_string_equal(decode(GOLDMONT, code, "H 06 01 02f3 7d021040000000 04 01"),
         "[psb] [enabled >401000] 401000 401002 [disabled 401002] [overflow] [enabled >401002] 401002 401004 "
         "[disabled 401004]");
+}
+
+/* It says "when outside of TIP.PGE and TIP.PGD": tracing may have been turned off by what the overflow lost. */
+static void apl12_tracing_may_end_in_the_overflow(void **state)
+{
+    (void)state;
+    const char *code = "7500 7500 0f05";
+    assert_string_equal(decode(GOLDMONT, code, "H 06 02f3 7d001040000000 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
+    assert_string_equal(decode(GOLDMONT, code, "H 06 02f3 7d001040000000 P 9901 0223 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [psb] [enabled >401002] 401002 401004 [disabled 401004]");
+    assert_string_equal(decode(GOLDMONT, code, "H 06 02f3 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
+    assert_non_null(strstr(decode(NONE, code, "H 06 02f3 7d001040000000 P 9901 0223 71021040000000 04 01"), "gap"));
 }
 
 static void apl11_an_overflow_may_end_with_a_disable(void **state)
@@ -183,6 +200,7 @@ int main(void)
         cmocka_unit_test(skd022_a_vm_entry_that_ends_tracing_ran),
         cmocka_unit_test(skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address),
         cmocka_unit_test(apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back),
+        cmocka_unit_test(apl12_tracing_may_end_in_the_overflow),
         cmocka_unit_test(apl11_an_overflow_may_end_with_a_disable),
         cmocka_unit_test(skz84_a_tma_with_a_byte_too_many_is_skipped),
         cmocka_unit_test(goldmont_a_fup_may_have_the_address_behind_the_instruction),

@@ -216,6 +216,38 @@ static void power_events_share_a_fup(void **state)
         "[pwrx a2 b2 c1] 401001 401002 [disabled 401002]");
 }
 
+/* ContextEn is 0: EXSTOP has no FUP [PTREF 6.5], and the next one is the interrupt's. */
+static void an_mwait_where_no_context_is_traced_takes_no_fup(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05",
+        "H 3d0110 01 02c26000000001000000 02220020 0262 02a22201000000 310110 3d0210 01"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001] [mwait a60 b1 c0] [pwre a2 b0 c0] [exstop] "
+        "[pwrx a2 b2 c1] [enabled 401001 >401001] 401001 [async-disabled 401002]");
+}
+
+/* A second PSB+ with an address, or a PIP: what ran up to there shows that the first one's word was right. */
+static void tracing_is_enabled_before_what_it_shows(void **state)
+{
+    (void)state;
+    const char *psb = "P 9901 7d001040000000 0223";
+    char trace[200];
+    snprintf(trace, sizeof trace, "%s P 9901 7d011040000000 0223 3d0210 01", psb);
+    assert_string_equal(decode(0x401000, "9090 0f05", trace),
+        "[psb 401000] [enabled >401000] 401000 [psb 401001] 401001 [async-disabled 401002]");
+    snprintf(trace, sizeof trace, "%s 0243 00a000000000 3d0310 01", psb);
+    assert_string_equal(decode(0x401000, "0f22d8 90", trace), /* mov cr3, rax */
+        "[psb 401000] [enabled >401000] 401000 [paging 401000 va0000] [async-disabled 401003]");
+}
+
+/* OVF ends a PSB+; what of it comes behind tells nothing new. */
+static void the_rest_of_a_psb_that_an_overflow_ended_is_no_gap(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "P 9901 02f3 7d001040000000 0223 04 04 01"),
+        "[overflow >401000] 401000 401002 401004 [disabled 401004]");
+}
+
 static void events_of_event_trace_bind(void **state)
 {
     (void)state;
@@ -249,6 +281,30 @@ static void bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb(void **state)
         "00 H 06 05 0606 P 0223 9901 71001040000000 06 01"),
         "[gap NO_SYNC] [psb] [enabled >401000] 401000 [gap 401002 BAD_PACKET] [psb] [enabled >401000] 401000 401002 "
         "[disabled 401002]");
+}
+
+/* Buffers end in the middle of a packet where the tracer stops, and the next one begins with a PSB, which the packet's rest
+ * would be read from: whatever it is and wherever it is cut, in pieces of any size, nothing behind the PSB is lost. */
+static void a_packet_cut_by_a_psb_costs_nothing_behind_it(void **state)
+{
+    (void)state;
+    static const char *const packets[] = {"6d021040000000", "cd0210400000000000", "7d021040000000", "2d0210", "1911223344556677",
+        "02828202820282028202820282", "02c3881122334455667788", "02321111111111111111", "0243000000000000", "02731122003300"};
+    static const size_t pieces[] = {0, 1, 2, 5, 16, 31};
+    const char *end = "[psb 401000] [enabled >401000] 401000 401002 401004 [disabled 401004]";
+    for (size_t i = 0; i < sizeof packets / sizeof *packets; i++)
+        for (int cut = 2; cut < (int)strlen(packets[i]); cut += 2)
+            for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+                char trace[300];
+                snprintf(trace, sizeof trace, "H 06 %.*s P 9901 7d001040000000 0223 04 04 01", cut, packets[i]);
+                rig_open(&rig, COFI_PT, 0x401000, "7500 7500 0f05");
+                rig.piece = pieces[k];
+                rig_trace(&rig, trace);
+                const char *said = rig_run(&rig);
+                if (strlen(said) < strlen(end) || strcmp(said + strlen(said) - strlen(end), end))
+                    fail_msg("%s in pieces of %zu: %s", trace, pieces[k], said);
+                rig_close(&rig);
+            }
 }
 
 static void an_endless_loop_is_noticed(void **state)
@@ -431,10 +487,14 @@ int main(void)
         cmocka_unit_test(transactions_begin_commit_and_abort),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),
+        cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
+        cmocka_unit_test(tracing_is_enabled_before_what_it_shows),
+        cmocka_unit_test(the_rest_of_a_psb_that_an_overflow_ended_is_no_gap),
         cmocka_unit_test(events_of_event_trace_bind),
         cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
         cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
         cmocka_unit_test(bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb),
+        cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),

@@ -71,6 +71,20 @@ static void a_psb_may_stand_inside_a_far_transfer(void **state)
         "[psb] [enabled >401000] 401000 [psb] [async 401001 >401003] 401003 [async-disabled 401004]");
 }
 
+/* The TIP has swallowed the PSB's first byte or more. */
+static void a_packet_cut_by_a_psb_costs_nothing_behind_it(void **state)
+{
+    (void)state;
+    const char *end = "[enabled >401001] 401001 [disabled 401003]";
+    for (int cut = 2; cut <= 8; cut += 2) {
+        char trace[100];
+        snprintf(trace, sizeof trace, "R 8500104000 %.*s R 8501104000 880310", cut, "b5001040");
+        const char *said = decode("90 0f05 90 90", trace);
+        if (!strstr(said, end))
+            fail_msg("%s: %s", trace, said);
+    }
+}
+
 /* After a PSB the processor may still rest addresses on the last one, or not [RTIT 3.3.9]. */
 static void addresses_after_a_psb_are_read_in_both_ways(void **state)
 {
@@ -363,6 +377,7 @@ int main(void)
         cmocka_unit_test(table_3_of_the_reference),
         cmocka_unit_test(nested_calls_compress_the_inner_return_only),
         cmocka_unit_test(a_psb_may_stand_inside_a_far_transfer),
+        cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(addresses_after_a_psb_are_read_in_both_ways),
         cmocka_unit_test(a_far_address_inside_of_the_instruction_is_its_end),
         cmocka_unit_test(a_pip_of_mov_cr0_does_not_run_ahead_to_a_mov_cr3),

@@ -77,6 +77,45 @@ static void cycles_count_as_between_the_last_two_mtcs(void **state)
     assert_int_equal(cycles(1000), 1399); /* not as far as the next MTC */
 }
 
+/* With a threshold an interval may have no CYC: the next one counts for both. */
+static void cycles_of_two_intervals_are_those_of_both(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    mtc(1);
+    cycles(200);
+    mtc(2);
+    assert_int_equal(mtc(3), 1300);
+    cycles(800);
+    assert_int_equal(mtc(4), 1400);
+    assert_int_equal(cycles(100), 1425); /* 800 cycles in 200 ticks */
+}
+
+/* [ERR SKZ84]: no TMA. The first MTC says nothing, what lies between it and the next ones does. */
+static void without_a_tma_mtcs_tell_what_passed_since_the_first(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    packet.tsc.tsc = 5000;
+    tell(&packet);
+    assert_int_equal(mtc(7), 5000);
+    assert_int_equal(mtc(8), 5100);
+    assert_int_equal(mtc(10), 5300);
+    tell(&(struct cofi_packet){.kind = COFI_PT_TMA}); /* what comes late is believed */
+    assert_int_equal(mtc(1), 5400);
+}
+
+/* Without a TSC no time is known, and no MTC makes it so. */
+static void before_a_tsc_no_mtc_is_a_time(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    cofi__clock_init(&the, COFI_PT, &(struct cofi_time_info){.tsc_num = 100, .tsc_den = 1}, 0);
+    assert_int_equal(mtc(1) | mtc(2), 0);
+    assert_false(the.known);
+}
+
 /* A CBR tells a ratio of its own; the next interval is not trusted to tell one. */
 static void a_ratio_packet_counts_from_then_on(void **state)
 {
@@ -97,6 +136,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_mtc_is_that_many_art_ticks_behind_the_tma),
         cmocka_unit_test(cycles_count_as_between_the_last_two_mtcs),
+        cmocka_unit_test(cycles_of_two_intervals_are_those_of_both),
+        cmocka_unit_test(without_a_tma_mtcs_tell_what_passed_since_the_first),
+        cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@ struct judge {
     uint64_t found[BENCH_MOST];
     size_t decoded;
     size_t gaps[BENCH_MOST], gap_count; /* found[] begins anew here, after an overflow */
+    uint32_t model; /* that our decoder takes the processor for */
     struct cofi_flow_event flow_gap; /* our decoder's last; text null: none */
     unsigned seen[COFI_PKT_KINDS], guests; /* packets of all seeds; PIPs with NR */
 };
@@ -167,10 +168,27 @@ static void configure(const struct judge *judge, struct cofi_flow_config *config
     config->n = bench->rig.size;
     config->ctl_known = config->ranges_known = true;
     config->ctl = bench->ctl;
+    config->family = judge->model ? 6 : 0;
+    config->model = judge->model;
     for (unsigned i = 0; i < bench->range_count; i++) {
         config->range_base[i] = bench->ranges[i].base;
         config->range_limit[i] = bench->ranges[i].limit;
     }
+}
+
+/* [ERR SKD022]: whether a VM entry ran whose FUP and TIP.PGD() are like an interrupt's before it, nothing tells. */
+static bool is_vm_entry(const struct program *program, uint64_t ip)
+{
+    uint8_t code[3] = {0};
+    program_read(program, ip, code, sizeof code);
+    return code[0] == 0x0f && code[1] == 0x01 && (code[2] & 0xfe) == 0xc2;
+}
+
+static void take_insns(struct judge *judge, const struct cofi_flow_insn *insns, size_t n)
+{
+    for (size_t i = 0; i < n && judge->decoded < BENCH_MOST; i++)
+        if (!judge->model || !is_vm_entry(&judge->bench.program, insns[i].ip))
+            judge->found[judge->decoded++] = insns[i].ip;
 }
 
 static void take_batch(struct judge *judge, const struct cofi_flow_batch *batch)
@@ -180,8 +198,7 @@ static void take_batch(struct judge *judge, const struct cofi_flow_batch *batch)
     for (size_t e = 0; e <= batch->events_n; e++) {
         size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
         for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
-            for (size_t i = 0; i < n && judge->decoded < BENCH_MOST; i++)
-                judge->found[judge->decoded++] = insns[i].ip;
+            take_insns(judge, insns, n);
         if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_OVERFLOW)
             judge->gaps[judge->gap_count++] = judge->decoded;
         if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_GAP)
@@ -261,6 +278,24 @@ static void compare(struct judge *judge, uint64_t seed, const char *why, uint64_
     }
 }
 
+/* Of each kind of processor one that has its defects: what works around them must not see them where they are not. */
+static void as_other_processors(struct judge *judge, uint64_t seed)
+{
+    static const uint8_t models[] = {0x3d, 0x5e, 0x55, 0x8f, 0x97, 0x5c, 0x86};
+    struct bench *bench = &judge->bench;
+    judge->model = models[seed % sizeof models];
+    judge->decoded = judge->gap_count = 0;
+    judge->flow_gap.text = NULL;
+    decode_ourselves(judge);
+    judge->model = 0;
+    size_t ran = 0;
+    for (size_t i = 0; i < bench->ran; i++)
+        if (!is_vm_entry(&bench->program, bench->truth[i]))
+            bench->truth[ran++] = bench->truth[i];
+    bench->ran = ran;
+    compare(judge, seed, judge->flow_gap.text, judge->flow_gap.offset);
+}
+
 static void one(struct judge *judge, uint64_t seed, unsigned steps, bool wide)
 {
     uint64_t offset = 0;
@@ -274,6 +309,7 @@ static void one(struct judge *judge, uint64_t seed, unsigned steps, bool wide)
     judge->flow_gap.text = NULL;
     decode_ourselves(judge);
     compare(judge, seed, judge->flow_gap.text, judge->flow_gap.offset);
+    as_other_processors(judge, seed);
     rig_close(&judge->bench.rig);
 }
 

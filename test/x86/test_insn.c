@@ -47,6 +47,13 @@ static const struct row rows[] = {
     {64, {0x0f, 0x01, 0xc2}, 3, COFI_CLASS_VMENTRY, 0},
     {64, {0x0f, 0xc7, 0x30}, 3, COFI_CLASS_VMPTRLD, 0},
     {64, {0xc7, 0xf8, 0x10, 0, 0, 0}, 6, COFI_CLASS_TSX, 0x401016},
+    {64, {0xf3, 0x0f, 0x01, 0xca}, 4, COFI_CLASS_FAR_RET, 0},
+    {64, {0xf2, 0x0f, 0x01, 0xca}, 4, COFI_CLASS_FAR_RET, 0},
+    {64, {0xf2, 0x0f, 0x00, 0xf7}, 4, COFI_CLASS_OTHER, 0},
+    {64, {0xf2, 0x48, 0x0f, 0x00, 0xf0}, 5, COFI_CLASS_OTHER, 0},
+    {64, {0x0f, 0x01, 0xc6}, 3, COFI_CLASS_OTHER, 0},
+    {64, {0xf3, 0x0f, 0x01, 0xc6}, 4, COFI_CLASS_OTHER, 0},
+    {64, {0xf2, 0x0f, 0x38, 0xf8, 0xc1}, 5, COFI_CLASS_OTHER, 0},
     {32, {0x66, 0xeb, 0x10}, 3, COFI_CLASS_JMP, 0x1013},
     {32, {0xeb, 0x10}, 2, COFI_CLASS_JMP, 0x401012},
     {32, {0x9a, 1, 2, 3, 4, 5, 6}, 7, COFI_CLASS_FAR_CALL, 0},
@@ -92,11 +99,30 @@ static void text_is_cut_as_by_snprintf(void **state)
     }
 }
 
+/* What none of both knows: ERETU in 32-bit code, WRMSRNS behind 66, ModRM of other instructions. */
+static void what_is_no_instruction_is_refused(void **state)
+{
+    static const struct row bad[] = {
+        {32, {0xf3, 0x0f, 0x01, 0xca}, 4, 0, 0}, {64, {0x66, 0x0f, 0x01, 0xc6}, 4, 0, 0},
+        {64, {0xf2, 0x0f, 0x00, 0xf8}, 4, 0, 0}, {64, {0x0f, 0x01, 0xcc}, 3, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct cofi_insn insn;
+        char text[20];
+        assert_int_equal(cofi_insn_decode(&insn, bad[i].mode, 0x401000, bad[i].bytes, 15), COFI_ERR_BAD_INSN);
+        assert_int_equal(cofi_insn_print(bad[i].mode, 0, bad[i].bytes, 15, text, sizeof text), COFI_ERR_BAD_INSN);
+    }
+    char text[20];
+    assert_int_equal(cofi_insn_print(64, 0, (const uint8_t[]){0xf3, 0x0f, 0x01, 0xca}, 4, text, sizeof text), 5);
+    assert_string_equal(text, "eretu");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_instruction_has_its_class_length_and_target),
         cmocka_unit_test(a_strict_prefix_is_truncated),
+        cmocka_unit_test(what_is_no_instruction_is_refused),
         cmocka_unit_test(text_is_cut_as_by_snprintf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
