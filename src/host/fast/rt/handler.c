@@ -313,6 +313,15 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }
 
+/* GS as the program has it. */
+void native_gs(const struct thread *t)
+{
+    if (t->gs_selector)
+        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
+    else
+        sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+}
+
 /* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */
 void native_step(struct thread *t)
 {
@@ -326,9 +335,6 @@ void native_step(struct thread *t)
     frame[18] = t->regs[RSP];
     frame[19] = 0x2b;
     t->stepping = true;
-    if (t->gs_selector)
-        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
-    else
-        sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+    native_gs(t);
     rt_native(t, frame);
 }

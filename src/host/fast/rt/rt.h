@@ -390,6 +390,7 @@ void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
 void signals_set_mask(uint64_t guest_mask);
 uint64_t signals_block_all(void);
+void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
 void signals_own_stack(struct thread *t);
 void signals_give_back(const struct thread *t);

@@ -278,6 +278,8 @@ static void save_fpu(struct thread *t, uint64_t area)
     __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
 }
 
+enum { MOST_XSTATE = 16 << 10 }; /* AMX's is 11 KB */
+
 /* Touch the guest's stack where the frame goes: false when it is not there. */
 static bool writable(uint64_t from, uint64_t to)
 {
@@ -285,28 +287,6 @@ static bool writable(uint64_t from, uint64_t to)
         if (rt_probe((void *)a, (void *)a, 1))
             return false;
     return !rt_probe((void *)(to - 1), (void *)(to - 1), 1);
-}
-
-/* End the program as the kernel would for this signal: by the same fault, if it comes again, or by sending the signal. */
-static void die_of(struct thread *t, int signo)
-{
-    halt_others(t);
-    set_default(signo);
-    t->has_signal = false;
-    if (t->sync_signal && !t->once) {
-        t->pc = t->fault_pc;
-        native_step(t);
-    }
-    uint64_t none = 0;
-    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&none, 0, 8, 0, 0);
-    sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
-}
-
-/* … whatever the guest has for it. */
-void signals_end(struct thread *t, int signo)
-{
-    t->sync_signal = false;
-    die_of(t, signo);
 }
 
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
@@ -334,6 +314,53 @@ static void build_frame(struct thread *t, const struct ksigaction *a, struct kfr
     f->uc.mc.oldmask = t->mask;
     f->uc.mc.fpstate = fpu;
     save_fpu(t, fpu);
+}
+
+/* Whether the default of the signal leaves a core. */
+static bool leaves_core(int signo)
+{
+    return is_sync(signo) || signo == SIGQUIT || signo == SIGABRT || signo == SIGXCPU || signo == SIGXFSZ || signo == SIGSYS;
+}
+
+/* End the program by a signal that waits until the thread has the program's registers again, for a core is to show those. A first process
+ * of a PID namespace is not ended so; where this returns, nothing has been done. A tracer that takes the signal away lets it go on
+ * natively. */
+static void die_with_registers(struct thread *t, int signo)
+{
+    _Alignas(64) uint8_t fpu[MOST_XSTATE];
+    struct kframe f;
+    if (t->pid == 1 || !leaves_core(signo) || !t->xstate_size || t->xstate_size + 4 > sizeof fpu)
+        return;
+    uint64_t all = ~0ul;
+    build_frame(t, &(struct ksigaction){0}, &f, (uint64_t)fpu);
+    f.uc.mask = ~(1ul << (signo - 1));
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
+    sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
+    native_gs(t);
+    rt_sigreturn(&f.uc);
+}
+
+/* End the program as the kernel would for this signal: by the same fault, if it comes again, or by sending the signal. */
+static void die_of(struct thread *t, int signo)
+{
+    halt_others(t);
+    set_default(signo);
+    t->has_signal = false;
+    if (t->sync_signal && !t->once) {
+        t->pc = t->fault_pc;
+        native_step(t);
+    }
+    die_with_registers(t, signo);
+    uint64_t none = 0;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&none, 0, 8, 0, 0);
+    sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
+}
+
+/* … whatever the guest has for it. */
+void signals_end(struct thread *t, int signo)
+{
+    t->sync_signal = false;
+    die_of(t, signo);
 }
 
 static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
