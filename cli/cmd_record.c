@@ -538,12 +538,28 @@ static void tell_left(void *opaque, unsigned threads)
             threads == 1 ? "goes" : "go", (int)getpid());
 }
 
+/* No error: strace, say, is well served. */
+static void tell_traced(void *opaque, int32_t pid, int32_t tracer)
+{
+    char path[64], name[32] = "";
+    (void)opaque;
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)tracer);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(name, sizeof name, f))
+        name[strcspn(name, "\n")] = 0;
+    if (f)
+        fclose(f);
+    fprintf(stderr, "cofi record: %s (process %d) traces process %d, which runs translated: it sees translated code, and its breakpoints are not "
+            "come to. To debug the program: detach, end the recording (kill -USR1 %d), attach again\n", name, (int)tracer, (int)pid,
+            (int)getpid());
+}
+
 static void tell_end(const struct job *job, const struct cofi_fast_result *result)
 {
     if (result->left && result->ended == COFI_FAST_NOT_ENDED && !job->quiet)
         complain("record: the recording was stopped; %u thread%s went on unrecorded", result->left, result->left == 1 ? "" : "s");
     if (result->translated)
-        complain("record: %u thread%s of the program stay%s translated: another user's, under a seccomp filter, or not to be stopped",
+        complain("record: %u thread%s of the program stay%s translated: another user's, held by a debugger, under a seccomp filter, or not to be stopped",
                  result->translated, result->translated == 1 ? "" : "s", result->translated == 1 ? "s" : "");
     if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
         complain("record: the recording ends at its --max-size; the program went on unrecorded");
@@ -634,57 +650,72 @@ static bool tell_units(struct job *job, const char *path, uint64_t *bytes)
     return good && status >= 0;
 }
 
+/* What the fast host is to do: record to `path`. */
+static void describe_fast(struct job *job, const char *path)
+{
+    struct cofi_fast_options *fast = &job->fast;
+    fast->size = sizeof *fast;
+    fast->argv = job->step.argv;
+    fast->path = path;
+    fast->command = job->command[0] ? job->command : NULL;
+    fast->pid = job->step.pid;
+    if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
+        fast->progress = show_progress;
+    fast->left_behind = job->quiet ? NULL : tell_left;
+    fast->traced = job->quiet ? NULL : tell_traced;
+    fast->snapshots = &signals_snapshots;
+    fast->filters = job->filters.n && !needs_unit(job) ? &job->filters : NULL; /* a unit has ranges of its own */
+    fast->no_follow = job->step.no_follow;
+    fast->stop = &signals_stop;
+    fast->release = &signals_release;
+    fast->started = started(job);
+}
+
+/* Returns an exit status, 0 if all went well. */
+static int conclude_fast(struct job *job, int status, struct cofi_fast_result *result, const struct cofi_error *error)
+{
+    bool units = needs_unit(job);
+    if (status < 0) {
+        complain("record: %s", error->text[0] ? error->text : cofi_error_text(status));
+        if (!result->started)
+            return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
+        return EXIT_OURS;
+    }
+    tell_end(job, result);
+    result->bytes = units ? 0 : result->bytes;
+    if (units && !tell_units(job, job->fast.path, &result->bytes)) {
+        complain("record: what the fast host recorded is in %s", job->fast.path);
+        return EXIT_OURS;
+    }
+    if (units)
+        unlink(job->fast.path);
+    if (!job->quiet)
+        fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
+                (unsigned long long)result->branches, result->tasks, result->tasks == 1 ? "" : "s",
+                (unsigned long long)result->bytes, job->outputs[0].path);
+    if (result->foreign && result->ended != COFI_FAST_NO_ROOM)
+        complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result->foreign,
+                 result->foreign == 1 ? "" : "s");
+    return result->ended == COFI_FAST_NO_ROOM ? EXIT_OURS : 0;
+}
+
 /* Record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
 static int record_fast(struct job *job)
 {
     struct cofi_fast_result result;
     struct cofi_error error = {0};
-    job->fast.size = sizeof job->fast;
-    job->fast.argv = job->step.argv;
     char between[4096];
-    bool units = needs_unit(job);
     snprintf(between, sizeof between, "%s.fast", job->outputs[0].path);
-    job->fast.path = units ? between : job->outputs[0].path;
-    job->fast.command = job->command[0] ? job->command : NULL;
-    job->fast.pid = job->step.pid;
-    if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
-        job->fast.progress = show_progress;
-    job->fast.left_behind = job->quiet ? NULL : tell_left;
-    job->fast.snapshots = &signals_snapshots;
-    job->fast.filters = job->filters.n && !units ? &job->filters : NULL; /* a unit has ranges of its own */
-    job->fast.no_follow = job->step.no_follow;
-    job->fast.stop = &signals_stop;
-    job->fast.started = started(job);
+    describe_fast(job, needs_unit(job) ? between : job->outputs[0].path);
     int status = cofi_fast_record(&job->fast, &result, &error);
     if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !fast_only(job) && !job->filters.n &&
         !result.tasks) {
         complain("record: %s; stepping instead", error.text);
         return -1;
     }
-    if (status < 0) {
-        complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
-        if (!result.started)
-            return !result.exec_errno ? EXIT_OURS : result.exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
-        return EXIT_OURS;
-    }
-    tell_end(job, &result);
-    result.bytes = units ? 0 : result.bytes;
-    if (units && !tell_units(job, between, &result.bytes)) {
-        complain("record: what the fast host recorded is in %s", between);
-        return EXIT_OURS;
-    }
-    if (units)
-        unlink(between);
-    if (!job->quiet)
-        fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
-                (unsigned long long)result.branches, result.tasks, result.tasks == 1 ? "" : "s",
-                (unsigned long long)result.bytes, job->outputs[0].path);
-    if (result.ended == COFI_FAST_NO_ROOM)
-        return EXIT_OURS;
-    if (result.foreign)
-        complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result.foreign,
-                 result.foreign == 1 ? "" : "s");
-    return own_status(job, result.wait_status);
+    int code = conclude_fast(job, status, &result, &error);
+    cofi_fast_wait(&result, &signals_stop);
+    return code ? code : own_status(job, result.wait_status);
 }
 
 int cmd_record(int argc, char **argv)
@@ -743,6 +774,7 @@ int cmd_record(int argc, char **argv)
     signals_catch();
     job.step.size = sizeof job.step;
     job.step.stop = &signals_stop;
+    job.step.release = &signals_release;
     job.step.started = started(&job);
     job.step.observers = observers;
     job.step.observers_n = n;

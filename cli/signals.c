@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <time.h>
 
-volatile int signals_stop, signals_snapshots;
+volatile int signals_stop, signals_snapshots, signals_release;
 volatile int32_t signals_forward_to;
 
 /* A terminal's signal reaches the command by itself; another's is handed on. */
@@ -36,6 +36,12 @@ static void on_snapshot(int signal)
     signals_snapshots++;
 }
 
+static void on_release(int signal)
+{
+    (void)signal;
+    signals_release++;
+}
+
 static bool is_ignored(int signal)
 {
     struct sigaction old;
@@ -58,6 +64,8 @@ void signals_catch(void)
         signal(SIGPIPE, on_failed_write);
     if (!again && is_ignored(SIGUSR2))
         pthread_atfork(NULL, NULL, ignore_snapshots);
+    if (!is_ignored(SIGUSR1))
+        signal(SIGUSR1, on_release);
     signal(SIGUSR2, on_snapshot);
     again = true;
 }

@@ -66,6 +66,10 @@ struct cofi_fast_options {
     void (*left_behind)(void *opaque, unsigned threads);
     volatile int32_t *started; /* set to the process when it is recorded, 0 when the command has ended; or null */
     int32_t pid;             /* with argv null: the process to attach to, with all its threads */
+    /* Counted up by a signal handler when the recording is to end, and all that is recorded to go on natively; or null. */
+    const volatile int *release;
+    /* Called when a recorded process is seen to be traced by one that is not recorded, a debugger, or null. */
+    void (*traced)(void *opaque, int32_t pid, int32_t tracer);
 };
 
 struct cofi_fast_result {
@@ -83,6 +87,7 @@ struct cofi_fast_result {
     uint64_t lost_bytes;     /* of log, at most, for want of room */
     bool damaged;            /* a thread's log had to be cut short */
     uint32_t left;           /* threads that went on unrecorded when the user stopped the recording */
+    int32_t running;         /* the command's process if it goes on: see cofi_fast_wait; else 0 */
     uint32_t translated;     /* of them those that did so as translated code, for they could not be taken out of it */
 };
 
@@ -101,6 +106,8 @@ void cofi_fast_time_info(struct cofi_time_info *time);
  * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error);
+/* Wait for a command that was let go, in the thread that recorded it, and complete result->wait_status. stop as in the options: 2 kills it. */
+void cofi_fast_wait(struct cofi_fast_result *result, const volatile int *stop);
 
 #ifdef __cplusplus
 }

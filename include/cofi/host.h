@@ -126,6 +126,7 @@ struct cofi_step_options {
     volatile int32_t *started; /* set to the process when it is recorded, 0 when the command has ended; or null */
     const struct cofi_observer *const *observers;
     size_t observers_n;
+    const volatile int *release; /* counted up by a signal handler when the program is to be let go, or null */
 };
 
 struct cofi_step_result {

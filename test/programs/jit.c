@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Code written at run time in every way: in place, by mprotect, through a second mapping, by the
  * kernel, by another thread, by the instruction before. */
+#define _GNU_SOURCE /* memfd_create */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef int (*function)(void);
@@ -116,7 +118,7 @@ int main(void)
         printf("%d %d\n", before, call(page));
         return 0;
     }
-    usleep(20000);
+    waitpid(pid, NULL, 0);
     printf("%d\n", call(page));
     return 0;
 }

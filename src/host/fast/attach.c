@@ -97,6 +97,38 @@ static int look_at_filters(const struct cofi__fast_held *h, struct cofi_error *e
     return status < 0 ? refuse(h, status == COFI_ERR_NOMEM ? status : COFI_ERR_UNSUPPORTED, why.text, error) : 0;
 }
 
+static uint64_t count_mappings(pid_t pid)
+{
+    char path[64];
+    uint64_t n = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    for (int byte; f && (byte = getc_unlocked(f)) != EOF;)
+        n += byte == '\n';
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* vm.max_map_count; where it is not told, none. */
+static uint64_t most_mappings(void)
+{
+    unsigned long long most = UINT64_MAX;
+    FILE *f = fopen("/proc/sys/vm/max_map_count", "re");
+    if (f && fscanf(f, "%llu", &most) != 1)
+        most = UINT64_MAX;
+    if (f)
+        fclose(f);
+    return most;
+}
+
+/* Whether the kernel lets a process have the mappings that the runtime makes: two a chunk of each thread's log, and some for all. */
+static bool has_mappings_left(const struct cofi__fast_collector *c, const struct cofi__fast_held *h)
+{
+    const uint64_t for_all = 100;
+    return count_mappings(h->pid) + for_all + h->n * 2 * (uint64_t)c->made.chunks <= most_mappings();
+}
+
 /* What cannot be put into the runtime, all of it stopped. */
 static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_collector *c, struct cofi_error *error)
 {
@@ -113,6 +145,8 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
     if (cofi__fast_lacks_room(c->control, h->pid))
         return refuse(h, COFI_ERR_UNSUPPORTED, "it is limited to less memory than the runtime needs", error);
+    if (!has_mappings_left(c, h))
+        return refuse(h, COFI_ERR_UNSUPPORTED, "it has nearly as many mappings as it may (vm.max_map_count), and the runtime needs some", error);
     if (h->n > c->made.slots)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
     return look_at_filters(h, error);

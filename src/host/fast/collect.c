@@ -23,7 +23,7 @@
 #include "base/error.h"
 
 enum {
-    SLOTS = 2048,
+    SLOTS_MAX = 16384, SLOTS_MIN = 256,
     CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 4 << 20,
@@ -46,12 +46,11 @@ uint32_t cofi__fast_slots(const struct cofi__fast_collector *c)
 
 uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t) { return t->head.maker % c->made.slots; }
 
-static uint64_t power_of_two(uint64_t n)
+/* A slot's size in bytes. An odd number of pages: what all slots have at the same place is then not all in the same few sets of a cache. */
+static uint64_t slot_bytes(const struct cofi__fast_control *k)
 {
-    uint64_t p = 1;
-    while (p < n)
-        p *= 2;
-    return p;
+    uint64_t pages = (cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD + 4095) / 4096;
+    return (pages | 1) * 4096;
 }
 
 /* The chunks of each thread's log. Each begins with a PSB. */
@@ -94,11 +93,29 @@ static struct cofi__fast_names our_names(void)
     return (struct cofi__fast_names){root.st_dev, root.st_ino, mounts.st_ino};
 }
 
+static uint64_t limit_of(pid_t pid, int resource, bool hard)
+{
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    prlimit(pid, (enum __rlimit_resource)resource, NULL, &limit);
+    return hard ? limit.rlim_max : limit.rlim_cur;
+}
+
+/* As many as limits leave room for: of the program's memory, half of which is its own, and of our files' sizes, as set_size raises it. */
+static uint32_t count_slots(const struct cofi__fast_control *k, pid_t pid)
+{
+    struct cofi__fast_control none = *k;
+    none.slots = 0;
+    uint64_t memory = limit_of(pid, RLIMIT_AS, false) / 2, own = cofi__fast_least_room(&none, RLIMIT_AS);
+    uint64_t slots = memory > own ? (memory - own) / k->slot_bytes : 0, files = limit_of(0, RLIMIT_FSIZE, true) / k->slot_bytes;
+    if (files <= slots)
+        slots = files ? files - 1 : 0;
+    return slots > SLOTS_MAX ? SLOTS_MAX : slots < SLOTS_MIN ? SLOTS_MIN : (uint32_t)slots;
+}
+
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
 {
     const struct cofi_fast_options *o = c->options;
-    *k = (struct cofi__fast_control){.slots = SLOTS,
-                                     .drop = o->on_full == COFI_FAST_DROP,
+    *k = (struct cofi__fast_control){.drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
                                      .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
                                      .cold_runs = cold_runs(o),
@@ -112,7 +129,8 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
         k->filter[k->filters++] = (struct cofi__fast_filter){.file = file, .start = f->start, .action = f->action,
                                                              .end = f->start + (f->size ? f->size : 1)};
     }
-    k->slot_bytes = power_of_two(cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD);
+    k->slot_bytes = slot_bytes(k);
+    k->slots = count_slots(k, o->pid);
 }
 
 static int open_recording(struct cofi__fast_collector *c, struct cofi_error *error)
@@ -461,8 +479,10 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
     cofi__fast_forget_child(&t->head);
+    t->head.asked_for = 0;
     t->head.nested = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+    cofi__fast_freed(c->control, index);
 }
 
 static void free_slot(struct cofi__fast_collector *c, uint32_t index)
@@ -470,7 +490,8 @@ static void free_slot(struct cofi__fast_collector *c, uint32_t index)
     take_notes(c, index);
     begin_seat(c, index);
     take_rest(c, index);
-    tell_children(c, index);
+    if (cofi__fast_slot(c, index)->head.asked_for)
+        tell_children(c, index);
     cofi__fast_vacate(c, index);
 }
 
@@ -497,7 +518,7 @@ static bool find_namesake(const struct cofi__fast_collector *c, uint32_t index, 
     bool found = false;
     for (uint32_t i = 0; number && i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
-        if (i == index || t->made >= made || cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE || number_of(c, i) != number)
+        if (number_of(c, i) != number || i == index || t->made >= made || cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
         *oldest = i;
         made = t->made;
@@ -570,20 +591,24 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
     }
 }
 
-static void free_taken(struct thread *t, struct cofi__fast_seat *seat)
+static void free_taken(struct cofi__fast_collector *c, uint32_t index)
 {
+    struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
     uint32_t taken = COFI__FAST_SLOT_TAKEN;
     seat->maker_pid = seat->maker_tid = 0;
     seat->lost_at = 0;
     cofi__fast_forget_child(&t->head);
-    __atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    if (__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        cofi__fast_freed(c->control, index);
 }
 
 /* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child
  * that its maker did not outlive may yet begin. */
-static void reap_orphan(struct thread *t, struct cofi__fast_seat *seat, bool gone)
+static void reap_orphan(struct cofi__fast_collector *c, uint32_t index, bool gone)
 {
     enum { PATIENCE = 2 };
+    struct cofi__fast_seat *seat = &c->seats[index];
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (!gone)
@@ -591,7 +616,7 @@ static void reap_orphan(struct thread *t, struct cofi__fast_seat *seat, bool gon
     else if (!seat->lost_at)
         seat->lost_at = now.tv_sec;
     else if (now.tv_sec > seat->lost_at + PATIENCE)
-        free_taken(t, seat);
+        free_taken(c, index);
 }
 
 static bool is_none(int32_t pid, int32_t tid) { return pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH); }
@@ -620,12 +645,13 @@ static bool child_is_gone(const struct thread *t)
     return tid > 0 && !t->head.nested && syscall(SYS_tkill, tid, 0) && errno == ESRCH;
 }
 
-static void reap_taken(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat)
+static void reap_taken(struct cofi__fast_collector *c, uint32_t index)
 {
+    const struct thread *t = cofi__fast_slot(c, index);
     if (child_is_gone(t))
-        free_taken(t, seat);
+        free_taken(c, index);
     else
-        reap_orphan(t, seat, maker_is_gone(c, t));
+        reap_orphan(c, index, maker_is_gone(c, t));
 }
 
 void cofi__fast_reap_lost(struct cofi__fast_collector *c)
@@ -637,7 +663,7 @@ void cofi__fast_reap_lost(struct cofi__fast_collector *c)
             begin(c, i);
             free_slot(c, i);
         } else if (state == COFI__FAST_SLOT_TAKEN) {
-            reap_taken(c, t, &c->seats[i]);
+            reap_taken(c, i);
         }
     }
 }

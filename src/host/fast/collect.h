@@ -22,6 +22,7 @@ struct cofi__fast_seat {
     bool again;        /* a thread that was there before, with another program */
     bool stays;        /* in the runtime, when the recording is over */
     bool alien;        /* not to be recorded (--no-follow) */
+    bool traced;       /* by a debugger, which was told */
     time_t lost_at;    /* seconds: who was to begin here was seen to be gone; 0: not so */
     uint64_t taken_chunks, taken_bytes; /* flight recorder: what snapshots have: chunks ever, bytes of the next one */
 };
@@ -48,6 +49,7 @@ struct cofi__fast_collector {
     bool triggered;              /* a thread waits for a snapshot */
     int snapshots_seen;          /* requests served */
     uint64_t progress_ns;        /* when it was told last */
+    uint64_t tracers_ns;         /* when debuggers were looked for last */
     uint64_t begin_ns;
     uint64_t child_ended_ns, stop_ns; /* when these were seen */
     bool left_told;
@@ -100,6 +102,9 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
 /* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay in it: those of
  * processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
 unsigned cofi__fast_detach(struct cofi__fast_collector *c);
+
+/* tracers.c: tell of debuggers that have attached to what is recorded, if it is wanted and time. */
+void cofi__fast_watch_tracers(struct cofi__fast_collector *c);
 
 /* snapshot.c */
 

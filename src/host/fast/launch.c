@@ -326,12 +326,20 @@ static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *
     syscall(SYS_set_robust_list, mine, sizeof *mine);
 }
 
-/* Whether the recording is over, though not all that is recorded: that was attached to, or the command has ended and left others
+/* Whether the user has let go of all that is recorded. Not before its first instruction, where the kernel holds it for us. */
+static bool is_released(const struct cofi__fast_collector *c)
+{
+    return c->options->release && *c->options->release && c->result->started;
+}
+
+/* Whether the recording is over, though not all that is recorded: that was let go of or attached to, or the command has ended and left others
  * behind. Their recording the user has stopped a second ago, for who ends the command ends them too, most often. */
 static bool is_left(struct cofi__fast_collector *c)
 {
     const uint64_t second = 1000000000;
     uint64_t now = cofi__fast_now_ns();
+    if (is_released(c))
+        return true;
     bool stop = c->options->stop && *c->options->stop;
     if (!c->options->argv) /* nobody ends it together with us, and without trace there is nothing to stay for */
         return stop || c->ended;
@@ -361,6 +369,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         bool any = cofi__fast_collect(c);
         serve_snapshots(c);
         cofi__fast_progress(c);
+        cofi__fast_watch_tracers(c);
         if (!any && (!c->child_ended || cofi__fast_busy(c)))
             wait_for_bell(c, seen);
         if (++rounds % 32 == 0 || c->child_ended)
@@ -390,6 +399,29 @@ static int attach(struct cofi__fast_collector *c, struct cofi_error *error)
     return 0;
 }
 
+static void record(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    struct robust_list_head mine, *old = NULL;
+    if (c->options->started)
+        *c->options->started = c->child;
+    mark_owner(c, &mine, &old);
+    hear_children(c);
+    run(c, error);
+    hear_no_more();
+    syscall(SYS_set_robust_list, old, sizeof *old);
+}
+
+/* status, or else the first error of the writer. */
+static int close_recording(struct cofi__fast_collector *c, int status, struct cofi_error *error)
+{
+    struct cofi_error closing = {0};
+    int closed = c->writer ? cofi_writer_close(c->writer, &closing) : 0;
+    if (status >= 0 && closed < 0 && error) /* the writer knows best what a write failed of */
+        *error = closing;
+    status = status < 0 ? status : closed;
+    return status < 0 ? status : c->status;
+}
+
 int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_result *result,
                      struct cofi_error *error)
 {
@@ -405,27 +437,32 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     if (status >= 0)
         status = options->argv ? spawn(&c, &report, error) : attach(&c, error);
     if (status >= 0) {
-        if (options->started)
-            *options->started = c.child;
-        struct robust_list_head mine, *old = NULL;
-        mark_owner(&c, &mine, &old);
-        hear_children(&c);
-        run(&c, error);
-        hear_no_more();
-        syscall(SYS_set_robust_list, old, sizeof *old);
+        record(&c, error);
         status = options->argv ? exec_error(&c, report, error) : 0;
     }
     if (report >= 0)
         close(report);
-    if (c.writer) {
-        struct cofi_error closing = {0};
-        int closed = cofi_writer_close(c.writer, &closing);
-        if (status >= 0 && closed < 0 && error) /* the writer knows best what a write failed of */
-            *error = closing;
-        status = status < 0 ? status : closed;
-    }
-    if (status >= 0)
-        status = c.status;
+    status = close_recording(&c, status, error);
+    result->running = result->started && !c.child_ended ? c.child : 0;
     cofi__fast_collector_close(&c);
     return status;
+}
+
+/* Who was about to execute something when it was let go is still held. */
+void cofi_fast_wait(struct cofi_fast_result *result, const volatile int *stop)
+{
+    int status;
+    while (result->running) {
+        pid_t pid = waitpid(-1, &status, __WALL);
+        if (pid > 0 && WIFSTOPPED(status)) {
+            ptrace(PTRACE_DETACH, pid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
+        } else if (pid == result->running) {
+            result->wait_status = status;
+            result->running = 0;
+        } else if (pid < 0 && errno != EINTR) {
+            result->running = 0;
+        }
+        if (result->running && stop && *stop >= 2)
+            kill(result->running, SIGKILL);
+    }
 }

@@ -31,9 +31,8 @@ bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid)
     struct rlimit l;
     bool lacks = false;
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
-        uint64_t most = cofi__fast_room(control, resources[i]), scattered = COFI__FAST_ARENAS_BYTES / 4 * 3;
         bool ours = control->limits >> resources[i] & 1;
-        lacks |= !ours && !prlimit(pid, resources[i], NULL, &l) && l.rlim_cur < most - scattered;
+        lacks |= !ours && !prlimit(pid, resources[i], NULL, &l) && l.rlim_cur < cofi__fast_least_room(control, resources[i]);
     }
     return lacks;
 }

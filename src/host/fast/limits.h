@@ -18,6 +18,12 @@ static inline uint64_t cofi__fast_room(const struct cofi__fast_control *control,
     return resource == RLIMIT_AS ? own + cofi__fast_shared_bytes(control) : own;
 }
 
+/* What it needs, but for programs that are scattered over their memory. */
+static inline uint64_t cofi__fast_least_room(const struct cofi__fast_control *control, unsigned resource)
+{
+    return cofi__fast_room(control, resource) - COFI__FAST_ARENAS_BYTES / 4 * 3;
+}
+
 static inline uint64_t cofi__fast_with_room(uint64_t limit, uint64_t room)
 {
     return limit < RLIM_INFINITY - room ? limit + room : limit;
@@ -31,7 +37,7 @@ static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
 /* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours): those that come are made under us. */
 uint32_t cofi__fast_limits_to_come(pid_t pid);
 bool cofi__fast_is_limited(pid_t pid);
-/* Whether a limit without room for us leaves less than the runtime needs, but for programs that are scattered over their memory. */
+/* Whether a limit without room for us leaves less than the runtime needs. */
 bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid);
 /* The process goes on without the runtime. */
 void cofi__fast_limits_without_room(const struct cofi__fast_control *control, pid_t pid);

@@ -3,6 +3,7 @@
 #ifndef COFI_HOST_FAST_SHARED_H
 #define COFI_HOST_FAST_SHARED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -114,6 +115,7 @@ struct cofi__fast_slot {
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
     uint32_t maker;               /* slot of the thread that made it */
+    uint32_t asked_for;           /* a child of it may be: one that is nested, or a vfork's */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
     uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until that has it; above it: how often it was freed */
     uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
@@ -121,7 +123,7 @@ struct cofi__fast_slot {
 
 /* First page of the shared memory. */
 struct cofi__fast_control {
-    uint64_t slot_bytes;          /* a power of two */
+    uint64_t slot_bytes;          /* an odd number of pages */
     uint32_t slots;
     uint32_t chunks;
     uint64_t chunk_bytes;
@@ -135,6 +137,7 @@ struct cofi__fast_control {
     uint32_t cold_runs;           /* of a basic block before it is made a superblock; 1: at once */
     uint32_t loops;               /* the processor's LOOP is as fast as a conditional branch */
     uint32_t slots_used;          /* no slot from here on was ever taken */
+    uint32_t slots_full;          /* where to look for a free one first: those below were taken when somebody looked */
     int32_t collector;
     uint64_t cache_bytes;         /* of a half of the code cache; 0: all there is */
     uint32_t flushes;             /* of full caches */
@@ -171,6 +174,20 @@ static inline void cofi__fast_forget_child(struct cofi__fast_slot *slot)
 static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *control, uint32_t index)
 {
     return COFI__FAST_SHARED_BASE + (index + 1) * control->slot_bytes;
+}
+
+/* Of a slot, or of an address in it, as the program sees them. */
+static inline uint32_t cofi__fast_slot_index(const struct cofi__fast_control *control, uint64_t address)
+{
+    return (uint32_t)((address - cofi__fast_slot_address(control, 0)) / control->slot_bytes);
+}
+
+/* A slot has become free. */
+static inline void cofi__fast_freed(struct cofi__fast_control *control, uint32_t index)
+{
+    uint32_t full = __atomic_load_n(&control->slots_full, __ATOMIC_RELAXED);
+    while (index < full && !__atomic_compare_exchange_n(&control->slots_full, &full, index, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
 }
 
 static inline uint64_t cofi__fast_shared_bytes(const struct cofi__fast_control *control)

@@ -97,6 +97,7 @@ static bool is_over(const struct step_engine *engine)
 {
     const struct cofi_step_options *o = engine->options;
     return engine->feed.status || (o->limit && engine->feed.insns >= o->limit) ||
+           (o->release && *o->release && engine->result->started) ||
            (o->stop && *o->stop && (!engine->root || engine->root_ended || *o->stop > 1));
 }
 

@@ -281,7 +281,8 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     uint64_t here = (uint64_t)__builtin_frame_address(0);
     __asm__ volatile("pushfq\n andl $~0x40000, (%%rsp)\n popfq" : : : "memory", "cc"); /* AC is the guest's */
-    struct thread *t = (struct thread *)(here & ~(((struct cofi__fast_control *)COFI__FAST_SHARED_BASE)->slot_bytes - 1));
+    const struct cofi__fast_control *control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
+    struct thread *t = (struct thread *)cofi__fast_slot_address(control, cofi__fast_slot_index(control, here));
     learn_fpu(t, &uc->mc);
     if (t->stepping && !is_ours(uc->mc.rip)) {
         stepped(t, signo, info, uc);

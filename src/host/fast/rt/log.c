@@ -97,14 +97,15 @@ static void next_chunk(struct thread *t)
     t->safepoint |= SAFEPOINT_PSB | (collector_gone() ? SAFEPOINT_END : 0);
 }
 
-void log_open(struct thread *t)
+bool log_open(struct thread *t)
 {
-    uint64_t guard = COFI__FAST_GUARD;
     for (uint32_t i = 0; i < rt.control->chunks; i++)
-        sys(SYS_mprotect, chunk_start(t, i) + rt.control->chunk_bytes, guard, 0, 0, 0, 0);
+        if (sys(SYS_mprotect, chunk_start(t, i) + rt.control->chunk_bytes, COFI__FAST_GUARD, 0, 0, 0, 0) < 0)
+            return false;
     use_chunk(t, 0);
     t->safepoint = 0;
     t->real_p = 0;
+    return true;
 }
 
 /* Where P points for a safepoint: a place to which no record can be written. */

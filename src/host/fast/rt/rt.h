@@ -234,7 +234,7 @@ void *rt_alloc_kept(size_t n); /* never freed */
 size_t rt_kept_left(void);
 
 /* log.c */
-void log_open(struct thread *t);
+bool log_open(struct thread *t); /* false: the process has as many mappings as it may (vm.max_map_count) */
 void log_put(struct thread *t, unsigned what, uint64_t address);
 void log_tip(struct thread *t, unsigned outcomes, uint64_t target);
 void log_outcomes(struct thread *t, unsigned outcomes);

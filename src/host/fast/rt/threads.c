@@ -45,22 +45,42 @@ void slot_keep(struct thread *t)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
 }
 
+/* The first free slot from one on, up to another. */
+static struct thread *slot_between(uint32_t from, uint32_t to)
+{
+    struct cofi__fast_control *c = rt.control;
+    for (uint32_t i = from; i < to && i < c->slots; i++) {
+        struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
+        raise_to(&c->slots_used, i + 1);
+        if (!slot_claim(s))
+            continue;
+        __atomic_store_n(&c->slots_full, i + 1, __ATOMIC_RELAXED);
+        return (struct thread *)s;
+    }
+    return NULL;
+}
+
 static struct thread *slot_take(struct thread *t)
 {
     struct cofi__fast_control *c = rt.control;
     slot_keep(t);
     for (int round = 0; round < 100; round++) {
-        for (uint32_t i = 0; i < c->slots; i++) {
-            struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
-            raise_to(&c->slots_used, i + 1);
-            if (slot_claim(s))
-                return (struct thread *)s;
-        }
+        uint32_t from = __atomic_load_n(&c->slots_full, __ATOMIC_RELAXED);
+        struct thread *s = slot_between(from, c->slots);
+        s = s ? s : slot_between(0, from);
+        if (s)
+            return s;
         bell(t); /* ended threads' slots come back */
         uint64_t pause[2] = {0, 10000000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
     return NULL;
+}
+
+static void slot_give_back(struct thread *c)
+{
+    __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+    cofi__fast_freed(rt.control, cofi__fast_slot_index(rt.control, (uint64_t)c));
 }
 
 /* Whether any thread of this address space is … */
@@ -114,8 +134,9 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
     c->head.tid = t->tid;
     c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
-    c->head.maker = (uint32_t)(((uint64_t)t - cofi__fast_slot_address(rt.control, 0)) / rt.control->slot_bytes);
+    c->head.maker = cofi__fast_slot_index(rt.control, (uint64_t)t);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
+    t->head.asked_for |= c->head.nested || c->head.vfork;
     c->made = rdtsc();
     c->self = (uint64_t)c;
     c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
@@ -134,9 +155,12 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->inside = 0;
     c->rseq = flags & CLONE_VM ? 0 : t->rseq; /* a thread registers its own */
     c->sysno = ~0ul;
+    if (!log_open(c)) {
+        slot_give_back(c);
+        return NULL;
+    }
     if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
         c->sighand = sighand_copy(t->sighand);
-    log_open(c);
     return c;
 }
 
@@ -197,7 +221,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     if (lent && (r < 0 || flags & CLONE_VFORK))
         sighand_free(lent);
     if (r < 0)
-        __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
+        slot_give_back(c);
     else /* unless the child has ended, and the slot is another's */
         __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (r != SYS_PENDING) /* else it was trapped by a filter, and the signal is to be delivered */
