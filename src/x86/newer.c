@@ -14,7 +14,7 @@ struct newer {
     const char *name;
 };
 
-/* 64-bit mode, operands in registers only. [SDM Instruction Set Reference]; FRED's returns change control flow as IRET
+/* 64-bit mode, operands in registers only, as the SDM's instruction set reference has them; FRED's returns change control flow as IRET
  * does [SDM COFI Type for Branch Instructions], [PTREF 5.8]. */
 static const struct newer table[] = {
     {0xf3, 3, {0x0f, 0x01, 0xca}, 0xff, COFI_CLASS_FAR_RET, COFI_FAR_IRET, "eretu"},
