@@ -97,6 +97,9 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);
 int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes,
                       size_t n, uint64_t reference_tsc);
+/* Nothing is expected of a thread for now: what is buffered of its trace is written, and its buffer given back; its stream goes on with what
+ * comes later. A thread without a stream has none. Errors: as above. */
+int cofi_writer_idle(struct cofi_writer *writer, int32_t tid);
 /* A thread's trace is complete: what comes by its number from now on is another thread's, in a stream of its own. For who tells FORK
  * long before the trace; else that is enough. A thread without a stream is none to end. Errors: as above. */
 int cofi_writer_end(struct cofi_writer *writer, int32_t tid);

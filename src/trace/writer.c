@@ -288,7 +288,7 @@ int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, cons
     return status;
 }
 
-/* A thread ended: give its buffer back. */
+/* Give its buffer back. */
 static int shrink(struct cofi_writer *writer, struct cofi__out_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
@@ -315,14 +315,19 @@ static int retire(struct cofi_writer *writer, struct cofi__out_stream *stream)
     return status;
 }
 
-int cofi_writer_end(struct cofi_writer *writer, int32_t tid)
+/* To a thread's stream, if it has one. */
+static int apply(struct cofi_writer *writer, int32_t tid, int (*what)(struct cofi_writer *, struct cofi__out_stream *))
 {
     pthread_mutex_lock(&writer->lock);
     int status = writer->status;
     struct cofi__out_stream *stream = find_stream(writer, tid);
     pthread_mutex_unlock(&writer->lock);
-    return stream && status >= 0 ? retire(writer, stream) : status;
+    return stream && status >= 0 ? what(writer, stream) : status;
 }
+
+int cofi_writer_idle(struct cofi_writer *writer, int32_t tid) { return apply(writer, tid, shrink); }
+
+int cofi_writer_end(struct cofi_writer *writer, int32_t tid) { return apply(writer, tid, retire); }
 
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband)
 {

@@ -314,6 +314,8 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->encoder.branches;
     cofi__fast_write_out(c, seat);
+    if (c->writer)
+        cofi__fast_keep_error(c, cofi_writer_idle(c->writer, seat->tid));
 }
 
 /* ---- notes ---- */
