@@ -23,6 +23,7 @@ struct dump {
     enum cofi_gen gen;
     uint64_t last_ip, next_offset, end;
     bool bad;
+    bool odd_since_bbp; /* for asm .bytes ends a block: BIPs behind it are no lines of text */
     struct line line;
 };
 
@@ -275,6 +276,8 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
         return;
     }
     const char *why = d->gen == COFI_PT ? reserved_bits(item) : NULL;
+    if (why || (d->gen == COFI_PT && item->packet.kind == COFI_PT_BBP))
+        d->odd_since_bbp = why;
     if (why) {
         d->next_offset = item->offset + item->size;
         odd(d, item, why);
@@ -293,6 +296,8 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
         return;
     if (d->options->json)
         print_json(d, item, has_ip, NULL);
+    else if (d->odd_since_bbp && d->gen == COFI_PT && item->packet.kind == COFI_PT_BIP)
+        print_odd_text(d, item);
     else
         print_text(d, item, has_ip);
 }
