@@ -539,16 +539,9 @@ static void tell_left(void *opaque, unsigned threads)
 }
 
 /* No error: strace, say, is well served. */
-static void tell_traced(void *opaque, int32_t pid, int32_t tracer)
+static void tell_traced(void *opaque, int32_t pid, int32_t tracer, const char *name)
 {
-    char path[64], name[32] = "";
     (void)opaque;
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)tracer);
-    FILE *f = fopen(path, "re");
-    if (f && fgets(name, sizeof name, f))
-        name[strcspn(name, "\n")] = 0;
-    if (f)
-        fclose(f);
     fprintf(stderr, "cofi record: %s (process %d) traces process %d, which runs translated: it sees translated code, and its breakpoints are not "
             "come to. To debug the program: detach, end the recording (kill -USR1 %d), attach again\n", name, (int)tracer, (int)pid,
             (int)getpid());

@@ -23,7 +23,7 @@ struct dump {
     enum cofi_gen gen;
     uint64_t last_ip, next_offset, end;
     bool bad;
-    bool odd_since_bbp; /* for asm .bytes ends a block: BIPs behind it are no lines of text */
+    bool odd_since_bbp; /* PT: for asm .bytes ends a block: BIPs behind it are no lines of text */
     struct line line;
 };
 
@@ -296,7 +296,7 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
         return;
     if (d->options->json)
         print_json(d, item, has_ip, NULL);
-    else if (d->odd_since_bbp && d->gen == COFI_PT && item->packet.kind == COFI_PT_BIP)
+    else if (d->odd_since_bbp && item->packet.kind == COFI_PT_BIP)
         print_odd_text(d, item);
     else
         print_text(d, item, has_ip);

@@ -68,8 +68,9 @@ struct cofi_fast_options {
     int32_t pid;             /* with argv null: the process to attach to, with all its threads */
     /* Counted up by a signal handler when the recording is to end, and all that is recorded to go on natively; or null. */
     const volatile int *release;
-    /* Called when a recorded process is seen to be traced by one that is not recorded, a debugger, or null. */
-    void (*traced)(void *opaque, int32_t pid, int32_t tracer);
+    /* Called when a recorded process is seen, half a second later at most, to be traced by one that is not recorded, a debugger; or null.
+     * name: the tracer's, empty if it cannot be read. */
+    void (*traced)(void *opaque, int32_t pid, int32_t tracer, const char *name);
 };
 
 struct cofi_fast_result {

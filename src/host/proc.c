@@ -2,9 +2,11 @@
  * What the kernel says of a process or a thread. */
 #include "host/proc.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int cofi__proc_number(int32_t pid, const char *name)
 {
@@ -18,4 +20,17 @@ int cofi__proc_number(int32_t pid, const char *name)
     if (f)
         fclose(f);
     return number;
+}
+
+bool cofi__proc_comm(int32_t tid, char *name, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, name, room - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    if (n > 0)
+        name[name[n - 1] == '\n' ? n - 1 : n] = 0;
+    return n > 0;
 }

@@ -3,9 +3,13 @@
 #ifndef COFI_HOST_PROC_H
 #define COFI_HOST_PROC_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* The decimal number behind a name ("Tgid:") that begins a line of /proc/PID/status [proc_pid_status(5)]; 0: there is none. */
 int cofi__proc_number(int32_t pid, const char *name);
+/* A thread's name, of which /proc/TID/comm tells [proc_pid_comm(5)], as far as there is room; false: there is none. */
+bool cofi__proc_comm(int32_t tid, char *name, size_t room);
 
 #endif

@@ -4,10 +4,10 @@
 #include "host/fast/memo.h"
 #include "host/names.h"
 #include "host/fast/limits.h"
+#include "host/proc.h"
 
 #include <cpuid.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
@@ -219,14 +219,8 @@ void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *s
 
 void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec)
 {
-    char path[64], name[64] = "?";
-    snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, name, sizeof name - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    if (n > 0)
-        name[name[n - 1] == '\n' ? n - 1 : n] = 0;
+    char name[64] = "?";
+    cofi__proc_comm(tid, name, sizeof name);
     struct cofi_sideband sb = {.kind = COFI_SB_COMM, .pid = pid, .tid = tid, .name = name, .exec = exec};
     cofi__fast_sideband(c, &sb, tsc);
 }

@@ -21,10 +21,13 @@ static bool is_debugger(const struct cofi__fast_collector *c, int32_t tracer)
 
 static void watch(const struct cofi__fast_collector *c, struct cofi__fast_seat *seat)
 {
+    char name[64] = "";
     int32_t tracer = cofi__proc_number(seat->pid, "TracerPid:");
     bool traced = is_debugger(c, tracer);
-    if (traced && !seat->traced)
-        c->options->traced(c->options->opaque, seat->pid, tracer);
+    if (traced && !seat->traced) {
+        cofi__proc_comm(tracer, name, sizeof name);
+        c->options->traced(c->options->opaque, seat->pid, tracer, name);
+    }
     seat->traced = traced;
 }
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * What the units' decoder must know beside the trace: names, mappings, code, births and deaths. */
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "host/proc.h"
 #include "host/step/engine.h"
 
 static int32_t teller(const struct step_engine *engine, pid_t pid)
@@ -64,14 +62,8 @@ void cofi__step_news_init(struct step_engine *engine)
 
 void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)
 {
-    char path[64], comm[32] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)task->tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    ssize_t n = read(fd, comm, sizeof comm - 1);
-    close(fd);
-    if (n <= 0)
+    char comm[32];
+    if (!cofi__proc_comm(task->tid, comm, sizeof comm))
         return;
     comm[strcspn(comm, "\n")] = 0;
     struct cofi_sideband sideband = {.kind = COFI_SB_COMM, .exec = exec, .pid = task->process->pid,
