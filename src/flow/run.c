@@ -549,6 +549,14 @@ static int broken(struct cofi_flow *flow, struct making *m)
     return cofi__lose(flow, m->status, no_insn, m->why);
 }
 
+static int nowhere(struct cofi_flow *flow)
+{
+    flow->spans.draft.on = false;
+    if (flow->code_error == COFI_ERR_NO_CODE && cofi__code_comes(flow, position(flow)))
+        return 0;
+    return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+}
+
 /* Use up the pending outcomes and, with want_tip, the TIP that follows them. Ends early when the batch
  * is full. */
 int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
@@ -561,7 +569,7 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
             return 0;
         struct block *cur = here(flow);
         if (!cur)
-            return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+            return nowhere(flow);
         struct run *run = flow->last_run ? flow->last_run->next : NULL;
         if (!run || !fits(flow, run, cur, want_tip))
             run = next_run(flow, &m, cur, want_tip);
