@@ -158,14 +158,13 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
     return 0;
 }
 
-/* Nothing is where execution goes, but is before the time that a packet tells next: then it is as late as that. */
-bool cofi__code_comes(struct cofi_flow *flow, uint64_t ip)
+bool cofi__code_comes(struct cofi_flow *flow)
 {
     const struct cofi_time_bound *bound = bound_at(flow, flow->used_offset);
-    if (!bound || !flow->clock.known)
+    if (!bound || !flow->clock.known || flow->code_error != COFI_ERR_NO_CODE)
         return false;
     uint64_t until = bound->most == UINT64_MAX ? UINT64_MAX : cofi__ns(flow, bound->most);
-    uint64_t ns = cofi_view_when(flow->view, ip, until);
+    uint64_t ns = cofi_view_when(flow->view, position(flow), until);
     if (ns == UINT64_MAX)
         return false;
     cofi__clock_at_least(&flow->clock, cofi_time_ticks(&flow->config.time.conv, ns));
@@ -175,12 +174,21 @@ bool cofi__code_comes(struct cofi_flow *flow, uint64_t ip)
     return true;
 }
 
+/* Back in user code a packet that needs no code (a FUP) may be next. */
+void cofi__code_at_return(struct cofi_flow *flow)
+{
+    bool there = flow->enabled && !flow->lost && !flow->async && !flow->tip_due && position(flow) != COFI_NO_IP;
+    if (flow->config.bounds_n && !flow->code_due && there && !here(flow))
+        cofi__code_comes(flow);
+}
+
 static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
     flow->viewed_ns[flow->space] = flow->code_ns;
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
     flow->code_changed = true;
+    cofi__code_at_return(flow);
     if (changed <= 0)
         return changed;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);

@@ -428,7 +428,9 @@ static int return_to_user(struct cofi_flow *flow, uint64_t ip)
     flow->spans.draft.on = false;
     cofi__sieve_leave(flow);
     place_set(flow, ip);
-    return cofi__code_due(flow, flow->packet_offset);
+    COFI_TRY(cofi__code_due(flow, flow->packet_offset));
+    cofi__code_at_return(flow);
+    return 0;
 }
 
 /* Where a TIP leads: most RETs go behind the CALL on the return stack (site), most other branches where they went
@@ -552,7 +554,7 @@ static int broken(struct cofi_flow *flow, struct making *m)
 static int nowhere(struct cofi_flow *flow)
 {
     flow->spans.draft.on = false;
-    if (flow->code_error == COFI_ERR_NO_CODE && cofi__code_comes(flow, position(flow)))
+    if (cofi__code_comes(flow))
         return 0;
     return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
 }
