@@ -80,13 +80,13 @@ static unsigned legacy_pfx(uint8_t prefixes)
 /* pp -> the same index: none, 66, F3, F2 (SDM volume 2, VEX.pp). */
 static const uint8_t pp_pfx[4] = {0, 3, 1, 2};
 
-static bool take_vex(struct cofi__fast *x, struct cursor *c, uint8_t first, unsigned *pfx, bool *mvex)
+static bool take_vex(struct cofi__fast *x, struct cursor *c, uint8_t first, unsigned *pfx, bool *other)
 {
     unsigned size = first == 0xc5 ? 2 : first == 0xc4 ? 3 : 4;
     if (!more(c, size + 1))
         return false;
     const uint8_t *p = c->bytes + c->at;
-    *mvex = size == 4 && !(p[2] & 4); /* Knights Corner's encoding: not in the table */
+    *other = size == 4 && (!(p[2] & 4) || p[1] & 8); /* Knights Corner's encoding, or APX's registers: not in the table */
     uint8_t last = size == 2 ? p[1] : p[2];
     x->space = size == 4 ? COFI__FAST_EVEX : COFI__FAST_VEX;
     x->rex_offset = (uint8_t)(c->at + 1);
@@ -179,10 +179,10 @@ int cofi__fast_decode(struct cofi__fast *x, const uint8_t *bytes, size_t n)
     if (first == 0xc4 || first == 0xc5 || first == 0x62) {
         if (x->rex_offset || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
             return -1;
-        bool mvex = false;
-        if (!take_vex(x, &c, first, &pfx, &mvex))
+        bool other = false;
+        if (!take_vex(x, &c, first, &pfx, &other))
             return 0;
-        if (mvex)
+        if (other)
             return -1;
     } else {
         if (opcode_map(x, &c) < 0)

@@ -222,6 +222,16 @@ static void pause_with_rex_b_names_r8_as_processors_exchange_it(void **state)
     assert_int_equal(cofi__fast_registers(&x) & 0xff00, 0);
 }
 
+/* VADDPS zmm0, zmm1, [rax], and [r16] (APX), whose register the table's user would take for another. */
+static void evex_with_registers_of_apx_is_not_in_the_table(void **state)
+{
+    static const uint8_t plain[] = {0x62, 0xf1, 0x74, 0x48, 0x58, 0x00}, apx[] = {0x62, 0xf9, 0x74, 0x48, 0x58, 0x00};
+    struct cofi__fast x;
+    (void)state;
+    assert_int_equal(cofi__fast_decode(&x, plain, sizeof plain), 6);
+    assert_int_equal(cofi__fast_decode(&x, apx, sizeof apx), -1);
+}
+
 /* COFI_SWEEP_MB sets how much of the installed code is compared; all of it by hand. */
 static void installed_programs_decode_as_zydis_decodes_them(void **state)
 {
@@ -242,6 +252,7 @@ int main(void)
         cmocka_unit_test(random_encodings_decode_as_zydis_decodes_them),
         cmocka_unit_test(truncated_encodings_are_refused_as_zydis_refuses_them),
         cmocka_unit_test(pause_with_rex_b_names_r8_as_processors_exchange_it),
+        cmocka_unit_test(evex_with_registers_of_apx_is_not_in_the_table),
         cmocka_unit_test(installed_programs_decode_as_zydis_decodes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
