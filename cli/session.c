@@ -501,6 +501,15 @@ static void describe_recorded(struct session_stream *stream, struct cofi_flow_co
     config->opaque = stream;
 }
 
+/* What the recording tells of the time besides the trace. Without it decoding goes on by the trace alone. */
+static void set_bounds(struct session_stream *stream, struct cofi_flow_config *config)
+{
+    struct cofi_recording *recording = stream->session->recording;
+    int status = cofi_recording_bounds(recording, stream->index, &config->bounds, &config->bounds_n);
+    if (status < 0)
+        complain("%s: times of switches: %s", stream->session->options.command, cofi_error_text(status));
+}
+
 /* --to, as a flow takes it: 0 is none, and nothing that could be shown lies between 0 and 1. */
 static uint64_t pause_at(uint64_t to) { return to == UINT64_MAX ? 0 : to ? to : 1; }
 
@@ -519,6 +528,7 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     config->pause_ns = pause_at(session->options.to_ns);
     if (session->recording) {
         describe_recorded(stream, config);
+        set_bounds(stream, config);
     } else {
         config->time.cyc = session_cyc(stream);
         registers_apply(&session->options.registers, config);

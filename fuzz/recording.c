@@ -69,6 +69,17 @@ static void ask_images(struct cofi_recording *recording)
     }
 }
 
+static void ask_bounds(struct cofi_recording *recording)
+{
+    for (size_t i = 0; i < cofi_recording_streams(recording) && i < 32; i++) {
+        const struct cofi_time_bound *bounds;
+        size_t n;
+        MUST(cofi_recording_bounds(recording, i, &bounds, &n) == 0);
+        for (size_t k = 1; k < n; k++)
+            MUST(bounds[k].offset > bounds[k - 1].offset);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     struct cofi_recording *recording;
@@ -81,6 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         ask_streams(recording);
         ask_sideband(recording);
         ask_images(recording);
+        ask_bounds(recording);
         for (size_t i = 0; cofi_recording_warning(recording, i); i++)
             MUST(i < 1000);
         cofi_recording_close(recording);

@@ -152,13 +152,17 @@ struct cofi_flow_config {
      * decoded nothing beyond it. */
     uint64_t pause_offset, pause_ns;
     bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
+    /* PT: what is known of the time besides packets, by offset (those of bytes); must outlive the flow. Where the kernel returns to
+     * user code it is as of `least`; code that is not there yet, but is before `most`, is as of when it comes. */
+    const struct cofi_time_bound *bounds;
+    size_t bounds_n;
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
 void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
 
 /* Copies *config; bytes, image and opaque must outlive the flow. Errors: COFI_ERR_NOMEM,
- * COFI_ERR_RANGE (mode or gen is none, no image, impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer
+ * COFI_ERR_RANGE (mode, gen or time.mtc_freq is none, no image, impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer
  * library knows is set). Inverse: cofi_flow_close. */
 int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
 void cofi_flow_close(struct cofi_flow *flow);

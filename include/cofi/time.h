@@ -18,13 +18,21 @@ struct cofi_time_conv {
     uint16_t shift;
 };
 
+enum { COFI_MTC_FREQ_MOST = 15 };
+
 /* What a recording tells of its clocks; all zero: nothing, and then events have ticks but no nanoseconds. */
 struct cofi_time_info {
     struct cofi_time_conv conv;
     uint32_t tsc_num, tsc_den; /* PT: TSC ticks = ART ticks * num / den; 0: unknown */
-    uint8_t mtc_freq;          /* PT MTCFreq; RTIT: MTC_Range */
+    uint8_t mtc_freq;          /* PT MTCFreq, at most COFI_MTC_FREQ_MOST; RTIT: MTC_Range */
     uint8_t nominal_ratio;     /* maximum non-turbo ratio: TSC in 100 MHz; 0: unknown */
     bool tsc, mtc, cyc;        /* which timing packets the configuration has; RTIT, cyc: counts follow packets */
+};
+
+/* What is known of the time besides a stream's packets: from the packet at `offset` on it is `least` ticks at least; and before
+ * `most`, until a packet tells a time. */
+struct cofi_time_bound {
+    uint64_t offset, least, most;
 };
 
 /* TSC ticks -> nanoseconds of perf's clock, rounded down, modulo 2^64 [PTREF 10.3]; and back: the first tick whose

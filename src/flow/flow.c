@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "flow/query.h"
@@ -80,7 +81,8 @@ int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_
 {
     COFI_TRY(cofi__sized(known, sizeof *known, config, offsetof(struct cofi_flow_config, family), NULL));
     unsigned mode = known->mode ? known->mode : 64;
-    if (!known->image || (mode != 16 && mode != 32 && mode != 64) || (known->gen != COFI_PT && known->gen != COFI_RTIT))
+    if (!known->image || (mode != 16 && mode != 32 && mode != 64) || (known->gen != COFI_PT && known->gen != COFI_RTIT) ||
+        known->time.mtc_freq > COFI_MTC_FREQ_MOST)
         return COFI_ERR_RANGE;
     if (!known->cache_bytes)
         known->cache_bytes = CACHE_USUAL;
@@ -129,10 +131,21 @@ void cofi_flow_close(struct cofi_flow *flow)
 
 /* ---- code that changes ---- */
 
+/* The last bound that holds from an offset on, or null. */
+static const struct cofi_time_bound *bound_at(const struct cofi_flow *flow, uint64_t offset)
+{
+    const struct cofi_time_bound *rows = flow->config.bounds;
+    size_t n = cofi__array_upper_bound(rows, flow->config.bounds_n, sizeof *rows, offsetof(struct cofi_time_bound, offset), offset);
+    return n ? &rows[n - 1] : NULL;
+}
+
 /* The packet in hand tells the time exactly, and execution stands where it belongs. If code changed up to
  * then, the batch ends here, so that all of it was seen with the same code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
 {
+    const struct cofi_time_bound *bound = bound_at(flow, offset);
+    if (bound)
+        cofi__clock_at_least(&flow->clock, bound->least);
     uint64_t ns = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
     if (!flow->clock.known)
         return 0;
@@ -145,12 +158,37 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
     return 0;
 }
 
+bool cofi__code_comes(struct cofi_flow *flow)
+{
+    const struct cofi_time_bound *bound = bound_at(flow, flow->used_offset);
+    if (!bound || !flow->clock.known || flow->code_error != COFI_ERR_NO_CODE)
+        return false;
+    uint64_t until = bound->most == UINT64_MAX ? UINT64_MAX : cofi__ns(flow, bound->most);
+    uint64_t ns = cofi_view_when(flow->view, position(flow), until);
+    if (ns == UINT64_MAX)
+        return false;
+    cofi__clock_at_least(&flow->clock, cofi_time_ticks(&flow->config.time.conv, ns));
+    flow->seen_ns = flow->code_ns = ns;
+    flow->code_due = true;
+    flow->code_offset = flow->used_offset;
+    return true;
+}
+
+/* Back in user code a packet that needs no code (a FUP) may be next. */
+void cofi__code_at_return(struct cofi_flow *flow)
+{
+    bool there = flow->enabled && !flow->lost && !flow->async && !flow->tip_due && position(flow) != COFI_NO_IP;
+    if (flow->config.bounds_n && !flow->code_due && there && !here(flow))
+        cofi__code_comes(flow);
+}
+
 static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
     flow->viewed_ns[flow->space] = flow->code_ns;
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
     flow->code_changed = true;
+    cofi__code_at_return(flow);
     if (changed <= 0)
         return changed;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);

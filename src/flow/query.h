@@ -30,5 +30,8 @@ int cofi__flow_cover(struct cofi_flow *flow);
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
 /* The time as of the packet is known and may bring other code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
+/* The look-up where execution is has failed, but code comes there before a packet tells the time next: then it is as late as that. */
+bool cofi__code_comes(struct cofi_flow *flow);
+void cofi__code_at_return(struct cofi_flow *flow);
 
 #endif

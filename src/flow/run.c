@@ -428,7 +428,9 @@ static int return_to_user(struct cofi_flow *flow, uint64_t ip)
     flow->spans.draft.on = false;
     cofi__sieve_leave(flow);
     place_set(flow, ip);
-    return cofi__code_due(flow, flow->packet_offset);
+    COFI_TRY(cofi__code_due(flow, flow->packet_offset));
+    cofi__code_at_return(flow);
+    return 0;
 }
 
 /* Where a TIP leads: most RETs go behind the CALL on the return stack (site), most other branches where they went
@@ -549,6 +551,14 @@ static int broken(struct cofi_flow *flow, struct making *m)
     return cofi__lose(flow, m->status, no_insn, m->why);
 }
 
+static int nowhere(struct cofi_flow *flow)
+{
+    flow->spans.draft.on = false;
+    if (cofi__code_comes(flow))
+        return 0;
+    return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+}
+
 /* Use up the pending outcomes and, with want_tip, the TIP that follows them. Ends early when the batch
  * is full. */
 int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
@@ -561,7 +571,7 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
             return 0;
         struct block *cur = here(flow);
         if (!cur)
-            return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+            return nowhere(flow);
         struct run *run = flow->last_run ? flow->last_run->next : NULL;
         if (!run || !fits(flow, run, cur, want_tip))
             run = next_run(flow, &m, cur, want_tip);

@@ -226,6 +226,26 @@ int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code
     return 0;
 }
 
+/* Whether whoever has the turn now has it at a time, too. */
+static bool has_turn_at(const struct cofi_view *view, uint64_t time_ns)
+{
+    const struct cofi_image *image = view->user->image;
+    for (size_t i = view->turn; i < view->image->n_turns && view->image->turns[i].time_ns <= time_ns; i++)
+        image = view->image->turns[i].image;
+    return image == view->user->image;
+}
+
+uint64_t cofi_view_when(const struct cofi_view *view, uint64_t addr, uint64_t until)
+{
+    const struct cofi__table *table = addr >> 63 ? view->kernel : view->user;
+    for (size_t i = table->next; table->image && i < table->image->n && table->image->changes[i].time_ns <= until; i++) {
+        const struct cofi__change *change = &table->image->changes[i];
+        if (addr - change->addr < change->len && change->source)
+            return has_turn_at(view, change->time_ns) ? change->time_ns : UINT64_MAX;
+    }
+    return UINT64_MAX;
+}
+
 const char *cofi_view_why(const struct cofi_view *view)
 {
     if (view->unmapped) /* in words only when somebody asks: a trace may go to where nothing is millions of times */

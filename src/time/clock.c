@@ -307,6 +307,14 @@ void cofi__clock_break(struct cofi__clock *clock)
     clock->mtc_seen = false;
 }
 
+void cofi__clock_at_least(struct cofi__clock *clock, uint64_t ticks)
+{
+    if (!clock->known || ticks <= clock->now)
+        return;
+    clock->now = ticks;
+    clock->interpolated = true;
+}
+
 uint64_t cofi__clock_ticks(struct cofi__clock *clock)
 {
     if (!clock->cycles || !clock->known)

@@ -65,6 +65,9 @@ void cofi__clock_psb(struct cofi__clock *clock);
  * anew. */
 void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, bool in_psb);
 
+/* It is so late at least, as is known from elsewhere. */
+void cofi__clock_at_least(struct cofi__clock *clock, uint64_t ticks);
+
 /* Core cycles passed: time is estimated when asked, so that this costs an addition. */
 static inline void cofi__clock_cycles(struct cofi__clock *clock, uint64_t cycles)
 {

@@ -37,7 +37,7 @@ static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *rec
         info->model = (uint32_t)word(record, n, at + COFI_INFO_MODEL);
         info->stepping = (uint32_t)word(record, n, at + COFI_INFO_STEPPING);
     }
-    info->time.mtc_freq = (uint8_t)time;
+    info->time.mtc_freq = time & COFI_MTC_FREQ_MOST;
     info->time.nominal_ratio = (uint8_t)(time >> 8);
     info->time.tsc = time >> 16 & 1;
     info->time.mtc = time >> 17 & 1;
@@ -73,7 +73,7 @@ static void read_config(struct cofi_recording *recording, uint64_t pmu_type, con
     info->time.mtc = attr->config & word(record, n, INFO_MTC_BIT);
     info->time.cyc = attr->config & word(record, n, INFO_CYC_BIT);
     if (mtc_bits)
-        info->time.mtc_freq = (uint8_t)((attr->config & mtc_bits) >> __builtin_ctzll(mtc_bits));
+        info->time.mtc_freq = (attr->config & mtc_bits) >> __builtin_ctzll(mtc_bits) & COFI_MTC_FREQ_MOST;
 }
 
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n)

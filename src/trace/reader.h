@@ -73,6 +73,8 @@ struct cofi__in_stream {
     uint64_t raw_end; /* where the next piece must start to follow without a break */
     size_t records; /* of sideband that stand before its first piece */
     size_t next_hash; /* index + 1, 0: none */
+    struct cofi__vector bounds; /* struct cofi_time_bound, once they were asked for */
+    bool bounded;
 };
 
 /* An event of a guest [linux: perf_event__synthesize_id_index]. */

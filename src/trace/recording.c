@@ -161,8 +161,10 @@ void cofi_recording_close(struct cofi_recording *recording)
     if (!recording)
         return;
     struct cofi__in_stream *streams = recording->streams.items;
-    for (size_t i = 0; i < recording->streams.n; i++)
+    for (size_t i = 0; i < recording->streams.n; i++) {
         free(streams[i].pieces.items);
+        free(streams[i].bounds.items);
+    }
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n; i++)
         cofi_image_close(processes[i].image);

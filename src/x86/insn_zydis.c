@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "x86/insn_zydis.h"
 #include "x86/newer.h"
+#include "x86/shapes.h"
 
 const char *cofi_class_name(enum cofi_class cls)
 {
@@ -124,7 +125,7 @@ void cofi__insn_from_zydis(const ZydisDecodedInstruction *zy, const ZydisDecoded
         insn->prefixes = zy->raw.prefix_count; /* REX is one of them */
 }
 
-int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n)
+int cofi__insn_decode_known(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n)
 {
     ZydisDecoder decoder;
     ZydisDecodedInstruction zy;
@@ -139,6 +140,23 @@ int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, 
         return cofi__insn_newer(insn, mode, bytes, n) ? insn->length : COFI_ERR_BAD_INSN;
     cofi__insn_from_zydis(&zy, operands, mode, ip, insn);
     return zy.length;
+}
+
+int cofi__insn_decode_zydis(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n)
+{
+    int length = cofi__insn_decode_known(insn, mode, ip, bytes, n);
+    return length == COFI_ERR_BAD_INSN && mode == 64 ? cofi__insn_by_shape(insn, ip, bytes, n) : length;
+}
+
+/* What Zydis cannot print. */
+static int print_newer(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, char *out, size_t size)
+{
+    struct cofi_insn insn;
+    const char *name = cofi__insn_newer(&insn, mode, bytes, n);
+    if (name)
+        return snprintf(out, size, "%s", name);
+    bool shaped = mode == 64 && cofi__insn_by_shape(&insn, ip, bytes, n) > 0;
+    return shaped ? cofi__shape_print(bytes, n, out, size) : COFI_ERR_BAD_INSN;
 }
 
 enum { ZYDIS_TEXT_MOST = 256 };
@@ -162,11 +180,8 @@ int cofi_insn_print(unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n, 
     ZydisDecodedInstruction zy;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     COFI_TRY(init_decoder(&decoder, mode));
-    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands))) {
-        struct cofi_insn insn;
-        const char *name = cofi__insn_newer(&insn, mode, bytes, n);
-        return name ? snprintf(out, size, "%s", name) : COFI_ERR_BAD_INSN;
-    }
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, n, &zy, operands)))
+        return print_newer(mode, ip, bytes, n, out, size);
     init_formatter(&formatter);
     char text[ZYDIS_TEXT_MOST]; /* Zydis refuses what has no room, where snprintf cuts */
     if (!ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&formatter, &zy, operands,
