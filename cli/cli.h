@@ -19,6 +19,8 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
+/* "family/model" or "family/model/stepping", decimal. */
+bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 
 /* The name of the option that getopt_long returned. */
 struct option;

@@ -23,6 +23,7 @@ static void usage(FILE *out)
           "  --raw FILE      FILE is trace bytes and nothing else\n"
           "  --gen=pt|rtit   generation of a raw stream; otherwise its PSBs tell\n"
           "  --cyc[=0|1]     RTIT: cycle counts follow the packets (or do not); otherwise found out\n"
+          "  --cpu=F/M[/S]   family/model/stepping it was traced on, where that is not told\n"
           "  --tid=N         the stream of this thread only\n"
           "  --from=OFFSET --to=OFFSET   bytes of the stream\n"
           "  --no-sync       the first byte begins a packet; do not look for a PSB\n"
@@ -64,6 +65,8 @@ static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct f
         fprintf(stderr, "cofi dump: %s: --tid needs a recording; this is a raw stream\n", o->path);
     else if (gen == COFI_PT && o->cyc >= 0)
         fprintf(stderr, "cofi dump: %s: --cyc is of RTIT; this is PT\n", o->path);
+    else if (gen == COFI_RTIT && o->family)
+        fprintf(stderr, "cofi dump: %s: --cpu is of PT; this is RTIT\n", o->path);
     else
         return true;
     return false;
@@ -71,8 +74,8 @@ static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct f
 
 static bool dump_raw(const struct dump_options *o, const struct file *file)
 {
-    struct dump_source source = {.file = file, .n = file->n, .tid = -1};
     enum cofi_gen gen = find_gen(o, file);
+    struct dump_source source = {.file = file, .n = file->n, .tid = -1, .family = o->family, .model = o->model};
     return fits(o, gen, file) && dump_stream(o, &source, gen, -1, stdout);
 }
 
@@ -91,7 +94,9 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
     for (size_t i = 0; i < cofi_recording_streams(recording); i++) {
         const struct cofi_recording_stream *s = cofi_recording_stream(recording, i);
         struct dump_source source = {.recording = recording, .stream = i, .n = s->bytes,
-                                     .tid = s->tid};
+                                     .tid = s->tid,
+                                     .family = o->family ? o->family : info->family,
+                                     .model = o->family ? o->model : info->model};
         if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
             continue;
         const char *comm = cofi_recording_comm(recording, s->tid, UINT64_MAX);
@@ -171,12 +176,13 @@ static void split_path(struct dump_options *o, char *path)
         *dash = '-';
 }
 
-enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
+enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_CPU, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
        OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON };
 
 static const struct option long_options[] = {
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
     {"cyc", optional_argument, 0, OPT_CYC},      {"tid", required_argument, 0, OPT_TID},
+    {"cpu", required_argument, 0, OPT_CPU},
     {"from", required_argument, 0, OPT_FROM},    {"to", required_argument, 0, OPT_TO},
     {"no-sync", no_argument, 0, OPT_NO_SYNC},    {"no-pad", no_argument, 0, OPT_NO_PAD},
     {"no-timing", no_argument, 0, OPT_NO_TIMING}, {"no-cyc", no_argument, 0, OPT_NO_CYC},
@@ -190,6 +196,7 @@ static const struct option long_options[] = {
 static bool set_option(struct dump_options *o, int option, char *value)
 {
     uint64_t tid;
+    uint32_t stepping;
     switch (option) {
     case OPT_RAW: o->raw = true; split_path(o, value); return true;
     case OPT_GEN:
@@ -198,6 +205,7 @@ static bool set_option(struct dump_options *o, int option, char *value)
     case OPT_CYC:
         o->cyc = !value || !strcmp(value, "1") ? 1 : !strcmp(value, "0") ? 0 : -1;
         return o->cyc >= 0;
+    case OPT_CPU: return parse_cpu(value, &o->family, &o->model, &stepping);
     case OPT_TID: o->tid = parse_number(value, INT32_MAX, &tid) ? (long)tid : -1; return o->tid >= 0;
     case OPT_FROM: return parse_number(value, UINT64_MAX, &o->from);
     case OPT_TO: return parse_number(value, UINT64_MAX, &o->to);

@@ -99,6 +99,7 @@ static void count_begin(struct packet_count *count, const struct session_stream 
     cofi_stream_init(&count->reader, gen, 0, false);
     count->reader.context.cyc = session_cyc(stream);
     count->reader.context.lenient = gen == COFI_PT; /* as the flow reads them */
+    session_processor(stream->session, &count->reader.family, &count->reader.model);
     count->stat = stat;
 }
 

@@ -225,7 +225,7 @@ static void skipped(struct dump *d, const struct cofi_stream_item *item)
     }
 }
 
-/* ---- a packet with reserved bits that are not 0: its size and kind do not depend on them (decision 0101) ---- */
+/* ---- a packet with reserved bits that are not 0: its size and kind do not depend on them (decision 0101); or an erratum's ---- */
 
 /* Read again as the manual has it. Packets of one code byte, which are nearly all, have no reserved bits but MODE and TRIG. */
 static const char *reserved_bits(const struct cofi_stream_item *item)
@@ -275,7 +275,7 @@ static void one_item(struct dump *d, const struct cofi_stream_item *item)
         d->next_offset = item->offset + item->size;
         return;
     }
-    const char *why = d->gen == COFI_PT ? reserved_bits(item) : NULL;
+    const char *why = item->why || d->gen != COFI_PT ? item->why : reserved_bits(item);
     if (why || (d->gen == COFI_PT && item->packet.kind == COFI_PT_BBP))
         d->odd_since_bbp = why;
     if (why) {
@@ -335,6 +335,8 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
         .options = o, .source = source, .gen = gen, .next_offset = from, .end = to, .line.out = out};
     cofi_stream_init(&stream, gen, from, o->no_sync);
     stream.context.lenient = gen == COFI_PT;
+    stream.family = source->family;
+    stream.model = source->model;
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
     if (!o->json && !o->quiet && gen == COFI_RTIT)
         fputs(".gen       rtit\n", out);

@@ -19,6 +19,7 @@ struct dump_options {
     int gen, cyc; /* 0 and -1: find out */
     long tid;     /* -1: all */
     uint64_t from, to;
+    uint32_t family, model; /* 0: as the recording has them */
     FILE *talk;   /* where complaints go; null: nowhere */
 };
 
@@ -29,6 +30,7 @@ struct dump_source {
     size_t stream;
     uint64_t n;
     long tid;                        /* -1: none */
+    uint32_t family, model;          /* of the processor; 0: not known */
 };
 
 /* Print a stream to out. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were

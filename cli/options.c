@@ -36,13 +36,10 @@ static int parse_place(const char *text, uint64_t *offset, uint64_t *ns)
     return *end ? -1 : 0;
 }
 
-static int parse_cpu(struct session_options *options, const char *text)
+bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping)
 {
     int n = 0;
-    if (sscanf(text, "%" SCNu32 "/%" SCNu32 "%n/%" SCNu32 "%n", &options->family, &options->model, &n,
-               &options->stepping, &n) < 2)
-        return -1;
-    return text[n] ? -1 : 0;
+    return sscanf(text, "%" SCNu32 "/%" SCNu32 "%n/%" SCNu32 "%n", family, model, &n, stepping, &n) >= 2 && !text[n];
 }
 
 static int parse_gen(struct session_options *options, const char *text)
@@ -79,7 +76,7 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'R': options->raw = argument; break;
     case 'G': bad = parse_gen(options, argument); break;
     case 't': bad = parse_tid(options, argument); break;
-    case 'C': bad = parse_cpu(options, argument); break;
+    case 'C': bad = parse_cpu(argument, &options->family, &options->model, &options->stepping) ? 0 : -1; break;
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
     case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
     case 'M': bad = registers_parse(&options->registers, argument); break;

@@ -310,6 +310,12 @@ const char *session_title(const struct session_stream *stream, char *out, size_t
     return out;
 }
 
+void session_processor(const struct session *session, uint32_t *family, uint32_t *model)
+{
+    *family = session->options.family ? session->options.family : session->info.family;
+    *model = session->options.family ? session->options.model : session->info.model;
+}
+
 enum cofi_gen session_gen(const struct session *session) { return session->info.gen; }
 
 /* So much of a stream's file is in memory at a time. */
@@ -513,8 +519,7 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     struct session *session = stream->session;
     const struct cofi_recording_info *info = &session->info;
     cofi_flow_config_init(config, info->gen);
-    config->family = session->options.family ? session->options.family : info->family;
-    config->model = session->options.family ? session->options.model : info->model;
+    session_processor(session, &config->family, &config->model);
     config->stepping = session->options.family ? session->options.stepping : info->stepping;
     config->time = info->time;
     config->want_time = want_time;

@@ -105,6 +105,7 @@ size_t session_streams(const struct session *session);
 void session_stream(struct session *session, size_t i, struct session_stream *stream);
 const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
 enum cofi_gen session_gen(const struct session *session);
+void session_processor(const struct session *session, uint32_t *family, uint32_t *model); /* 0: not known */
 /* RTIT: whether cycle counts follow the packets, by the recorded configuration or found out. */
 bool session_cyc(const struct session_stream *stream);
 /* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */

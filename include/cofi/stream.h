@@ -37,15 +37,19 @@ struct cofi_stream_item {
     uint64_t offset;      /* in the stream, of the packet or of the first byte skipped */
     uint64_t size;        /* bytes of the packet, or skipped */
     const uint8_t *bytes; /* the packet's, valid until the next call; null for what is skipped */
-    const char *why;      /* BAD_PACKET: which check failed, with its tag; TRUNCATED: so; else null */
+    const char *why;      /* BAD_PACKET: which check failed, with its tag; TRUNCATED: so; a packet: which of the stream's errata
+                           * made its bytes what they are; else null */
     struct cofi_packet packet;
 };
 
 /* A stream in pieces. The members are the reader's own, except that context may be read, and set
- * right after init (RTIT's cyc). Splitting the input never changes the items. Holds no memory of others but the piece
+ * right after init (RTIT's cyc), as family and model may. Splitting the input never changes the items. Holds no memory of others but the piece
  * that was fed last, so there is nothing to close. Not thread safe; distinct ones are independent. */
 struct cofi_stream {
     struct cofi_packet_context context;
+    uint32_t family, model;   /* of the traced processor: with its errata a CYC has lost its end to an OVF [ERR SKD007], or, with
+                               * lenient, a TMA with reserved bits is a byte longer [ERR SKZ84]; 0: none assumed */
+    uint64_t errata;
     bool synced, final, skipping;
     int skip_status;
     const char *skip_why;

@@ -18,11 +18,14 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
+/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. */
+bool cofi__tells_iflag(const struct cofi_flow *flow) { return flow->config.ctl_known && flow->config.ctl >> 31 & 1; }
+
 static int show_mode(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MODE, pend->mode_offset);
-    bool iflag_known = flow->config.ctl_known && flow->config.ctl >> 31 & 1;
+    bool iflag_known = cofi__tells_iflag(flow);
     pend->mode = false;
     if (flow->mode == pend->mode_bits && !iflag_known)
         return 0;

@@ -3,6 +3,7 @@
 #include "flow/walker.h"
 
 #include "base/bytes.h"
+#include "packet/errata.h"
 
 /* [SDM IP Compression]: by IPBytes, how many bytes follow and which of them replace those of LastIP. */
 static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
@@ -35,16 +36,14 @@ static enum pump_result got(struct cofi_flow *flow, unsigned kind, uint64_t offs
     return PUMP_PACKET;
 }
 
-/* [ERR SKD007]: an OVF wrote over the end of a CYC. The stray second byte is OVF's first. */
 static bool is_skd007(const struct cofi_flow *flow, const uint8_t *p, int64_t left)
 {
-    return flow->errata & ERR_SKD007 && left >= 3 && (p[0] & 7) == 7 && p[1] == 2 && p[2] == 0xf3;
+    return flow->errata & ERR_SKD007 && cofi__is_skd007(p, (size_t)left);
 }
 
-/* [ERR SKZ84]: a TMA with reserved bits set has an extra byte and tells nothing. */
 static bool is_skz84(const struct cofi_flow *flow, const uint8_t *p, int64_t left)
 {
-    return flow->errata & ERR_SKZ84 && left >= 8 && p[0] == 2 && p[1] == 0x73 && (p[4] || p[6] & 0xfe);
+    return flow->errata & ERR_SKZ84 && cofi__is_skz84(p, (size_t)left);
 }
 
 static bool is_timing(unsigned kind)
@@ -60,9 +59,9 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
     uint64_t offset = source_offset(s);
     *again = false;
     if (is_skd007(flow, s->p, left))
-        s->p++;
+        s->p += SKD007_LEFT;
     if (is_skz84(flow, s->p, left)) {
-        s->p += 8;
+        s->p += SKZ84_SIZE;
         *again = true;
         return PUMP_FULL;
     }

@@ -13,12 +13,15 @@ int cofi__settle(struct cofi_flow *flow)
     if (!flow->tentative)
         return 0;
     flow->tentative = false;
+    if (flow->tentative_offset == UINT64_MAX)
+        return 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->tentative_offset);
     event.target = position(flow);
     return cofi__emit_event(flow, &event);
 }
 
-/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. */
+/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. offset: of the packet; UINT64_MAX: an event
+ * has shown it. */
 static void presume_enabled(struct cofi_flow *flow, uint64_t offset)
 {
     flow->enabled = flow->tentative = true;
@@ -181,8 +184,8 @@ static int act_pgd(struct cofi_flow *flow)
         flow->disabled_ip = COFI_NO_IP;
         return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
     }
-    if (flow->overflow) /* [ERR APL11] */
-        return end_overflow(flow, COFI_NO_IP);
+    if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
+        return flow->errata & ERR_APL12 ? 0 : end_overflow(flow, COFI_NO_IP);
     if (!flow->enabled)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]");
     if (!flow->async)
@@ -223,18 +226,19 @@ static int fup_after_overflow(struct cofi_flow *flow)
     return 0;
 }
 
-/* PTW, EXSTOP and their like stand before it, so it is theirs; the overflow's own would have come first, so packets
- * are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
+/* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would
+ * have come first, so packets are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
 static int fup_of_packet_after_overflow(struct cofi_flow *flow)
 {
     if (!(flow->errata & ERR_SKD010))
         COFI_TRY(end_overflow(flow, COFI_NO_IP));
-    return cofi__pend_flush(flow, flow->packet_ip);
+    COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
+    return flow->pend.mode ? cofi__due_at_target(flow, flow->packet_ip) : 0;
 }
 
 static int act_fup(struct cofi_flow *flow)
 {
-    if (flow->overflow && flow->pend.fup)
+    if (flow->overflow && (flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow))))
         return fup_of_packet_after_overflow(flow);
     if (flow->overflow)
         return fup_after_overflow(flow);
@@ -310,8 +314,9 @@ static int act_ovf(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    COFI_TRY(end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
-    flow->async = flow->tip_due = false;
+    flow->async = flow->tip_due = flow->enabled = false;
     flow->overflow = true;
     flow->overflow_offset = flow->packet_offset;
     flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
@@ -356,8 +361,11 @@ static int psb_position(struct cofi_flow *flow)
         return 0;
     if (flow->lost || flow->overflow || !flow->synced) {
         COFI_TRY(cofi__found(flow));
-        if (flow->overflow)
-            return end_overflow(flow, flow->psb_ip);
+        if (flow->overflow) {
+            COFI_TRY(end_overflow(flow, flow->psb_ip));
+            presume_enabled(flow, UINT64_MAX); /* [ERR BDM70] */
+            return 0;
+        }
         flow->enabled = flow->psb_has_ip;
         if (flow->psb_has_ip && !flow->speculative)
             presume_enabled(flow, flow->psb_offset);

@@ -34,7 +34,7 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.next_change = cofi_view_next_change(flow->view); /* which code is seen */
     s.disabled_ip = flow->disabled_ip;
     s.clock = flow->clock;
-    s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = 0; /* until its PSBEND only */
+    s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = s.clock.before_now = 0; /* until its PSBEND only */
     s.clock.least = 0; /* not of what follows */
     s.clock.tsc_in_psb = false;
     if (s.clock.new_cycles) /* learnt, whether or not anybody has asked since */

@@ -62,11 +62,26 @@ static bool goal_branch(const struct cofi_flow *flow, const struct goal *goal, c
     return false;
 }
 
-/* Inside the ranges that filter, as far as they are known [SDM Filtering by IP], [RTIT 3.3.5]. */
+/* In a range that filters, or there is none, and in none that stops [SDM Filtering by IP], [PTREF 3.3]. */
+static bool in_pt_ranges(const struct cofi_flow_config *c, uint64_t ip)
+{
+    enum { FILTER = 1, STOP = 2 };
+    bool filtered = false, inside = false;
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned use = c->ctl >> (32 + 4 * i) & 15;
+        bool here = ip >= c->range_base[i] && ip <= c->range_limit[i];
+        if (use == STOP && here)
+            return false;
+        filtered |= use == FILTER;
+        inside |= use == FILTER && here;
+    }
+    return inside || !filtered;
+}
+
+/* Where it is traced, as far as the ranges are known [SDM Filtering by IP], [RTIT 3.3.5]. */
 bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip)
 {
     const struct cofi_flow_config *c = &flow->config;
-    bool any = false;
     if (!c->ranges_known)
         return false;
     if (c->gen == COFI_RTIT) {
@@ -76,14 +91,7 @@ bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip)
                 return true;
         return id == 7;
     }
-    for (unsigned i = 0; i < 4; i++) {
-        if ((c->ctl >> (32 + 4 * i) & 15) != 1)
-            continue;
-        any = true;
-        if (ip >= c->range_base[i] && ip <= c->range_limit[i])
-            return true;
-    }
-    return !any;
+    return in_pt_ranges(c, ip);
 }
 
 static struct block *onward(struct cofi_flow *flow, struct block *b)

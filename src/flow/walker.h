@@ -215,7 +215,7 @@ struct cofi_flow {
     bool tip_from_kernel;  /* of the branch whose TIP is due */
     uint8_t cbr;
     struct cofi_flow_event pgd_event;
-    uint64_t tentative_offset; /* of the packet that says so */
+    uint64_t tentative_offset; /* of the packet that says so; UINT64_MAX: an event has shown it */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */

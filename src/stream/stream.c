@@ -4,7 +4,9 @@
 #include <cofi/stream.h>
 #include <string.h>
 
+#include "packet/errata.h"
 #include "stream/sync.h"
+#include "x86/errata.h"
 
 void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t offset, bool synced)
 {
@@ -20,6 +22,8 @@ void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n
 {
     stream->piece = bytes;
     stream->piece_n = n;
+    if (stream->family)
+        stream->errata = cofi__cpu_errata((enum cofi_gen)stream->context.gen, stream->family, stream->model);
 }
 
 void cofi_stream_finish(struct cofi_stream *stream) { stream->final = true; }
@@ -115,6 +119,25 @@ static int skip(struct cofi_stream *s, struct cofi_stream_item *item)
     return -1;
 }
 
+/* The size of the packet that was read, errata considered; 0: more bytes are needed to know. */
+static int by_errata(const struct cofi_stream *s, const uint8_t *p, size_t n, int size, struct cofi_stream_item *item)
+{
+    bool cyc = item->packet.kind == COFI_PT_CYC && s->errata & ERR_SKD007;
+    bool tma = item->packet.kind == COFI_PT_TMA && s->errata & ERR_SKZ84;
+    if (!s->final && n < (cyc ? SKD007_SEEN : tma ? SKZ84_SIZE : 0))
+        return 0;
+    if (tma && cofi__is_skz84(p, n)) {
+        item->why = "a TMA with a byte too many [ERR SKZ84]";
+        return SKZ84_SIZE;
+    }
+    if (!cyc || !cofi__is_skd007(p, n))
+        return size;
+    item->packet.cyc.count = p[0] >> 3;
+    item->packet.cyc.bytes = SKD007_LEFT;
+    item->why = "a CYC whose end an OVF wrote over [ERR SKD007]";
+    return SKD007_LEFT;
+}
+
 int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
 {
     for (;;) {
@@ -128,12 +151,14 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
         bool last;
         const uint8_t *p = window(s, &n, &last);
         int size = cofi_packet_decode(&s->context, p, n, &item->packet);
+        item->why = NULL;
+        if (size > 0 && s->errata && !(size = by_errata(s, p, n, size, item)))
+            return want_more(s);
         if (size > 0) {
             item->status = 0;
             item->offset = s->offset;
             item->size = (uint64_t)size;
             item->bytes = p;
-            item->why = 0;
             advance(s, (size_t)size);
             return 1;
         }

@@ -87,6 +87,7 @@ static uint64_t host_ticks(struct cofi__clock *clock, uint64_t tsc)
 static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
 {
     clock->before_tsc = clock->known ? clock->exact : clock->reference;
+    clock->before_now = clock->now;
     clock->tsc = tsc;
     clock->tsc_exact = host_ticks(clock, tsc);
     clock->tsc_in_psb = true;
@@ -280,12 +281,15 @@ void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, boo
     if (!in_psb || !clock->tsc_in_psb)
         return;
     uint64_t delta = host_ticks(clock, clock->tsc) - clock->tsc_exact;
+    if (!delta)
+        return;
     clock->tsc_exact += delta;
     clock->exact += delta;
     clock->tma_base += delta;
     clock->mtc_exact += clock->mtc_seen ? delta : 0;
     clock->limit += clock->limit != UINT64_MAX ? delta : 0;
-    clock->now = clock->exact > clock->before_tsc ? clock->exact : clock->before_tsc;
+    bool behind = clock->before_now > clock->exact && clock->before_now - clock->exact <= COFI_CLOCK_BACK;
+    clock->now = behind ? clock->before_now : clock->exact;
     clock->least = 0;
 }
 

@@ -34,7 +34,8 @@ struct cofi__clock {
         uint64_t vmcs, offset; /* guest's minus host's */
     } guests[4];
     uint64_t least;        /* exact time since whoever asks set it; 0: a step back was believed, so that now is not the latest */
-    uint64_t tsc, tsc_exact, before_tsc; /* of the last TSC packet, what it was taken for, and what was known before */
+    uint64_t tsc, tsc_exact; /* of the last TSC packet, and what it was taken for */
+    uint64_t before_tsc, before_now; /* the exact time that was known before it, and what was reported */
     uint8_t guests_n;
     bool guest;            /* in VMX non-root operation */
     bool tsc_in_psb;       /* the last TSC packet is of the PSB+ at hand */

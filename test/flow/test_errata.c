@@ -29,6 +29,15 @@ static const char *decode(unsigned model, const char *code, const char *trace)
     return kept;
 }
 
+static void bdm70_a_psb_behind_an_overflow_tells_the_address_too_early_too(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        assert_string_equal(decode((unsigned[]){BROADWELL, SKYLAKE, NONE}[i], "7500 7500 0f05",
+                                   "H 06 02f3 P 9901 7d0210400000 00 0223 9901 310210 04 01"),
+            "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [enabled >401002] 401002 401004 [disabled 401004]");
+}
+
 static void bdm64_a_wrong_target_before_an_abort_is_not_followed(void **state)
 {
     (void)state;
@@ -73,7 +82,7 @@ static void skd010_a_missing_fup_after_an_overflow_costs_up_to_the_next_full_add
         "[psb] [enabled >401000] [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
     /* outcomes before any address belong nowhere */
     assert_string_equal(decode(SKYLAKE, code, "H 02f3 06 6d021040000000 04 01"),
-        "[psb] [enabled >401000] [gap 401000 MISMATCH] 401002 401004 [disabled 401004]");
+        "[psb] [enabled >401000] [gap MISMATCH] 401002 401004 [disabled 401004]");
 }
 
 static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
@@ -102,6 +111,22 @@ static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address
     rig.config.range_limit[0] = 0x401004;
     rig_trace(&rig, "H 01");
     assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
+    rig_close(&rig);
+}
+
+/* Nor one that ends tracing by going where it stops. */
+static void skl014_so_does_one_into_a_range_that_stops(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "90 eb05 9090909090 ffe0");
+    rig.config.family = 6;
+    rig.config.model = SKYLAKE;
+    rig.config.ctl_known = rig.config.ranges_known = true;
+    rig.config.ctl = UINT64_C(2) << 36;
+    rig.config.range_base[1] = 0x401008;
+    rig.config.range_limit[1] = 0x401008;
+    rig_trace(&rig, "H 01 0283");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001] [tracestop 401001]");
     rig_close(&rig);
 }
 
@@ -140,6 +165,13 @@ static void apl11_an_overflow_may_end_with_a_disable(void **state)
         assert_string_equal(decode((unsigned[]){GOLDMONT, TREMONT, NONE}[i], "7500 7500 0f05",
                                    "H 06 02f3 01 71021040000000 04 01"),
             "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
+}
+
+static void apl12_the_stray_fup_may_follow_that_disable(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(GOLDMONT, "7500 7500 0f05", "H 06 02f3 01 7d001040000000 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
 }
 
 static void skz84_a_tma_with_a_byte_too_many_is_skipped(void **state)
@@ -195,13 +227,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bdm64_a_wrong_target_before_an_abort_is_not_followed),
         cmocka_unit_test(bdm64_a_right_target_before_an_abort_is_followed),
+        cmocka_unit_test(bdm70_a_psb_behind_an_overflow_tells_the_address_too_early_too),
         cmocka_unit_test(skd007_an_overflow_over_the_tail_of_a_cyc_is_one),
         cmocka_unit_test(skd010_a_missing_fup_after_an_overflow_costs_up_to_the_next_full_address),
         cmocka_unit_test(skd022_a_vm_entry_that_ends_tracing_ran),
         cmocka_unit_test(skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address),
+        cmocka_unit_test(skl014_so_does_one_into_a_range_that_stops),
         cmocka_unit_test(apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back),
         cmocka_unit_test(apl12_tracing_may_end_in_the_overflow),
         cmocka_unit_test(apl11_an_overflow_may_end_with_a_disable),
+        cmocka_unit_test(apl12_the_stray_fup_may_follow_that_disable),
         cmocka_unit_test(skz84_a_tma_with_a_byte_too_many_is_skipped),
         cmocka_unit_test(goldmont_a_fup_may_have_the_address_behind_the_instruction),
         cmocka_unit_test(reserved_bits_of_packets_that_only_inform_are_read_over),

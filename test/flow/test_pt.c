@@ -106,6 +106,40 @@ static void an_overflow_ends_a_gap(void **state)
 }
 
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
+/* Packets went off in it: what binds to an instruction does not bind to one before it. */
+static void what_an_overflow_hides_is_not_invented(void **state)
+{
+    (void)state;
+    /* 401002 nop; 401003 mov cr3, rax; 401006 nop; 401007 ptwrite eax; 40100b vmptrld [rax]; 40100e syscall */
+    const char *code = "7500 90 0f22d8 90 f30faee0 0fc730 0f05";
+    assert_string_equal(decode(0x401000, code, "H 06 02f3 0243000500000000 9901 710e1040000000 01"),
+        "[psb] [enabled >401000] 401000 [paging v5000] [overflow] [enabled >40100e] 40100e [disabled 40100e]");
+    assert_string_equal(decode(0x401000, code, "H 06 02f3 021278563412 9901 710e1040000000 01"),
+        "[psb] [enabled >401000] 401000 [ptwrite a4 b0 c0 v12345678] [overflow] [enabled >40100e] 40100e [disabled 40100e]");
+    assert_string_equal(decode(0x401000, code, "H 06 02f3 02c80100000000 02130200 9901 710e1040000000 01"),
+        "[psb] [enabled >401000] 401000 [vmcs v1000] [cfe a2 b0 c0] [overflow] [enabled >40100e] 40100e [disabled 40100e]");
+}
+
+static void overflows_while_tracing_is_off_are_each_told(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "H 06 02f3 5955 02f3 5956 02f3 9901 71041040000000 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [overflow] [overflow] [enabled >401004] 401004 [disabled 401004]");
+}
+
+/* EventEn: MODE.Exec with a FUP tells a new RFLAGS.IF, here where packets are off. */
+static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "7500 7500 0f05");
+    rig.config.ctl_known = true;
+    rig.config.ctl = UINT64_C(1) << 31;
+    rig_trace(&rig, "H 06 02f3 9905 7d002040000000 9901 71041040000000 01");
+    assert_string_equal(rig_run(&rig), "[psb] [mode 401000 a40 b0 c1] [enabled >401000] 401000 [overflow] [mode 402000 a40 b1 c1] "
+        "[mode 401004 a40 b0 c1] [enabled >401004] 401004 [disabled 401004]");
+    rig_close(&rig);
+}
+
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
     const char *want = " [overflow >40100e] 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]";
@@ -481,6 +515,9 @@ int main(void)
         cmocka_unit_test(overflow_resumes_at_its_fup),
         cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
         cmocka_unit_test(an_overflow_ends_a_gap),
+        cmocka_unit_test(what_an_overflow_hides_is_not_invented),
+        cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
+        cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -234,6 +235,38 @@ static void splitting_the_input_never_changes_the_items(void **state)
     assert_true(skips > 200);
 }
 
+/* CYC whose end an OVF wrote over, OVF; a TMA with reserved bits and a byte more, TNT. Fed byte by byte. */
+static void errata_are_read_as_what_they_are_where_they_may_be(void **state)
+{
+    static const uint8_t bytes[] = {0x0f, 0x02, 0xf3, 0x02, 0x73, 0x12, 0x34, 0xff, 0x56, 0x01, 0xff, 0x06, 0x07, 0x02};
+    static const struct {
+        uint32_t model;
+        const char *items;
+    } cases[] = {{0, "cyc 2, cyc 1, tma 7, cyc 2, cyc 2, "}, {0x5e, "cyc 1!, ovf 2, tma 7, cyc 2, cyc 2, "},
+                 {0x55, "cyc 2, cyc 1, tma 8!, tnt.8 1, cyc 2, "}};
+    (void)state;
+    for (size_t c = 0; c < 3; c++) {
+        struct cofi_stream stream;
+        struct cofi_stream_item item;
+        char items[100] = "";
+        cofi_stream_init(&stream, COFI_PT, 0, true);
+        stream.context.lenient = true;
+        stream.family = cases[c].model ? 6 : 0;
+        stream.model = cases[c].model;
+        for (size_t i = 0; i <= sizeof bytes; i++) {
+            while (cofi_stream_next(&stream, &item))
+                snprintf(items + strlen(items), sizeof items - strlen(items), "%s %u%s, ", cofi_packet_name(item.packet.kind),
+                         (unsigned)item.size, item.why ? "!" : "");
+            if (i == sizeof bytes)
+                break;
+            cofi_stream_feed(&stream, bytes + i, 1);
+            if (i == sizeof bytes - 1)
+                cofi_stream_finish(&stream);
+        }
+        assert_string_equal(items, cases[c].items);
+    }
+}
+
 static void items_cover_the_stream_without_a_gap(void **state)
 {
     (void)state;
@@ -327,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_search_finds_what_a_naive_one_finds),
         cmocka_unit_test(a_psb_far_back_is_found),
         cmocka_unit_test(splitting_the_input_never_changes_the_items),
+        cmocka_unit_test(errata_are_read_as_what_they_are_where_they_may_be),
         cmocka_unit_test(items_cover_the_stream_without_a_gap),
         cmocka_unit_test(a_flipped_byte_costs_at_most_one_psb_interval),
         cmocka_unit_test(rtit_cycle_counts_are_found_out),

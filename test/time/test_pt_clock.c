@@ -131,6 +131,26 @@ static void a_ratio_packet_counts_from_then_on(void **state)
     assert_int_equal(cycles(10), 1230);
 }
 
+/* A PSB+ names another VMCS: time that had run ahead of its TSC stands still all the same. */
+static void another_vmcs_in_a_psb_does_not_set_time_back(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    the.info.nominal_ratio = 10;
+    struct cofi_packet packet = {.kind = COFI_PT_CBR};
+    packet.cbr.ratio = 10;
+    tell(&packet);
+    the.limit = UINT64_MAX;
+    assert_int_equal(cycles(500), 1500);
+    cofi__clock_psb(&the);
+    packet = (struct cofi_packet){.kind = COFI_PT_TSC};
+    packet.tsc.tsc = 1400;
+    assert_int_equal(tell(&packet), 1500);
+    cofi__clock_guest(&the, false, 0x70000, true);
+    assert_int_equal(cofi__clock_ticks(&the), 1500);
+    assert_int_equal(the.exact, 1400);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +160,7 @@ int main(void)
         cmocka_unit_test(without_a_tma_mtcs_tell_what_passed_since_the_first),
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
+        cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
