@@ -118,6 +118,8 @@ static int read_stream(struct reading *r, size_t stream)
     size_t n = 1;
     cofi_stream_init(&packets, COFI_PT, 0, false);
     packets.context.lenient = true;
+    packets.family = r->recording->info.family;
+    packets.model = r->recording->info.model;
     for (uint64_t at = 0; n; at += n) {
         bytes = cofi_recording_bytes(r->recording, stream, at, &n);
         cofi_stream_feed(&packets, bytes, n);
