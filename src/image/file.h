@@ -38,6 +38,7 @@ struct cofi__source {
     const uint8_t *bytes; /* BYTES; MODULE once opened */
     bool borrowed;        /* bytes belong to someone who outlives the store */
     bool is_function;     /* BYTES: path is its name */
+    bool is_dump;         /* FILE: of pages, whose own addresses are those that they are mapped at */
     uint64_t size;        /* bytes, or of the file once opened */
     uint8_t build_id[COFI__BUILD_ID_MAX]; /* wanted */
     uint8_t build_id_size;

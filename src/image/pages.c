@@ -36,14 +36,12 @@ struct run {
     uint64_t addr, len, pgoff;
 };
 
-static int end_run(struct cofi_image *image, uint64_t time_ns, const char *path, const struct run *run)
+static int end_run(struct cofi_image *image, uint64_t time_ns, struct cofi__source *dump, const struct run *run)
 {
-    if (!run->len)
-        return 0;
-    return cofi_image_map_file(image, time_ns, run->addr, run->len, path, run->pgoff, NULL, 0);
+    return run->len ? cofi__image_add(image, time_ns, run->addr, run->len, dump, run->pgoff) : 0;
 }
 
-static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, const char *dump_path, int64_t n)
+static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, struct cofi__source *dump, int64_t n)
 {
     uint8_t chunk[CHUNK];
     struct run run = {0};
@@ -56,10 +54,19 @@ static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, const c
             run.len += PAGE;
             continue;
         }
-        COFI_TRY(end_run(image, time_ns, dump_path, &run));
+        COFI_TRY(end_run(image, time_ns, dump, &run));
         run = (struct run){addr, PAGE, (uint64_t)i * PAGE};
     }
-    return end_run(image, time_ns, dump_path, &run);
+    return end_run(image, time_ns, dump, &run);
+}
+
+static int map_dump(struct cofi_image *image, uint64_t time_ns, int fd, const char *dump_path, int64_t n)
+{
+    struct cofi__source *dump = cofi__store_file(image->stores[0], dump_path, NULL, NULL, 0);
+    if (!dump)
+        return COFI_ERR_NOMEM;
+    dump->is_dump = true;
+    return map_pages(image, time_ns, fd, dump, n);
 }
 
 int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
@@ -70,7 +77,7 @@ int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char 
         return cofi__fail(error, errno == EACCES ? COFI_ERR_PERMISSION : COFI_ERR_IO, COFI_NOWHERE,
                           "%s: %s", addr_path, strerror(errno));
     int64_t n = count_pages(fd, addr_path, dump_path, error);
-    int status = n < 0 ? (int)n : map_pages(image, time_ns, fd, dump_path, n);
+    int status = n < 0 ? (int)n : map_dump(image, time_ns, fd, dump_path, n);
     close(fd);
     if (status < 0 && n >= 0)
         return cofi__fail(error, status, COFI_NOWHERE, "%s: %s", addr_path, cofi_error_text(status));

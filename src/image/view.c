@@ -190,6 +190,8 @@ static const struct cofi__segment *find_segment(const struct cofi_view *view, ui
 /* The ELF's own address of addr is addr - base. */
 static uint64_t base_of(const struct cofi__segment *segment, uint64_t addr)
 {
+    if (segment->source->is_dump)
+        return 0;
     uint64_t offset = segment->pgoff + (addr - segment->start);
     return addr - cofi__source_vaddr(segment->source, offset);
 }
