@@ -197,6 +197,7 @@ void rt_miss(void);         /* the table has no block for RCX */
 void rt_miss_arrival(void); /* … or another one: RCX - RDX is the target */
 void rt_resume(struct thread *t) __attribute__((noreturn));
 void rt_native(struct thread *t, void *frame) __attribute__((noreturn));
+extern const uint8_t rt_native_iret[];
 int rt_guest_syscall(struct thread *t); /* 0 done, 1 a signal waits */
 long rt_clone(struct thread *t, struct thread *child);
 void rt_restart(void);   /* signal handlers redirect here: back to dispatch with a fresh stack */
@@ -388,6 +389,7 @@ long do_sigaltstack(struct thread *t);
 void signals_hand_over(struct thread *t, bool before);
 void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
+void call_done(struct thread *t, uint64_t result);
 void signals_set_mask(uint64_t guest_mask);
 uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);

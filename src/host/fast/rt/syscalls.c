@@ -299,6 +299,15 @@ static long call(struct thread *t)
     }
 }
 
+/* The SYSCALL at t->pc has come back. */
+void call_done(struct thread *t, uint64_t result)
+{
+    t->regs[RAX] = result;
+    t->regs[RCX] = t->pc + 2;
+    t->regs[R11] = t->flags;
+    t->pc += 2;
+}
+
 /* The SYSCALL at t->pc. Leaves pc behind it, or at it when a signal comes first. */
 void do_syscall(struct thread *t)
 {
@@ -310,17 +319,16 @@ void do_syscall(struct thread *t)
         follow_no_more(t);
     if (t->strict)
         seccomp_strict(t);
-    if (t->sysno == SYS_rt_sigreturn)
+    if (t->sysno == SYS_rt_sigreturn) {
         do_sigreturn(t);
+        return;
+    }
     if (rt.protected_pages)
         release_targets(t);
     long r = call(t);
     if (r == SYS_PENDING)
         return; /* rt_dispatch delivers, and tells where tracing goes on */
-    t->regs[RAX] = (uint64_t)r;
-    t->regs[RCX] = t->pc + 2;
-    t->regs[R11] = t->flags;
-    t->pc += 2;
+    call_done(t, (uint64_t)r);
     if (t->sysno == SYS_rt_sigprocmask) {
         t->sysno = ~0ul;
         signals_set_mask(t->mask);
