@@ -357,6 +357,10 @@ long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
+/* memory_file.c */
+void memory_file_opened(const struct thread *t, uint64_t fd);
+void memory_file_written(const struct thread *t, uint64_t n);
+
 /* limits.c, resident.c */
 long do_limit(struct thread *t);
 long do_mlockall(struct thread *t);

@@ -10,7 +10,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435, NR_faccessat2 = 439 };
+enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -242,6 +242,22 @@ static long do_prctl(struct thread *t)
     return r == SYS_PASS ? pass(t) : r;
 }
 
+static long do_open(struct thread *t)
+{
+    long r = pass(t);
+    if (r >= 0)
+        memory_file_opened(t, (uint64_t)r);
+    return r;
+}
+
+static long do_write(struct thread *t)
+{
+    long r = pass(t);
+    if (r > 0)
+        memory_file_written(t, (uint64_t)r);
+    return r;
+}
+
 static long do_limits(struct thread *t)
 {
     long r = do_limit(t);
@@ -278,6 +294,14 @@ static long call(struct thread *t)
     case SYS_mremap:
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
+    case SYS_open:
+    case SYS_openat:
+    case NR_openat2: return do_open(t);
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2: return do_write(t);
     case SYS_arch_prctl: return do_arch_prctl(t);
     case SYS_clone:
     case SYS_fork:
