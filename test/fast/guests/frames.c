@@ -168,6 +168,29 @@ int guest_frames(void)
     return 0;
 }
 
+#define NOWHERE(code)                                                                                            \
+    if (!sigsetjmp(back, 1))                                                                                     \
+        __asm__ volatile("mov $0x1234567812345678, %%rax\n" code : : : "rax", "memory")
+
+static void call_nowhere(void)
+{
+    act_and_block(SIGSEGV, SIG_DFL, SIG_UNBLOCK);
+    NOWHERE("call *%%rax");
+}
+
+/* Branches to addresses that are not canonical. */
+int guest_nowhere(void)
+{
+    tell_of_all();
+    spoil = -1;
+    NOWHERE("jmp *%%rax");
+    NOWHERE("call *%%rax");
+    NOWHERE("push %%rax\n ret");
+    NOWHERE("mov $0x800000000000, %%rax\n jmp *%%rax");
+    IN_CHILD(call_nowhere);
+    return 0;
+}
+
 static stack_t disarmed(void)
 {
     return (stack_t){.ss_sp = alternate, .ss_size = sizeof alternate, .ss_flags = (int)(1u << 31)};
