@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Guests about signals that no instruction raises, though they look like it, and about frames that are not as the kernel made them. */
+#include <linux/userfaultfd.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -188,6 +191,32 @@ int guest_nowhere(void)
     NOWHERE("push %%rax\n ret");
     NOWHERE("mov $0x800000000000, %%rax\n jmp *%%rax");
     IN_CHILD(call_nowhere);
+    return 0;
+}
+
+static void leave_wait(int signo, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    printf("signal %d\n", signo);
+    siglongjmp(back, 1);
+}
+
+/* A signal comes to who waits for a page, and ends that. */
+int guest_missed_page(void)
+{
+    struct sigaction a = {.sa_sigaction = leave_wait, .sa_flags = SA_SIGINFO};
+    struct uffdio_api api = {.api = UFFD_API};
+    volatile char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register all = {.range = {(uintptr_t)p, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    int fd = (int)syscall(SYS_userfaultfd, 1); /* UFFD_USER_MODE_ONLY */
+    sigaction(SIGALRM, &a, NULL);
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all))
+        return 0; /* not on this kernel */
+    if (!sigsetjmp(back, 1)) {
+        ualarm(300000, 0);
+        __asm__ volatile("nop\n movb $1, (%0)" : : "a"(p) : "memory");
+    }
+    printf("on\n");
     return 0;
 }
 

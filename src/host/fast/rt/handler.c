@@ -275,6 +275,17 @@ static bool traps_clone(struct thread *t, int signo, struct ksiginfo *info, stru
     return true;
 }
 
+/* Whether the instruction at RIP, which a signal came before, may wait for a page that it misses, and its code is but itself: then it would
+ * wait again, and come to no record. */
+static bool may_miss_a_page(const struct kucontext *uc)
+{
+    const uint8_t *code = (const uint8_t *)uc->mc.rip;
+    const struct block *b = rt.misses_pages ? cache_find_code(code) : NULL;
+    struct point p;
+    return b && !cache_exit_at(b, code) && code >= b->code_start && point_find(b, code, &p) && !(p.fix & ~(FIX_RCX | FIX_RDX)) &&
+           b->code_start + p.offset == code;
+}
+
 /* The thread comes to rt_dispatch as soon as its state is exact. */
 static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
 {
@@ -320,7 +331,12 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         redirect(t, uc);
         return;
     }
+    bool exact = may_miss_a_page(uc) && recover(t, &uc->mc);
     keep(t, info, &uc->mc, false);
+    if (exact) {
+        redirect(t, uc);
+        return;
+    }
     uc->mask = ~SYNC_SIGNALS;
     stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }

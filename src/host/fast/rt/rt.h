@@ -181,6 +181,7 @@ struct runtime {
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
     bool locks;           /* what the guest maps from now on is locked in memory */
+    bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */

@@ -315,6 +315,9 @@ static long call(struct thread *t)
     case SYS_setns:
         rt.other_pids = true; /* perhaps; it costs the collector a look */
         return pass(t);
+    case SYS_userfaultfd:
+        rt.misses_pages = true;
+        return pass(t);
     case SYS_membarrier:
         section_barrier(t);
         return pass(t);
