@@ -344,6 +344,29 @@ int guest_kernel_writes(void)
     return 0;
 }
 
+/* … through /proc/self/mem, where the program itself may not write: at offsets, and behind a position. */
+int guest_memory_file(void)
+{
+    int fd = open("/proc/self/mem", O_RDWR);
+    for (int how = 0; how < 4; how++) {
+        uint8_t *p = pages(how & 1 ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE | PROT_EXEC), code[6];
+        long sum = 0;
+        for (int i = 0; i < 50; i++) {
+            put_return(code, i);
+            bool written = how < 2 ? pwrite(fd, code, 6, (off_t)p) == 6 : lseek(fd, (off_t)p, SEEK_SET) == (off_t)p && write(fd, code, 6) == 6;
+            if (!written)
+                return 1;
+            sum += call(p);
+        }
+        printf("%ld\n", sum);
+    }
+    uint8_t *p = (uint8_t *)(uintptr_t)strtof, old = *p, ret = 0xc3; /* a library's function that has not run */
+    if (pwrite(fd, &ret, 1, (off_t)p) != 1)
+        return 1;
+    strtof("1", NULL);
+    return pwrite(fd, &old, 1, (off_t)p) != 1 || strtof("1.5", NULL) != 1.5f;
+}
+
 /* What the kernel writes comes whole, though code has run in the middle of where it goes; nothing of it is lost. */
 int guest_kernel_reads(void)
 {

@@ -183,7 +183,7 @@ rt_resume:
 rt_resume_end:
 
 /* Run guest code in place: RSI = 15 registers (all but RSP) and an IRET frame. */
-        .globl rt_native
+        .globl rt_native, rt_native_iret
 rt_native:
         mov %rsi, %rsp
         pop %rax
@@ -201,6 +201,7 @@ rt_native:
         pop %r13
         pop %r14
         pop %r15
+rt_native_iret:
         iretq
 
 /* A system call of the guest. A signal between rt_sys_begin and rt_sys_end is delivered as of the guest's

@@ -147,8 +147,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     t->regs[R11] = uc->mc.r11;
     if (!ran || !t->step_pops)
         t->flags = (t->flags & ~(uint64_t)FLAG_TF) | own;
-    if (uc->mc.cs != 0x33)
-        rt_die("the program goes to 32-bit code, which only --host=step records, at", t->pc);
+    must_be_64_bit(uc->mc.cs, t->pc);
     uint64_t from = t->pc;
     t->pc = uc->mc.rip;
     if (ran) {
@@ -171,6 +170,15 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     t->fault_pc = sync && signo == SIGTRAP ? from : t->pc;
 }
 
+/* No IRETQ goes to t->pc, an address that is not canonical: that is the fault of who comes there. */
+static bool goes_nowhere(const struct thread *t, struct kucontext *uc)
+{
+    if (!t->stepping || uc->mc.rip != (uint64_t)rt_native_iret)
+        return false;
+    regs_to_context(t, &uc->mc);
+    return true;
+}
+
 static bool is_ours(uint64_t rip)
 {
     return rip >= COFI__FAST_RUNTIME_BASE && rip < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES;
@@ -189,6 +197,11 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     bool watched = !guard && write_to_watched(signo, info, uc);
     if (!guard && !watched && try_again(t, signo, info, uc))
         return;
+    if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be */
+        signals_raise(t, info);
+        redirect(t, uc);
+        return;
+    }
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
@@ -215,23 +228,10 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     redirect(t, uc);
 }
 
-static void call_done(struct thread *t, uint64_t result)
+/* A signal while the guest's system call was about to run, running or done: none of these is a fault of an instruction. */
+static bool at_syscall(const struct kucontext *uc)
 {
-    t->regs[RAX] = result;
-    t->regs[RCX] = t->pc + 2;
-    t->regs[R11] = t->flags;
-    t->pc += 2;
-}
-
-/* A signal while the guest's system call was about to run, running or done. */
-static bool in_syscall(struct thread *t, const struct kucontext *uc)
-{
-    uint64_t rip = uc->mc.rip;
-    if (rip < (uint64_t)rt_sys_begin || rip > (uint64_t)rt_sys_end)
-        return false;
-    if (rip == (uint64_t)rt_sys_end)
-        call_done(t, uc->mc.rax);
-    return true;
+    return uc->mc.rip >= (uint64_t)rt_sys_begin && uc->mc.rip <= (uint64_t)rt_sys_end;
 }
 
 /* A call that only our own signal has interrupted begins anew: the kernel itself makes those anew that it can [signal(7)]. It
@@ -247,8 +247,19 @@ static void call_again(const struct thread *t, struct kucontext *uc)
 /* SECCOMP_RET_TRAP: siginfo names the address behind the call, which is the guest's. */
 static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
 {
-    if (signo == SIGSYS && info->code == 1)
+    if (signo == SIGSYS && info->code == 1 && is_ours(info->addr))
         info->addr = t->pc;
+}
+
+/* Before the guest's call, or behind it. The program may have sent it to itself with any code, but the kernel's is that of
+ * signals which it forces on a thread. */
+static void keep_of_call(struct thread *t, struct ksiginfo *info, const struct kucontext *uc)
+{
+    if (uc->mc.rip == (uint64_t)rt_sys_end)
+        call_done(t, uc->mc.rax);
+    name_call(t, info->signo, info);
+    keep(t, info, &uc->mc, false);
+    t->sync_signal = t->once = SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL;
 }
 
 /* … instead of a new thread or process: thread_clone gives back what it has prepared. */
@@ -262,6 +273,17 @@ static bool traps_clone(struct thread *t, int signo, struct ksiginfo *info, stru
     uc->mc.rax = (uint64_t)SYS_PENDING;
     uc->mask = ~SYNC_SIGNALS;
     return true;
+}
+
+/* Whether the instruction at RIP, which a signal came before, may wait for a page that it misses, and its code is but itself: then it would
+ * wait again, and come to no record. */
+static bool may_miss_a_page(const struct kucontext *uc)
+{
+    const uint8_t *code = (const uint8_t *)uc->mc.rip;
+    const struct block *b = rt.misses_pages ? cache_find_code(code) : NULL;
+    struct point p;
+    return b && !cache_exit_at(b, code) && code >= b->code_start && point_find(b, code, &p) && !(p.fix & ~(FIX_RCX | FIX_RDX)) &&
+           b->code_start + p.offset == code;
 }
 
 /* The thread comes to rt_dispatch as soon as its state is exact. */
@@ -284,12 +306,14 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     const struct cofi__fast_control *control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     struct thread *t = (struct thread *)cofi__fast_slot_address(control, cofi__fast_slot_index(control, here));
     learn_fpu(t, &uc->mc);
-    if (t->stepping && !is_ours(uc->mc.rip)) {
+    bool nowhere = goes_nowhere(t, uc);
+    if (nowhere || (t->stepping && !is_ours(uc->mc.rip))) {
         stepped(t, signo, info, uc);
+        t->once |= nowhere;
         redirect(t, uc);
         return;
     }
-    if (SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0) {
+    if (SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0 && !at_syscall(uc)) {
         fault(t, signo, info, uc);
         return;
     }
@@ -300,15 +324,19 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     }
     if (traps_clone(t, signo, info, uc))
         return;
-    if (in_syscall(t, uc)) {
+    if (at_syscall(uc)) {
         seccomp_settle(t);
         forbid_lend(t, false);
-        name_call(t, signo, info);
-        keep(t, info, &uc->mc, false);
+        keep_of_call(t, info, uc);
         redirect(t, uc);
         return;
     }
+    bool exact = may_miss_a_page(uc) && recover(t, &uc->mc);
     keep(t, info, &uc->mc, false);
+    if (exact) {
+        redirect(t, uc);
+        return;
+    }
     uc->mask = ~SYNC_SIGNALS;
     stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }

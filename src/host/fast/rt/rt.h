@@ -181,6 +181,7 @@ struct runtime {
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
     bool locks;           /* what the guest maps from now on is locked in memory */
+    bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
@@ -197,6 +198,7 @@ void rt_miss(void);         /* the table has no block for RCX */
 void rt_miss_arrival(void); /* … or another one: RCX - RDX is the target */
 void rt_resume(struct thread *t) __attribute__((noreturn));
 void rt_native(struct thread *t, void *frame) __attribute__((noreturn));
+extern const uint8_t rt_native_iret[];
 int rt_guest_syscall(struct thread *t); /* 0 done, 1 a signal waits */
 long rt_clone(struct thread *t, struct thread *child);
 void rt_restart(void);   /* signal handlers redirect here: back to dispatch with a fresh stack */
@@ -356,6 +358,10 @@ long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
+/* memory_file.c */
+void memory_file_opened(const struct thread *t, uint64_t fd);
+void memory_file_written(const struct thread *t, uint64_t n);
+
 /* limits.c, resident.c */
 long do_limit(struct thread *t);
 long do_mlockall(struct thread *t);
@@ -388,6 +394,7 @@ long do_sigaltstack(struct thread *t);
 void signals_hand_over(struct thread *t, bool before);
 void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
+void call_done(struct thread *t, uint64_t result);
 void signals_set_mask(uint64_t guest_mask);
 uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);

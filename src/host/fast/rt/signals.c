@@ -172,9 +172,15 @@ long do_sigprocmask(struct thread *t)
     return 0;
 }
 
-static bool on_altstack(const struct thread *t, uint64_t sp)
+static bool in_altstack(const struct thread *t, uint64_t sp)
 {
     return !(t->altstack.flags & (int)SS_DISABLE) && sp > t->altstack.sp && sp - t->altstack.sp <= t->altstack.size;
+}
+
+/* One that handlers take away is free when it is there. */
+static bool on_altstack(const struct thread *t, uint64_t sp)
+{
+    return !(t->altstack.flags & (int)SS_AUTODISARM_FLAG) && in_altstack(t, sp);
 }
 
 long do_sigaltstack(struct thread *t)
@@ -199,6 +205,13 @@ long do_sigaltstack(struct thread *t)
         t->altstack = in;
     }
     return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &old, sizeof old) ? -14 : 0;
+}
+
+/* What a far transfer or a sigreturn leads to. */
+void must_be_64_bit(uint16_t cs, uint64_t pc)
+{
+    if (cs != 0x33)
+        rt_die("the program goes to 32-bit code, which only --host=step records, at", pc);
 }
 
 void regs_from_context(struct thread *t, const struct ksigcontext *mc)
@@ -413,7 +426,7 @@ static void no_frame(struct thread *t, int signo)
         die_of(t, SIGSEGV);
         return;
     }
-    t->info = (struct ksiginfo){.signo = SIGSEGV, .code = 0x80};
+    t->info = (struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL};
     t->sync_signal = true;
     t->fault_pc = t->pc;
 }
@@ -492,7 +505,7 @@ long do_sigtimedwait(struct thread *t)
 static bool leaves_altstack(const struct thread *t, const struct ksigaction *a, uint64_t frame)
 {
     bool enters = a->flags & SA_ONSTACK && !(t->altstack.flags & (int)SS_DISABLE);
-    return (enters || on_altstack(t, t->regs[RSP])) && !on_altstack(t, frame);
+    return (enters || on_altstack(t, t->regs[RSP])) && !in_altstack(t, frame);
 }
 
 /* Deliver t->info as of the guest's state in t. */
@@ -529,19 +542,20 @@ void signals_deliver(struct thread *t)
     trace_resume(t);
 }
 
-/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart. */
+/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame. */
 void do_sigreturn(struct thread *t)
 {
     struct kframe f;
     if (rt_probe(&f.uc, (void *)t->regs[RSP], sizeof f.uc)) {
-        set_default(SIGSEGV);
-        sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, SIGSEGV, 0, 0, 0);
-        sys(SYS_exit_group, 139, 0, 0, 0, 0, 0);
+        call_done(t, 0);
+        signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});
+        return;
     }
     uint64_t kept = t->flags & ~FLAGS_OF_FRAME;
     regs_from_context(t, &f.uc.mc);
     t->flags = kept | (t->flags & FLAGS_OF_FRAME);
     t->regs[R11] = f.uc.mc.r11;
+    must_be_64_bit(f.uc.mc.cs | 3, t->pc);
     t->pc = f.uc.mc.rip;
     t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
     if (!on_altstack(t, t->regs[RSP]))

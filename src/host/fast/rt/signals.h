@@ -35,6 +35,7 @@ _Static_assert(sizeof(struct ksigcontext) == 256 && sizeof(struct kucontext) == 
 
 void regs_from_context(struct thread *t, const struct ksigcontext *mc);
 void regs_to_context(const struct thread *t, struct ksigcontext *mc);
+void must_be_64_bit(uint16_t cs, uint64_t pc);
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc);
 void rt_set_action(int signo, const struct ksigaction *guest);
 

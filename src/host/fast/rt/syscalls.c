@@ -10,7 +10,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435, NR_faccessat2 = 439 };
+enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -242,6 +242,22 @@ static long do_prctl(struct thread *t)
     return r == SYS_PASS ? pass(t) : r;
 }
 
+static long do_open(struct thread *t)
+{
+    long r = pass(t);
+    if (r >= 0)
+        memory_file_opened(t, (uint64_t)r);
+    return r;
+}
+
+static long do_write(struct thread *t)
+{
+    long r = pass(t);
+    if (r > 0)
+        memory_file_written(t, (uint64_t)r);
+    return r;
+}
+
 static long do_limits(struct thread *t)
 {
     long r = do_limit(t);
@@ -278,6 +294,14 @@ static long call(struct thread *t)
     case SYS_mremap:
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
+    case SYS_open:
+    case SYS_openat:
+    case NR_openat2: return do_open(t);
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2: return do_write(t);
     case SYS_arch_prctl: return do_arch_prctl(t);
     case SYS_clone:
     case SYS_fork:
@@ -291,12 +315,24 @@ static long call(struct thread *t)
     case SYS_setns:
         rt.other_pids = true; /* perhaps; it costs the collector a look */
         return pass(t);
+    case SYS_userfaultfd:
+        rt.misses_pages = true;
+        return pass(t);
     case SYS_membarrier:
         section_barrier(t);
         return pass(t);
     case NR_rseq: return do_rseq(t);
     default: return pass(t);
     }
+}
+
+/* The SYSCALL at t->pc has come back. */
+void call_done(struct thread *t, uint64_t result)
+{
+    t->regs[RAX] = result;
+    t->regs[RCX] = t->pc + 2;
+    t->regs[R11] = t->flags;
+    t->pc += 2;
 }
 
 /* The SYSCALL at t->pc. Leaves pc behind it, or at it when a signal comes first. */
@@ -310,17 +346,16 @@ void do_syscall(struct thread *t)
         follow_no_more(t);
     if (t->strict)
         seccomp_strict(t);
-    if (t->sysno == SYS_rt_sigreturn)
+    if (t->sysno == SYS_rt_sigreturn) {
         do_sigreturn(t);
+        return;
+    }
     if (rt.protected_pages)
         release_targets(t);
     long r = call(t);
     if (r == SYS_PENDING)
         return; /* rt_dispatch delivers, and tells where tracing goes on */
-    t->regs[RAX] = (uint64_t)r;
-    t->regs[RCX] = t->pc + 2;
-    t->regs[R11] = t->flags;
-    t->pc += 2;
+    call_done(t, (uint64_t)r);
     if (t->sysno == SYS_rt_sigprocmask) {
         t->sysno = ~0ul;
         signals_set_mask(t->mask);

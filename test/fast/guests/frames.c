@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ * Guests about signals that no instruction raises, though they look like it, and about frames that are not as the kernel made them. */
+#include <linux/userfaultfd.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+enum { NR_URETPROBE = 335, KERNEL = 0x80 };
+
+static sigjmp_buf back;
+static char alternate[1 << 16];
+static volatile int spoil; /* what the handler does to the frame that it returns by */
+
+static void spoil_frame(ucontext_t *uc)
+{
+    greg_t *r = uc->uc_mcontext.gregs;
+    char *fpu = (char *)uc->uc_mcontext.fpregs;
+    switch (spoil) {
+    case 1: uc->uc_mcontext.fpregs = (void *)8; break;
+    case 2: uc->uc_mcontext.fpregs = (void *)(fpu + 4); break;
+    case 3: memset(fpu + 24, 0xff, 4); break; /* MXCSR */
+    case 4: memset(fpu + 512, 0xff, 64); break; /* XSAVE's header */
+    case 5: r[REG_RIP] = 0x1234567812345678; break;
+    case 6: r[REG_RSP] = 0x1234567812345678; break;
+    }
+}
+
+static void tell(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    printf("signal %d code %d addr %s rax %lld\n", signo, info->si_code, info->si_addr == (void *)0x1234 ? "0x1234" : "other",
+           signo == SIGUSR1 ? 0 : (long long)uc->uc_mcontext.gregs[REG_RAX]);
+    if (spoil && signo != SIGUSR1)
+        siglongjmp(back, 1);
+    spoil_frame(uc);
+}
+
+static void tell_of_all(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGUSR1};
+    struct sigaction a = {.sa_sigaction = tell, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigaltstack(&(stack_t){.ss_sp = alternate, .ss_size = sizeof alternate}, NULL);
+    for (unsigned i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaction(signals[i], &a, NULL);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
+static long queue(int signo, int code)
+{
+    siginfo_t info = {.si_signo = signo, .si_code = code};
+    info.si_addr = (void *)0x1234;
+    return syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signo, &info);
+}
+
+static void act_and_block(int signo, void (*handler)(int), int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    signal(signo, handler);
+    sigprocmask(how, &set, NULL);
+}
+
+static void queued_blocked(void)
+{
+    sigset_t set;
+    act_and_block(SIGSEGV, SIG_DFL, SIG_BLOCK);
+    long r = queue(SIGSEGV, 1);
+    sigpending(&set);
+    printf("%ld, pending %d\n", r, sigismember(&set, SIGSEGV));
+    act_and_block(SIGSEGV, SIG_DFL, SIG_UNBLOCK);
+}
+
+static void queued_ignored(void)
+{
+    act_and_block(SIGSEGV, SIG_IGN, SIG_UNBLOCK);
+    printf("%ld\n", queue(SIGSEGV, 1));
+}
+
+static void queued(void)
+{
+    act_and_block(SIGSEGV, SIG_DFL, SIG_UNBLOCK);
+    queue(SIGSEGV, 1);
+}
+
+static void forced_ignored(void)
+{
+    act_and_block(SIGILL, SIG_IGN, SIG_UNBLOCK);
+    syscall(NR_URETPROBE);
+}
+
+static void forced_blocked(void)
+{
+    act_and_block(SIGILL, SIG_DFL, SIG_BLOCK);
+    syscall(NR_URETPROBE);
+}
+
+static void no_frame(void)
+{
+    __asm__ volatile("mov $8, %%esp\n mov $15, %%eax\n syscall" : : : "memory");
+}
+
+static void no_frame_blocked(void)
+{
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    no_frame();
+}
+
+static void no_frame_caught(void)
+{
+    spoil = -1;
+    if (!sigsetjmp(back, 1))
+        no_frame();
+    printf("behind\n");
+}
+
+#define IN_CHILD(f) in_child(#f, f)
+static void in_child(const char *name, void (*f)(void))
+{
+    int status;
+    if (!fork()) {
+        f();
+        _exit(0);
+    }
+    wait(&status);
+    printf("%s: %s %d\n", name, WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Signals of faults, with the codes of faults, that a program sends to itself, as handlers do that pass on what they got; and one that
+ * a call of the kernel's forces on it. */
+int guest_queued(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGUSR1}, codes[] = {1, 2, 5, KERNEL};
+    tell_of_all();
+    for (int i = 0; i < 28; i++)
+        printf("%ld\n", queue(signals[i / 4], codes[i % 4]));
+    syscall(NR_URETPROBE);
+    IN_CHILD(queued);
+    IN_CHILD(queued_blocked);
+    IN_CHILD(queued_ignored);
+    IN_CHILD(forced_ignored);
+    IN_CHILD(forced_blocked);
+    return 0;
+}
+
+/* Frames that cannot be gone back by are the program's SIGSEGV. */
+int guest_frames(void)
+{
+    tell_of_all();
+    for (int i = 1; i <= 6; i++) {
+        if (!sigsetjmp(back, 1)) {
+            spoil = i;
+            raise(SIGUSR1);
+        }
+        spoil = 0;
+    }
+    IN_CHILD(no_frame_caught);
+    IN_CHILD(no_frame_blocked);
+    return 0;
+}
+
+#define NOWHERE(code)                                                                                            \
+    if (!sigsetjmp(back, 1))                                                                                     \
+        __asm__ volatile("mov $0x1234567812345678, %%rax\n" code : : : "rax", "memory")
+
+static void call_nowhere(void)
+{
+    act_and_block(SIGSEGV, SIG_DFL, SIG_UNBLOCK);
+    NOWHERE("call *%%rax");
+}
+
+/* Branches to addresses that are not canonical. */
+int guest_nowhere(void)
+{
+    tell_of_all();
+    spoil = -1;
+    NOWHERE("jmp *%%rax");
+    NOWHERE("call *%%rax");
+    NOWHERE("push %%rax\n ret");
+    NOWHERE("mov $0x800000000000, %%rax\n jmp *%%rax");
+    IN_CHILD(call_nowhere);
+    return 0;
+}
+
+static void leave_wait(int signo, siginfo_t *info, void *context)
+{
+    (void)info, (void)context;
+    printf("signal %d\n", signo);
+    siglongjmp(back, 1);
+}
+
+/* A signal comes to who waits for a page, and ends that. */
+int guest_missed_page(void)
+{
+    struct sigaction a = {.sa_sigaction = leave_wait, .sa_flags = SA_SIGINFO};
+    struct uffdio_api api = {.api = UFFD_API};
+    volatile char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register all = {.range = {(uintptr_t)p, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    int fd = (int)syscall(SYS_userfaultfd, 1); /* UFFD_USER_MODE_ONLY */
+    sigaction(SIGALRM, &a, NULL);
+    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &all))
+        return 0; /* not on this kernel */
+    if (!sigsetjmp(back, 1)) {
+        ualarm(300000, 0);
+        __asm__ volatile("nop\n movb $1, (%0)" : : "a"(p) : "memory");
+    }
+    printf("on\n");
+    return 0;
+}
+
+static stack_t disarmed(void)
+{
+    return (stack_t){.ss_sp = alternate, .ss_size = sizeof alternate, .ss_flags = (int)(1u << 31)};
+}
+
+static void on_it(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info, (void)context;
+    char *here = __builtin_frame_address(0);
+    printf("%s\n", here > alternate && here < alternate + sizeof alternate ? "on it" : "elsewhere");
+    for (int i = 0; i < 2; i++) {
+        stack_t now, next = disarmed();
+        int r = sigaltstack(&next, &now);
+        printf("%d, flags %x\n", r, (unsigned)now.ss_flags);
+    }
+}
+
+/* An alternate stack that handlers take away (SS_AUTODISARM) may be set anew by one that runs on it, and is nobody's then. */
+int guest_disarmed(void)
+{
+    struct sigaction a = {.sa_sigaction = on_it, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack_t now = disarmed();
+    sigaction(SIGUSR1, &a, NULL);
+    if (sigaltstack(&now, NULL))
+        return 1;
+    raise(SIGUSR1);
+    sigaltstack(NULL, &now);
+    printf("flags %x\n", (unsigned)now.ss_flags);
+    return 0;
+}
