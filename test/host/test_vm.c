@@ -9,6 +9,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <cofi/image.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/qemu/kcore.h"
 #include "host/qemu/vm.h"
 
 enum { CPUS = 2, MEMORY = 1 << 16, NO_FRAME = 0 };
@@ -464,6 +469,62 @@ static void what_nothing_explains_is_counted(void **state)
     assert_int_equal(vm.unexplained, 1);
 }
 
+static void add_page(struct cofi__pages *pages, int32_t space, uint64_t address, uint8_t fill)
+{
+    struct cofi__page *page;
+    assert_int_equal(cofi__pages_look(pages, space, address, &fill, 1, &page), PAGE_NEW);
+    memset(page->bytes, fill, PAGE_BYTES);
+}
+
+static void shows(struct cofi_view *view, uint64_t address, uint8_t fill)
+{
+    struct cofi_code code;
+    assert_int_equal(cofi_view_find(view, address, &code), 0);
+    assert_int_equal(code.bytes[address - code.start], fill);
+}
+
+static void the_kernels_pages_are_a_kcore(void **state)
+{
+    (void)state;
+    struct cofi__pages pages = {0};
+    struct cofi_error error;
+    struct cofi_image *image;
+    struct cofi_view *view;
+    struct cofi_code code;
+    struct stat st;
+    char folder[] = "/tmp/cofi-vm-XXXXXX", path[64], text[40] = "", command[64];
+    add_page(&pages, SPACE_KERNEL, TEXT + 0x5000, 3);
+    add_page(&pages, SPACE_KERNEL, TEXT + 0x1000, 2);
+    add_page(&pages, 1, 0x401000, 4);
+    add_page(&pages, SPACE_KERNEL, TEXT, 1);
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(cofi__kcore_write(&pages, TEXT, folder, &error), 0);
+    snprintf(path, sizeof path, "%s/kcore_dir/kcore", folder);
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_elf(image, 0, path, 0, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    shows(view, TEXT, 1);
+    shows(view, TEXT + 0x1fff, 2);
+    shows(view, TEXT + 0x5000, 3);
+    assert_int_equal(cofi_view_find(view, TEXT + 0x2000, &code), COFI_ERR_NO_CODE);
+    assert_int_equal(cofi_view_find(view, 0x401000, &code), COFI_ERR_NO_CODE);
+    cofi_view_close(view);
+    cofi_image_close(image);
+    snprintf(path, sizeof path, "%s/kcore_dir/kallsyms", folder);
+    FILE *file = fopen(path, "r");
+    assert_true(file && fgets(text, sizeof text, file));
+    assert_string_equal(text, "ffffffff81000000 T _text\n");
+    fclose(file);
+    snprintf(path, sizeof path, "%s/kcore_dir/modules", folder);
+    assert_true(stat(path, &st) == 0 && st.st_size == 0);
+    snprintf(path, sizeof path, "%s/none", folder);
+    assert_int_equal(cofi__kcore_write(&pages, TEXT, path, &error), COFI_ERR_IO);
+    assert_non_null(strstr(error.text, "none/kcore_dir: No such file"));
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    cofi__pages_free(&pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +535,7 @@ int main(void)
         TEST(a_part_of_the_run), TEST(what_nothing_explains_is_counted),
         TEST(a_return_that_faults), TEST(low_code_behind_another_cr3), TEST(an_old_frame_explains_nothing),
         TEST(every_instruction_if_it_is_wanted),
+        cmocka_unit_test(the_kernels_pages_are_a_kcore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

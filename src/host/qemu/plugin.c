@@ -2,17 +2,20 @@
  * A plugin of QEMU's TCG: what a whole machine executes -> a recording.
  *     qemu-system-x86_64 -plugin build/cofi-qemu.so,out=cofi.data[,NAME=VALUE…] …
  * QEMU calls back where a translation block begins; how far each got, its code notes in a scoreboard. */
+#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cofi/unit.h>
 
 #include "host/feed.h"
 #include "host/qemu/api.h"
+#include "host/qemu/kcore.h"
 #include "host/qemu/vm.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -35,6 +38,7 @@ static struct {
     struct cofi__run *runs;
     qemu_plugin_u64 started; /* of each processor's run: how many of its instructions have begun */
     const char *out, *truth_path;
+    char folder[2048], in_folder[2048 + 8]; /* out=FOLDER/: the recording is a directory, and its file */
     char fields[1024];       /* of all config= */
     enum cofi_gen gen;
 } plugin = {.lock = PTHREAD_MUTEX_INITIALIZER, .out = "cofi.data", .gen = COFI_PT};
@@ -96,6 +100,8 @@ static void close_all(void)
     int status = cofi_recorder_close(plugin.recorder, &stats, &error);
     if (status >= 0)
         status = plugin.vm.status;
+    if (status >= 0 && *plugin.folder)
+        status = cofi__kcore_write(&plugin.vm.pages, cofi__vm_kernel(&plugin.vm), plugin.folder, &error);
     plugin.recorder = NULL;
     if (plugin.truth && cofi_truth_close(plugin.truth, &error) < 0)
         status = COFI_ERR_IO;
@@ -202,10 +208,25 @@ static int add_field(const char *argument, const char *value)
     return 0;
 }
 
+/* FOLDER/: a directory as `perf record --kcore` makes it. */
+static int take_folder(const char *argument, const char *value)
+{
+    if ((size_t)snprintf(plugin.folder, sizeof plugin.folder, "%s", value) >= sizeof plugin.folder)
+        return refuse("the name is too long", argument);
+    if (mkdir(plugin.folder, 0777) && errno != EEXIST)
+        return refuse(strerror(errno), argument);
+    snprintf(plugin.in_folder, sizeof plugin.in_folder, "%sdata", plugin.folder);
+    plugin.out = plugin.in_folder;
+    return 0;
+}
+
 static int take_out(const char *argument, const char *value)
 {
+    size_t n = strlen(value);
+    if (n && value[n - 1] == '/')
+        return take_folder(argument, value);
     plugin.out = value;
-    return *value ? 0 : refuse("no file", argument);
+    return n ? 0 : refuse("no file", argument);
 }
 
 static int take_truth(const char *argument, const char *value)

@@ -347,9 +347,11 @@ static void settle(struct cofi__vm *m, struct cofi__vm_cpu *cpu, unsigned starte
 
 /* Linux goes on in the kernel's half of the addresses right behind its start, which is aligned. For readers that have its symbols;
  * of another kernel this says nothing that is used. */
+uint64_t cofi__vm_kernel(const struct cofi__vm *m) { return m->kernel & -(uint64_t)KERNEL_ALIGN; }
+
 static void tell_kernel(struct cofi__vm *m)
 {
-    uint64_t text = m->kernel & -(uint64_t)KERNEL_ALIGN;
+    uint64_t text = cofi__vm_kernel(m);
     tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = SPACE_KERNEL, .kernel = true, .addr = text, .len = KERNEL_BYTES,
                                              .pgoff = text, .prot = 5, .name = "[kernel.kallsyms]_text"});
 }

@@ -80,5 +80,7 @@ void cofi__vm_settle(struct cofi__vm *vm, unsigned cpu, unsigned started);
 /* Nothing more is traced: all that was begun ends. May be called again. */
 void cofi__vm_end(struct cofi__vm *vm);
 void cofi__vm_fini(struct cofi__vm *vm);
+/* Where Linux, if it is that, begins. */
+uint64_t cofi__vm_kernel(const struct cofi__vm *vm);
 
 #endif
