@@ -339,13 +339,13 @@ static int show_piece(struct pool *pool, struct piece *piece)
     return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
 }
 
-/* Decode a later piece, or wait. */
-static void meanwhile(struct pool *pool)
+/* Decode a later piece, or wait. To take one may open the lock, so the piece may have been finished since. */
+static void meanwhile(struct pool *pool, const struct piece *piece)
 {
     struct piece *later = pool->restartable ? take(&pool->workers[0]) : NULL;
     if (later)
         decode_ahead(&pool->workers[0], later);
-    else
+    else if (piece->state == PIECE_TAKEN)
         pthread_cond_wait(&pool->pieces.change, &pool->pieces.lock);
 }
 
@@ -358,7 +358,7 @@ static int show_all(struct pool *pool)
         struct piece *piece = piece_at(pieces, pieces->shown);
         uint64_t index = piece->index;
         if (piece->state == PIECE_TAKEN) {
-            meanwhile(pool);
+            meanwhile(pool, piece);
             continue;
         }
         if (piece->state == PIECE_CUT) {
