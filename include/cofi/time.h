@@ -18,7 +18,7 @@ struct cofi_time_conv {
     uint16_t shift;
 };
 
-enum { COFI_MTC_FREQ_MOST = 15 };
+enum { COFI_MTC_FREQ_MOST = 15 }; /* of its four bits [SDM IA32_RTIT_CTL MSR] */
 
 /* What a recording tells of its clocks; all zero: nothing, and then events have ticks but no nanoseconds. */
 struct cofi_time_info {

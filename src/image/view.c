@@ -237,10 +237,10 @@ static bool has_turn_at(const struct cofi_view *view, uint64_t time_ns)
     return image == view->user->image;
 }
 
-uint64_t cofi_view_when(const struct cofi_view *view, uint64_t addr, uint64_t until)
+uint64_t cofi_view_when(const struct cofi_view *view, uint64_t addr, uint64_t until_ns)
 {
     const struct cofi__table *table = addr >> 63 ? view->kernel : view->user;
-    for (size_t i = table->next; table->image && i < table->image->n && table->image->changes[i].time_ns <= until; i++) {
+    for (size_t i = table->next; table->image && i < table->image->n && table->image->changes[i].time_ns <= until_ns; i++) {
         const struct cofi__change *change = &table->image->changes[i];
         if (addr - change->addr < change->len && change->source)
             return has_turn_at(view, change->time_ns) ? change->time_ns : UINT64_MAX;

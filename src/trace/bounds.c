@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "time/clock.h"
 #include "trace/bounds.h"
+#include "trace/perf_data.h"
 
 struct reading {
     struct cofi_recording *recording;
@@ -24,8 +25,7 @@ enum { OFTEN_NS = 5000 };
 static bool time_is_rare(const struct cofi_recording_info *info)
 {
     const struct cofi_time_info *t = &info->time;
-    bool ctl_os = info->config >> 2 & 1;
-    if (info->gen != COFI_PT || !ctl_os || !t->tsc || t->cyc || !t->conv.mult)
+    if (info->gen != COFI_PT || !(info->config & CTL_PT_OS) || !t->tsc || t->cyc || !t->conv.mult)
         return false;
     uint64_t period = t->tsc_den ? ((uint64_t)t->tsc_num << t->mtc_freq) / t->tsc_den : 0;
     return !t->mtc || !period || cofi_time_ns(&t->conv, period) - cofi_time_ns(&t->conv, 0) > OFTEN_NS;
@@ -39,7 +39,7 @@ static uint64_t key_of(uint64_t cr3)
     return cr3 & ~(pcid | (cr3 & user_pcid ? user_table : 0));
 }
 
-/* Whether code changed, or another process ran, in (from, to]. */
+/* Whether code changed in (from, to]. */
 static bool has_news(const struct cofi_recording *recording, uint64_t from_ns, uint64_t to_ns)
 {
     const struct cofi_sideband *rows = recording->sideband.items;

@@ -142,8 +142,7 @@ static bool take_modrm(struct cofi__fast *x, struct cursor *c, bool ignores_mod)
         x->sib = c->bytes[c->at++];
     }
     x->rip_relative = mod == 0 && rm == 5;
-    bool no_base = mod == 0 && rm == 4 && (x->sib & 7) == 5;
-    x->disp_bytes = mod == 1 ? 1 : mod == 2 || x->rip_relative || no_base ? 4 : 0;
+    x->disp_bytes = (uint8_t)cofi__disp_bytes(x->modrm, x->sib);
     if (!x->disp_bytes)
         return true;
     if (!more(c, x->disp_bytes))

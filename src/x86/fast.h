@@ -8,6 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes of displacement behind ModRM and, where there is one, SIB (SDM volume 2, ModR/M and SIB Bytes). */
+static inline unsigned cofi__disp_bytes(uint8_t modrm, uint8_t sib)
+{
+    unsigned mod = modrm >> 6, rm = modrm & 7;
+    bool no_base = mod == 0 && (rm == 5 || (rm == 4 && (sib & 7) == 5));
+    return mod == 1 ? 1 : mod == 2 || no_base ? 4 : 0;
+}
+
 /* Attributes of an encoding.
  *  31    29 28     24 23     20 19        ... 4 3      0
  * |  0     |   far   |  class  |     flags    |  imm   | */

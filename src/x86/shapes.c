@@ -8,20 +8,22 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "x86/fast.h"
 #include "x86/insn_zydis.h"
 
-enum { INSN_MOST = 15, SEGMENT_67 = 1, OTHERS = 2 };
+enum { INSN_MOST = 15 };
 
-/* The legacy prefixes before another; *met: which kinds of them. */
-static size_t legacy_prefixes(const uint8_t *bytes, size_t n, unsigned *met)
+/* The legacy prefixes before another; *others: there is one that VEX and EVEX do not allow before them. */
+static size_t legacy_prefixes(const uint8_t *bytes, size_t n, bool *others)
 {
-    static const uint8_t quiet[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67}, others[] = {0x66, 0xf0, 0xf2, 0xf3};
+    static const uint8_t allowed[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67}, not_allowed[] = {0x66, 0xf0, 0xf2, 0xf3};
     size_t at = 0;
+    *others = false;
     for (; at < n; at++) {
-        bool is_quiet = memchr(quiet, bytes[at], sizeof quiet);
-        if (!is_quiet && !memchr(others, bytes[at], sizeof others))
+        bool other = memchr(not_allowed, bytes[at], sizeof not_allowed);
+        if (!other && !memchr(allowed, bytes[at], sizeof allowed))
             break;
-        *met |= is_quiet ? SEGMENT_67 : OTHERS;
+        *others |= other;
     }
     return at;
 }
@@ -83,8 +85,7 @@ static size_t modrm_size(const uint8_t *p, size_t n)
     bool has_sib = mod != 3 && rm == 4;
     if (has_sib && n < 2)
         return 0;
-    bool no_base = mod == 0 && (has_sib ? (p[1] & 7) == 5 : rm == 5);
-    size_t size = 1u + has_sib + (mod == 1 ? 1 : mod == 2 || no_base ? 4 : 0);
+    size_t size = 1u + has_sib + cofi__disp_bytes(p[0], has_sib ? p[1] : 0);
     return size <= n ? size : 0;
 }
 
@@ -149,19 +150,19 @@ static int behind_0f38(struct cofi_insn *insn, const uint8_t *bytes, size_t n, s
 }
 
 /* Where the byte behind the legacy prefixes says what the shape is. */
-static int by_first(struct cofi_insn *insn, const uint8_t *bytes, size_t n, uint64_t ip, size_t at, bool quiet)
+static int by_first(struct cofi_insn *insn, const uint8_t *bytes, size_t n, uint64_t ip, size_t at, bool others)
 {
     if (bytes[at] == 0xd5)
         return behind_rex2(insn, bytes, n, ip, at);
     if (bytes[at] == 0x62 || bytes[at] == 0xc4)
-        return quiet ? behind_vex(insn, bytes, n, at) : COFI_ERR_BAD_INSN;
+        return others ? COFI_ERR_BAD_INSN : behind_vex(insn, bytes, n, at);
     return behind_0f38(insn, bytes, n, at);
 }
 
 int cofi__shape_print(const uint8_t *bytes, size_t n, char *out, size_t size)
 {
-    unsigned met = 0;
-    const uint8_t *p = bytes + legacy_prefixes(bytes, n, &met);
+    bool others;
+    const uint8_t *p = bytes + legacy_prefixes(bytes, n, &others);
     if (p[0] == 0xd5 && !p[1] && p[2] == 0xa1)
         return snprintf(out, size, "jmpabs 0x%llx", (unsigned long long)le64(p + 3));
     if (p[0] == 0xd5)
@@ -175,8 +176,8 @@ int cofi__shape_print(const uint8_t *bytes, size_t n, char *out, size_t size)
 
 int cofi__insn_by_shape(struct cofi_insn *insn, uint64_t ip, const uint8_t *bytes, size_t n)
 {
-    unsigned met = 0;
+    bool others;
     n = n < INSN_MOST ? n : INSN_MOST;
-    size_t at = legacy_prefixes(bytes, n, &met);
-    return at < n ? by_first(insn, bytes, n, ip, at, !(met & OTHERS)) : COFI_ERR_BAD_INSN;
+    size_t at = legacy_prefixes(bytes, n, &others);
+    return at < n ? by_first(insn, bytes, n, ip, at, others) : COFI_ERR_BAD_INSN;
 }

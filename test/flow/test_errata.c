@@ -98,19 +98,24 @@ static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
         "[psb] [enabled >401000] 401000 [async-disabled 401001 >402000]");
 }
 
-static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address(void **state)
+/* 401000 nop; 401001 jmp 401008; 401003 …; 401008 jmp *rax; a range for a use. */
+static const char *with_range(unsigned i, uint64_t use, uint64_t base, uint64_t limit, const char *trace)
 {
-    (void)state;
-    /* 401000 nop; 401001 jmp 401008; 401003 …; 401008 jmp *rax */
     rig_open(&rig, COFI_PT, 0x401000, "90 eb05 9090909090 ffe0");
     rig.config.family = 6;
     rig.config.model = SKYLAKE;
     rig.config.ctl_known = rig.config.ranges_known = true;
-    rig.config.ctl = UINT64_C(1) << 32;
-    rig.config.range_base[0] = 0x401000;
-    rig.config.range_limit[0] = 0x401004;
-    rig_trace(&rig, "H 01");
-    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
+    rig.config.ctl = use << (32 + 4 * i);
+    rig.config.range_base[i] = base;
+    rig.config.range_limit[i] = limit;
+    rig_trace(&rig, trace);
+    return rig_run(&rig);
+}
+
+static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address(void **state)
+{
+    (void)state;
+    assert_string_equal(with_range(0, 1, 0x401000, 0x401004, "H 01"), "[psb] [enabled >401000] 401000 401001 [disabled 401001]");
     rig_close(&rig);
 }
 
@@ -118,15 +123,8 @@ static void skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address
 static void skl014_so_does_one_into_a_range_that_stops(void **state)
 {
     (void)state;
-    rig_open(&rig, COFI_PT, 0x401000, "90 eb05 9090909090 ffe0");
-    rig.config.family = 6;
-    rig.config.model = SKYLAKE;
-    rig.config.ctl_known = rig.config.ranges_known = true;
-    rig.config.ctl = UINT64_C(2) << 36;
-    rig.config.range_base[1] = 0x401008;
-    rig.config.range_limit[1] = 0x401008;
-    rig_trace(&rig, "H 01 0283");
-    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001] [tracestop 401001]");
+    assert_string_equal(with_range(1, 2, 0x401008, 0x401008, "H 01 0283"),
+        "[psb] [enabled >401000] 401000 401001 [disabled 401001] [tracestop 401001]");
     rig_close(&rig);
 }
 

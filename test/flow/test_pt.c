@@ -105,7 +105,6 @@ static void an_overflow_ends_a_gap(void **state)
         "[psb] [enabled >401000] [gap 401000 MISMATCH] [overflow >401003] 401003 401005 [disabled 401005]");
 }
 
-/* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 /* Packets went off in it: what binds to an instruction does not bind to one before it. */
 static void what_an_overflow_hides_is_not_invented(void **state)
 {
@@ -140,6 +139,7 @@ static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void
     rig_close(&rig);
 }
 
+/* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
     const char *want = " [overflow >40100e] 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]";

@@ -16,12 +16,13 @@ struct step {
     uint64_t value; /* CR3, or pid */
 };
 
-enum { A = 101, B = 102, C = 103, KTHREAD = 104, IDLE = 0, LATER = 0x402000 };
+enum { A = 101, B = 102, C = 103, KTHREAD = 104, IDLE = 0, LATER = 0x402000, JUMP = 0x403000 };
 enum { SPACE_A = 0x10000, SPACE_B = 0x20000, SPACE_C = 0x30000, INIT = 0x40000 };
 
 static const uint8_t kernel_code[] = {0x0f, 0x22, 0xd8, 0x48, 0xcf}; /* mov cr3, rax; iretq */
 /* Each process has other code at the same address, 2 to 4 instructions. */
 static const uint8_t code_a[] = {0x90, 0x0f, 0x05}, code_b[] = {0x90, 0x90, 0x0f, 0x05}, code_c[] = {0x90, 0x90, 0x90, 0x0f, 0x05};
+static const uint8_t code_jump[] = {0xff, 0xe0}; /* jmp rax */
 
 struct making {
     uint8_t bytes[4096];
@@ -109,6 +110,7 @@ static void write_steps(struct making *m, const char *path, const struct step *s
                                        .len = sizeof kernel_code});
     for (int32_t pid = A; pid <= C; pid++)
         record(writer, &(struct step){END, 2, (uint64_t)pid});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = A, .tid = A, .time_ns = 2, .addr = JUMP, .bytes = code_jump, .len = sizeof code_jump});
     put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = KTHREAD, .tid = KTHREAD, .time_ns = 3, .name = "kworker"});
     make(m, writer, steps);
     assert_int_equal(cofi_writer_trace(writer, -1, 0, m->bytes, m->n, steps->time), 0);
@@ -249,8 +251,21 @@ static void test_flow(void **state)
     cofi_recording_close(recording);
 }
 
-/* Code is mapped at 12 ms, in a turn of A's or of B's, and jumped to; then A's code runs in the same turn. */
-static void jump_to_later(uint64_t before, uint64_t next_turn, uint64_t insns)
+/* How code that is mapped later is come to: the kernel returns there, it returns there and an interrupt is next, a jump leads there. */
+enum way { RETURN, INTERRUPT, JUMPS };
+
+static void come_to_later(struct making *m, enum way way)
+{
+    if (way == JUMPS)
+        ip_packet(m, COFI_PT_TIP, JUMP);
+    ip_packet(m, COFI_PT_TIP, LATER);
+    if (way == INTERRUPT)
+        ip_packet(m, COFI_PT_FUP, LATER + 1);
+    ip_packet(m, COFI_PT_TIP, KERNEL_AT);
+}
+
+/* Code is mapped at 12 ms, in a turn of A's or of B's, and run; then A's code runs in the same turn. */
+static void run_later(enum way way, uint64_t before, uint64_t next_turn, uint64_t insns, bool gap)
 {
     const struct step steps[] = {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, next_turn, B}, {MAPS, 12 * MS, A}, {END, 0, 0}};
     struct making m;
@@ -259,22 +274,23 @@ static void jump_to_later(uint64_t before, uint64_t next_turn, uint64_t insns)
     uint64_t gaps;
     write_steps(&m, scratch_path("bounds"), steps);
     packet(&m, (struct cofi_packet){.kind = COFI_PT_PIP, .pip = {.cr3 = SPACE_A}});
-    ip_packet(&m, COFI_PT_TIP, LATER);
-    ip_packet(&m, COFI_PT_TIP, KERNEL_AT);
+    come_to_later(&m, way);
     change(&m, &(struct step){CR3, 0, SPACE_A});
     full_time(&m, &(struct step){FULL_TIME, before, SPACE_A});
     struct cofi_recording *recording = reopen(scratch_path("bounds"), &none, &n);
     assert_int_equal(count_insns(recording, &m, &bound, 1, &gaps), insns);
-    assert_int_equal(gaps, insns == 6); /* without those that are mapped */
+    assert_int_equal(gaps, gap);
     cofi_recording_close(recording);
 }
 
 static void test_code_comes(void **state)
 {
     (void)state;
-    jump_to_later(20 * MS, 13 * MS, 8);
-    jump_to_later(11 * MS, 13 * MS, 6);
-    jump_to_later(20 * MS, 11 * MS, 6);
+    run_later(RETURN, 20 * MS, 13 * MS, 8, false);
+    run_later(RETURN, 11 * MS, 13 * MS, 6, true);
+    run_later(RETURN, 20 * MS, 11 * MS, 6, true);
+    run_later(INTERRUPT, 20 * MS, 13 * MS, 7, false);
+    run_later(JUMPS, 20 * MS, 13 * MS, 9, false);
 }
 
 int main(void)

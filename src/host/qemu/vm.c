@@ -345,10 +345,10 @@ static void settle(struct cofi__vm *m, struct cofi__vm_cpu *cpu, unsigned starte
     cpu->run = NULL;
 }
 
-/* Linux goes on in the kernel's half of the addresses right behind its start, which is aligned. For readers that have its symbols;
- * of another kernel this says nothing that is used. */
+/* Linux goes on in the kernel's half of the addresses right behind its start, which is aligned. */
 uint64_t cofi__vm_kernel(const struct cofi__vm *m) { return m->kernel & -(uint64_t)KERNEL_ALIGN; }
 
+/* For readers that have its symbols; of another kernel this says nothing that is used. */
 static void tell_kernel(struct cofi__vm *m)
 {
     uint64_t text = cofi__vm_kernel(m);
