@@ -5,127 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
-
-/* By the first byte; 0: another packet, or a TNT without any. */
-#define PT_OUTCOMES(c) ((c) & 1 ? 0 : TNT_OUTCOMES((c) >> 1))
-#define RTIT_OUTCOMES(c) ((c) >= 0x80 ? 0 : TNT_OUTCOMES(c))
-static const uint16_t pt_outcomes[256] = {BYTES(PT_OUTCOMES)}, rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
-
 /* A byte that begins neither outcomes nor a target. */
 enum { PT_NONE = 2, RTIT_NONE = 0 };
-
-/* ---- PT's and RTIT's, one packet ---- */
-
-/* From the kernel to the user: who reads that asks the clock. Bit 63 of LastIP is told by IPBytes 3 and 6 [SDM IP Compression]. */
-static bool to_user(uint64_t *last_ip, unsigned code, uint64_t payload)
-{
-    bool kernel = *last_ip >> 63;
-    if (code == 3)
-        *last_ip = payload << 16;
-    else if (code == 6)
-        *last_ip = payload;
-    return kernel && !(*last_ip >> 63);
-}
-
-static void tell_mtc(struct cofi__clock *clock, bool pt, const uint8_t *p)
-{
-    struct cofi_packet packet = {.kind = COFI_RTIT_MTC};
-    packet.mtc.range = p[0] & 3;
-    packet.mtc.ctc = p[1];
-    if (pt)
-        cofi__clock_mtc(clock, p[1]);
-    else
-        cofi__clock_packet(clock, &packet);
-}
-
-/* Two bytes [SDM (MTC) Packet], [RTIT 4.2.12]. */
-static bool is_mtc(bool pt, unsigned c) { return pt ? c == 0x59 : (c & 0xfc) == 0xc4; }
-
-/* A TNT of n outcomes, fewer than 6, youngest at bit 0 of acc. */
-static inline uint8_t short_tnt(uint64_t acc, unsigned n, bool pt) { return (uint8_t)((1u << n | (acc & ((1u << n) - 1))) << pt); }
-
-/* Up to `stop`, or to what is neither timing nor a branch's. Of TNTs that have no target between them the outcomes are put
- * together, as they are where no MTC cuts them, so that no more is written than is read, but for the last byte. until: not
- * null where all was written before; where to end then. */
-static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt, struct cofi__clock *clock,
-                                                       const uint8_t *stop, const uint8_t *until)
-{
-    const uint16_t *outcomes = pt ? pt_outcomes : rtit_outcomes;
-    const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
-    uint8_t *q = w->q;
-    uint64_t cycles = 0, last_ip = w->last_ip, acc = w->acc;
-    unsigned n = w->n, long_cyc = flow->errata & ERR_SKD007 ? 0xff : 1;
-    while (p <= stop && (!until || q < until)) {
-        unsigned c = *p;
-        if (pt && (c & 7) == 3) { /* a CYC stands before most packets [SDM Cycle Count Packet (CYC) Packet] */
-            cycles += c >> 3;
-            c = *++p;
-        } else if (pt && (c & 7) == 7 && !(p[1] & long_cyc)) {
-            cycles += c >> 3 | (p[1] & 0xfeu) << 4;
-            c = *(p += 2);
-        }
-        unsigned what = outcomes[c], k = (uint8_t)what, size;
-        if (k) {
-            tnt = p++;
-            acc = acc << k | what >> 8;
-            n += k;
-            if (n < 6)
-                continue;
-            n -= 6;
-            if (!until)
-                *q = (uint8_t)((0x40 | (acc >> n & 0x3f)) << pt);
-            q++;
-        } else if (pt && (c & 3) == 3) {
-            const uint8_t *next = cofi__pt_long_cyc(flow, p, &cycles);
-            if (!next)
-                break;
-            p = next;
-        } else if ((size = sizes[c]) > 1) {
-            if (pt && !until && to_user(&last_ip, c >> 5, le64(p + 1)))
-                break;
-            if (!until)
-                *q = short_tnt(acc, n, pt);
-            q += n != 0;
-            n = 0;
-            if (until && q == until)
-                break;
-            w->tip_before = w->tip;
-            w->tip = p;
-            if (!until)
-                memcpy(q, p, 16);
-            p += size;
-            q += size;
-        } else if (is_mtc(pt, c)) {
-            if (clock) {
-                clock->cycles += cycles;
-                tell_mtc(clock, pt, p);
-            }
-            cycles = 0;
-            p += 2;
-        } else if (pt ? !c : size) { /* PAD; a TNT without outcomes */
-            p++;
-        } else {
-            break;
-        }
-    }
-    if (clock)
-        clock->cycles += cycles;
-    w->p = p;
-    w->q = q;
-    w->last_ip = last_ip;
-    w->tnt = tnt;
-    w->acc = acc;
-    w->n = n;
-}
-
-static void sift_to(struct cofi_flow *flow, struct sift *w, const uint8_t *stop)
-{
-    if (flow->config.gen == COFI_PT)
-        sift(flow, w, true, &flow->clock, stop, NULL);
-    else
-        sift(flow, w, false, &flow->clock, stop, NULL);
-}
 
 /* So many bytes of the trace, in stages. */
 static struct sift sift_all(struct cofi_flow *flow, struct sift w, size_t n)
@@ -137,7 +18,7 @@ static struct sift sift_all(struct cofi_flow *flow, struct sift w, size_t n)
     do {
         size_t left = (size_t)(last - w.p);
         stop = w.p + (left < SIEVE_STAGE ? left : SIEVE_STAGE);
-        sift_to(flow, &w, stop);
+        cofi__sift(flow, &w, stop, sieve->end);
         sieve->stages[sieve->stages_n++] = w;
     } while (w.p > stop && w.p < last);
     return w;
@@ -146,8 +27,7 @@ static struct sift sift_all(struct cofi_flow *flow, struct sift w, size_t n)
 /* To where the flow is. */
 static void sift_exactly(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock)
 {
-    const uint8_t *stop = flow->sieve->sifted.p;
-    sift(flow, w, flow->config.gen == COFI_PT, clock, stop, flow->s.p);
+    cofi__sift_until(flow, w, clock, flow->sieve->sifted.p, flow->s.p);
 }
 
 /* ---- in and out ---- */
@@ -215,8 +95,7 @@ void cofi__sieve_enter(struct cofi_flow *flow)
 /* How many outcomes the last TNT had. */
 static unsigned tail_of(const struct cofi_flow *flow, const struct sift *w)
 {
-    const uint16_t *outcomes = flow->config.gen == COFI_PT ? pt_outcomes : rtit_outcomes;
-    return w->tnt ? (uint8_t)outcomes[*w->tnt] : flow->tail;
+    return w->tnt ? cofi__sift_outcomes(flow, w->tnt) : flow->tail;
 }
 
 static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p) { return sieve->end_offset - (uint64_t)(sieve->end - p); }

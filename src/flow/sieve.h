@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "flow/sift.h"
 #include "flow/span.h"
 #include "time/clock.h"
 
@@ -14,22 +15,10 @@ struct cofi_flow;
 
 enum {
     SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
-    SIEVE_MORE = 32,                       /* what the last packet may write beyond as many */
     SIEVE_WAIT = 4096,                     /* at most */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
     SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
     SIEVE_STAGE = 512,                     /* bytes of trace from which on a place in the middle is looked for */
-};
-
-/* How far a stretch has been gone through. */
-struct sift {
-    const uint8_t *p;           /* behind the last packet read */
-    uint8_t *q;                 /* behind the last packet written */
-    uint64_t acc;               /* outcomes, youngest at bit 0; those that are not written yet: */
-    unsigned n;
-    const uint8_t *tnt;         /* the last TNT */
-    const uint8_t *tip, *tip_before; /* the last two targets */
-    uint64_t last_ip;
 };
 
 struct sieve {
@@ -42,7 +31,7 @@ struct sieve {
     unsigned limit;             /* bytes at a time: less where the flow had to leave */
     uint64_t past;              /* it does not pay before this offset */
     unsigned wait;              /* bytes to let pass where the flow had to leave soon again and again */
-    uint8_t clean[SIEVE_MOST + SIEVE_MORE + SIEVE_PAD];
+    uint8_t clean[SIEVE_MOST + SIFT_MORE + SIEVE_PAD];
 };
 
 /* Offsets of packets while they are read here. */
