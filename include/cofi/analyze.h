@@ -44,6 +44,17 @@ struct cofi_calls_node {
 int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaque);
 void cofi_calls_close(struct cofi_calls *calls);
 
+/* Who is told each time that a function is entered, and left, in this order: what a timeline is drawn from. insns: how many instructions of
+ * the tree's ran before. It is the function entered last and not left yet that is left, be it by a return, longjmp or an exception; those that
+ * run at the end are not told to be left. Calls of a function by itself are told like others. Set before anything is fed; null members
+ * are not called. */
+struct cofi_calls_watcher {
+    void (*enter)(void *opaque, const struct cofi_function *function, uint64_t insns);
+    void (*leave)(void *opaque, uint64_t insns);
+    void *opaque;
+};
+void cofi_calls_watch(struct cofi_calls *calls, const struct cofi_calls_watcher *watcher);
+
 /* What ran, in order. insns: n instructions from ip on, all in one block. call: at `from`, returning to
  * `next`, to `to`. ret: to `to`. jump: any other transfer to `to` (a jump to the start of another
  * function is a tail call; one into a function further up the stack unwinds to it, as longjmp and

@@ -63,7 +63,7 @@ static size_t count_run(struct cofi_calls *calls, const struct cofi_flow_block *
     do
         insns += blocks[i++]->n;
     while (i < n && stays(calls, top, blocks[i - 1], blocks[i]->ip));
-    calls->nodes[top->node].self += insns;
+    cofi__calls_count(calls, top->node, insns);
     return i;
 }
 

@@ -63,11 +63,23 @@ static uint32_t child_of(struct cofi_calls *calls, uint32_t parent, const struct
     return is_child(calls, node, parent, function) ? node : find_child(calls, parent, function, hash);
 }
 
+/* Drop all frames but so many. */
+static void drop_to(struct cofi_calls *calls, size_t depth)
+{
+    if (!calls->watcher.leave) {
+        calls->depth = depth;
+        return;
+    }
+    while (calls->depth > depth)
+        if (!calls->stack[--calls->depth].interrupted)
+            calls->watcher.leave(calls->watcher.opaque, calls->insns);
+}
+
 /* Have room for one more frame. */
 static int grow_stack(struct cofi_calls *calls)
 {
     if (calls->depth == MAX_DEPTH)
-        calls->depth = 0;
+        drop_to(calls, 0);
     return cofi__array_grow(&calls->stack, &calls->stack_room, calls->depth, sizeof *calls->stack);
 }
 
@@ -81,7 +93,9 @@ static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to)
         return COFI_ERR_NOMEM;
     calls->nodes[node].calls++;
     COFI_TRY(grow_stack(calls));
-    calls->stack[calls->depth++] = (struct frame){ret, to->function.start, node};
+    calls->stack[calls->depth++] = (struct frame){ret, to->function.start, node, false};
+    if (calls->watcher.enter)
+        calls->watcher.enter(calls->watcher.opaque, &to->function, calls->insns);
     return 0;
 }
 
@@ -91,10 +105,12 @@ static bool pop_to_return(struct cofi_calls *calls, uint64_t to)
     for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++) {
         if (calls->stack[calls->depth - 1 - i].ret != to)
             continue;
-        calls->depth -= i + 1;
-        while (calls->depth && calls->stack[calls->depth - 1].ret == to &&
-               calls->stack[calls->depth - 1].node != calls->stack[calls->depth].node)
-            calls->depth--;
+        uint32_t node = calls->stack[calls->depth - 1 - i].node;
+        drop_to(calls, calls->depth - i - 1);
+        while (calls->depth && cofi__calls_top(calls)->ret == to && cofi__calls_top(calls)->node != node) {
+            node = cofi__calls_top(calls)->node;
+            drop_to(calls, calls->depth - 1);
+        }
         return true;
     }
     return false;
@@ -105,7 +121,7 @@ static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_funct
 {
     for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++)
         if (calls->stack[calls->depth - 1 - i].start == function->start) {
-            calls->depth -= i;
+            drop_to(calls, calls->depth - i);
             return true;
         }
     return false;
@@ -144,6 +160,8 @@ void cofi_calls_close(struct cofi_calls *calls)
     free(calls);
 }
 
+void cofi_calls_watch(struct cofi_calls *calls, const struct cofi_calls_watcher *watcher) { calls->watcher = *watcher; }
+
 int cofi__calls_first(struct cofi_calls *calls, uint64_t ip)
 {
     const struct place *place = cofi__place(&calls->places, ip);
@@ -153,7 +171,7 @@ int cofi__calls_first(struct cofi_calls *calls, uint64_t ip)
 int cofi_calls_insns(struct cofi_calls *calls, uint64_t ip, uint64_t n)
 {
     COFI_TRY(cofi__calls_begin(calls, ip));
-    calls->nodes[current(calls)].self += n;
+    cofi__calls_count(calls, current(calls), n);
     return 0;
 }
 
@@ -191,7 +209,7 @@ int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
     /* The handler returns to where it came from; which function it is, resume tells. */
     COFI_TRY(grow_stack(calls));
     uint32_t node = current(calls);
-    calls->stack[calls->depth++] = (struct frame){from, calls->nodes[node].function.start, node};
+    calls->stack[calls->depth++] = (struct frame){from, calls->nodes[node].function.start, node, true};
     return 0;
 }
 

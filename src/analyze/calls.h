@@ -15,6 +15,7 @@ struct frame {
     uint64_t ret;
     uint64_t start; /* of the node's function */
     uint32_t node;
+    bool interrupted; /* no call: where a handler returns to */
 };
 
 struct cofi_calls {
@@ -24,6 +25,8 @@ struct cofi_calls {
     struct cofi__index by_path; /* (parent node, function start) -> node */
     struct frame *stack;
     size_t depth, stack_room;
+    struct cofi_calls_watcher watcher;
+    uint64_t insns; /* in all nodes */
     /* Of the block that a flow showed last: where it led is known when the next item comes. */
     bool pending;
     uint8_t last_cls; /* enum cofi_class */
@@ -49,6 +52,12 @@ static inline bool cofi__calls_holds(const struct cofi_calls *calls, const struc
         return false;
     const struct cofi_function *here = &calls->nodes[frame->node].function;
     return !here->name && cofi__same_text(here->module, place->function.module);
+}
+
+static inline void cofi__calls_count(struct cofi_calls *calls, uint32_t node, uint64_t insns)
+{
+    calls->nodes[node].self += insns;
+    calls->insns += insns;
 }
 
 /* What the thread began in counts as called by nobody. 0 or COFI_ERR_NOMEM. */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cofi/analyze.h>
@@ -255,6 +256,70 @@ static void children_are_in_the_order_of_their_totals(void **state)
         assert_int_equal(children, CHILDREN);
     }
     assert_memory_equal(order[0], order[1], sizeof order[0]); /* equals stay as they are */
+}
+
+/* ---- who watches ---- */
+
+static char told[400];
+
+static void entered(void *opaque, const struct cofi_function *function, uint64_t insns)
+{
+    (void)opaque;
+    sprintf(told + strlen(told), "%s@%d ", function->name, (int)insns);
+}
+
+static void left(void *opaque, uint64_t insns)
+{
+    (void)opaque;
+    sprintf(told + strlen(told), "-@%d ", (int)insns);
+}
+
+static struct cofi_calls *watched(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    *told = '\0';
+    cofi_calls_watch(calls, &(struct cofi_calls_watcher){entered, left, NULL});
+    return calls;
+}
+
+static void calls_are_told_as_they_nest(void **state)
+{
+    struct cofi_calls *calls = watched(state);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_insns(calls, F, 10);
+    cofi_calls_call(calls, F + 5, F); /* by itself */
+    cofi_calls_insns(calls, F, 1);
+    cofi_calls_jump(calls, G); /* in its place */
+    cofi_calls_insns(calls, G, 2);
+    cofi_calls_ret(calls, F + 5);
+    cofi_calls_insns(calls, F + 5, 4);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_finish(calls);
+    assert_string_equal(told, "f@1 f@11 g@12 -@14 -@14 -@18 ");
+}
+
+static void who_jumps_far_leaves_all_between(void **state)
+{
+    struct cofi_calls *calls = watched(state);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_call(calls, F + 5, G);
+    cofi_calls_call(calls, G + 5, H);
+    cofi_calls_insns(calls, H, 5);
+    cofi_calls_jump(calls, F + 0x30);
+    assert_string_equal(told, "f@1 g@1 h@1 -@6 -@6 ");
+}
+
+static void a_handler_is_entered_and_what_it_interrupted_is_not_left(void **state)
+{
+    struct cofi_calls *calls = watched(state);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_async(calls, F + 0x10);
+    cofi_calls_resume(calls, H);
+    cofi_calls_insns(calls, H, 6);
+    cofi_calls_resume(calls, F + 0x10);
+    cofi_calls_insns(calls, F + 0x10, 2);
+    cofi_calls_ret(calls, MAIN + 5);
+    assert_string_equal(told, "f@1 h@1 -@7 -@9 ");
 }
 
 static void code_that_changed_is_asked_for_anew(void **state)
@@ -605,6 +670,8 @@ int main(void)
         TEST(without_symbols_calls_tell_where_functions_start),
         TEST(another_librarys_function_at_the_same_address_is_another_node),
         TEST(children_are_in_the_order_of_their_totals),
+        TEST(calls_are_told_as_they_nest), TEST(who_jumps_far_leaves_all_between),
+        TEST(a_handler_is_entered_and_what_it_interrupted_is_not_left),
         TEST(code_that_changed_is_asked_for_anew),
         TEST(what_was_called_is_a_start_though_code_changed),
         TEST(each_of_many_paths_is_found_again),
