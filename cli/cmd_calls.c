@@ -11,6 +11,8 @@
 #include "session.h"
 #include "writer.h"
 
+enum { NAME_BYTES = 4096 }; /* what is longer is cut */
+
 struct calls_options {
     struct session_options session;
     uint64_t depth;     /* how deep to print */
@@ -99,19 +101,21 @@ static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
 static void print_node(struct writer *out, const struct calls_options *options, int32_t tid,
                        const struct cofi_calls_node *node, uint64_t whole)
 {
-    double percent = whole ? 100.0 * (double)node->total / (double)whole : 0;
-    char name[256], string[1024];
+    char name[NAME_BYTES], string[6 * NAME_BYTES];
     cofi_symbol_print(&(struct cofi_symbol){.name = node->function.name, .module = node->function.module,
                                             .offset = node->function.name ? 0 : node->function.offset},
                       node->function.start, name, sizeof name);
-    if (options->session.json)
-        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":%s,\"address\":\"0x%" PRIx64
-                     "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64 ",\"total\":%"
-                     PRIu64 "}\n", tid, node->depth - 1, cofi_json_string(name, string, sizeof string), node->function.start, node->calls,
-                     node->recursions, node->self, node->total);
-    else
-        write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s%s%s\n", node->total, percent,
-                     node->calls, (int)(node->depth - 1) * 2, "", name, node->recursions ? " (recursive)" : "");
+    if (options->session.json) {
+        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":", tid, node->depth - 1);
+        write_text(out, cofi_json_string(name, string, sizeof string));
+        write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64
+                     ",\"total\":%" PRIu64 "}\n", node->function.start, node->calls, node->recursions, node->self, node->total);
+    } else {
+        write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s", node->total, percent(node->total, whole), node->calls,
+                     (int)(node->depth - 1) * 2, "");
+        write_text(out, name);
+        write_text(out, node->recursions ? " (recursive)\n" : "\n");
+    }
 }
 
 /* Depth first without recursion: the tree may be as deep as the program's stack. */
