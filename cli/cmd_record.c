@@ -408,6 +408,9 @@ static int own_status(const struct job *job, int status)
 {
     if (job->step.pid) /* the process's own is not ours to know */
         status = job->meanwhile ? job->meanwhile->status : 0;
+    if (WIFSIGNALED(status) && !job->quiet) /* no shell says it now, for we do not end so */
+        fprintf(stderr, "cofi record: the command was ended by signal %d (%s)%s\n", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                WCOREDUMP(status) ? ", core dumped" : "");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
