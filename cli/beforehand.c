@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands. */
+ * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands,
+ * and what the place offers. */
 #include "beforehand.h"
 
 #include <errno.h>
@@ -55,6 +56,12 @@ int try_command(const char *name)
         error = one == EACCES ? one : error;
     }
     return error;
+}
+
+bool is_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && strcmp(term, "dumb") != 0;
 }
 
 int try_output(const char *path)

@@ -524,13 +524,14 @@ static bool take_filters(struct job *job)
     return true;
 }
 
-/* One line that is written over; nothing of it stays. */
+/* On a terminal one line that is written over; nothing of it stays. */
 static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 {
     double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
+    bool over = is_terminal(STDERR_FILENO);
     (void)opaque;
-    fprintf(stderr, "\r\033[Kcofi record: %.1f MB, %.1f MB/s, %u thread%s%s\r", mb, seconds > 0 ? mb / seconds : 0, p->threads,
-            p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "");
+    fprintf(stderr, "%scofi record: %.1f MB, %.1f MB/s, %u thread%s%s%s", over ? "\r\033[K" : "", mb, seconds > 0 ? mb / seconds : 0,
+            p->threads, p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "", over ? "\r" : "\n");
 }
 
 static void tell_left(void *opaque, unsigned threads)
@@ -655,7 +656,7 @@ static void describe_fast(struct job *job, const char *path)
     fast->path = path;
     fast->command = job->command[0] ? job->command : NULL;
     fast->pid = job->step.pid;
-    if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
+    if (!job->quiet && (job->progress || is_terminal(STDERR_FILENO)))
         fast->progress = show_progress;
     fast->left_behind = job->quiet ? NULL : tell_left;
     fast->traced = job->quiet ? NULL : tell_traced;
