@@ -58,6 +58,8 @@ int try_command(const char *name)
     return error;
 }
 
+bool has_proc(void) { return !access("/proc/self/maps", R_OK); }
+
 bool is_terminal(int fd)
 {
     const char *term = getenv("TERM");

@@ -13,6 +13,8 @@ int try_command(const char *name);
 /* Whether a file can be written, as far as can be told without doing so: 0 or errno. */
 int try_output(const char *path);
 
+/* Whether /proc is there, as it is not in each chroot and namespace. */
+bool has_proc(void);
 /* Whether a line on it can be written over: of TERM=dumb it cannot. */
 bool is_terminal(int fd);
 

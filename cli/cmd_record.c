@@ -321,6 +321,10 @@ static bool refuse_outputs(const struct job *job)
     size_t n = output_paths(job, paths);
     for (size_t i = 0; i < n; i++) {
         int error = try_output(paths[i]);
+        if (!strcmp(paths[i], "-")) {
+            complain("record: outputs are files, and '-' is none ('./-' is): what was written is written again at the end");
+            return true;
+        }
         if (error) {
             complain("record: %s: %s", paths[i], strerror(error));
             return true;
@@ -737,6 +741,10 @@ int cmd_record(int argc, char **argv)
     }
     if (job.triggers_n && !job.fast.snapshot_bytes) {
         complain("record: --trigger needs --snapshot=SIZE");
+        return EXIT_OURS;
+    }
+    if (!has_proc()) {
+        complain("record: /proc is not mounted here, where the kernel tells what a process has mapped");
         return EXIT_OURS;
     }
     if (refuse_outputs(&job))
