@@ -153,9 +153,11 @@ static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     gaps_event(&run->gaps, run->stream, flow, event);
     if (event->kind == COFI_FLOW_CODE)
         cofi_lines_forget(run->lines);
+    if (run->options->no_events)
+        return 0;
     if (run->options->session.json)
         event_json(run, event);
-    else if (run->options->format == COFI_LINES_TEXT && !run->options->no_events && !is_quiet(event))
+    else if (run->options->format == COFI_LINES_TEXT && !is_quiet(event))
         event_text(run, event);
     return 0;
 }
