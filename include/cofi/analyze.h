@@ -63,6 +63,13 @@ int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *eve
 /* Code changed (cofi_calls_event does it): ask anew which function an address belongs to. */
 void cofi_calls_forget(struct cofi_calls *calls);
 
+/* Told of each function as it is entered, before anything of it is counted: how many frames lie below it, and the address behind the
+ * call; 0: it was no call, but a tail call, a signal, or the thread began there. Returns 0, or an error that ends what was fed, and
+ * is returned. `function` is the caller's until then only. */
+typedef int cofi_entered(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next);
+/* Tell it from now on. Null: nobody. */
+void cofi_calls_watch(struct cofi_calls *calls, cofi_entered *entered, void *opaque);
+
 /* Fill totals; then the tree, children of a node in the order of their totals. */
 void cofi_calls_finish(struct cofi_calls *calls);
 const struct cofi_calls_node *cofi_calls_nodes(const struct cofi_calls *calls, size_t *n);

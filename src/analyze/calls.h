@@ -24,6 +24,8 @@ struct cofi_calls {
     struct cofi__index by_path; /* (parent node, function start) -> node */
     struct frame *stack;
     size_t depth, stack_room;
+    cofi_entered *entered; /* or null */
+    void *entered_opaque;
     /* Of the block that a flow showed last: where it led is known when the next item comes. */
     bool pending;
     uint8_t last_cls; /* enum cofi_class */

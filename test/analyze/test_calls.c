@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cofi/analyze.h>
@@ -589,6 +590,48 @@ static void every_instruction_is_in_one_node(void **state)
     assert_int_equal(nodes[0].total, fed);
 }
 
+/* "0 main:0, 1 g:204": how deep, who, and behind which address of a call. */
+struct watched {
+    char text[256];
+    int status;
+};
+
+static int note_entered(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next)
+{
+    struct watched *watched = opaque;
+    size_t n = strlen(watched->text);
+    snprintf(watched->text + n, sizeof watched->text - n, "%s%zu %s:%x", n ? ", " : "", depth, function->name ? function->name : "?",
+             (unsigned)next);
+    return watched->status;
+}
+
+static void each_entered_function_is_told_with_its_depth_and_call(void **state)
+{
+    struct cofi_calls *calls;
+    struct watched watched = {.text = ""};
+    (void)state;
+    assert_int_equal(cofi_calls_open(&calls, function_at, NULL), 0);
+    cofi_calls_watch(calls, note_entered, &watched);
+    cofi_calls_insns(calls, MAIN, 1);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_jump(calls, F + 8);     /* within f */
+    cofi_calls_call(calls, F + 9, F);  /* itself */
+    cofi_calls_jump(calls, G);         /* a tail call */
+    cofi_calls_ret(calls, F + 9);
+    cofi_calls_async(calls, F + 9);
+    cofi_calls_resume(calls, H);       /* a handler */
+    cofi_calls_resume(calls, F + 9);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_call(calls, MAIN + 6, MAIN + 6); /* +0 */
+    assert_string_equal(watched.text, "0 main:0, 1 f:105, 2 f:209, 3 g:0, 3 h:0");
+    cofi_calls_watch(calls, NULL, NULL);
+    assert_int_equal(cofi_calls_call(calls, MAIN + 7, G), 0);
+    watched.status = COFI_ERR_IO;
+    cofi_calls_watch(calls, note_entered, &watched);
+    assert_int_equal(cofi_calls_call(calls, G + 7, H), COFI_ERR_IO);
+    cofi_calls_close(calls);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -620,6 +663,7 @@ int main(void)
         TEST(a_return_into_what_is_filtered_out_returns_once),
         TEST(nothing_is_known_of_what_led_over_a_gap),
         TEST(blocks_make_the_same_tree_however_they_are_cut),
+        TEST(each_entered_function_is_told_with_its_depth_and_call),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
