@@ -93,16 +93,17 @@ static bool is_selected(const struct session *session, size_t i)
     return stream->tid == session->options.tid || (stream->tid < 0 && stream->cpu >= 0);
 }
 
-/* Processors in the order of their numbers; else as they are in the recording. */
-static void sort_streams(struct session *session)
+/* Processors in the order of their numbers, threads in that in which they began; in the recording a thread's trace stands where
+ * there was enough of it, or it ended. */
+static int compare_streams(const void *a, const void *b, void *recording)
 {
-    for (size_t i = 1; session->recording && i < session->selected_n; i++) {
-        size_t stream = session->selected[i], k = i;
-        int32_t cpu = cofi_recording_stream(session->recording, stream)->cpu;
-        for (; k && cofi_recording_stream(session->recording, session->selected[k - 1])->cpu > cpu; k--)
-            session->selected[k] = session->selected[k - 1];
-        session->selected[k] = stream;
-    }
+    size_t i = *(const size_t *)a, k = *(const size_t *)b;
+    const struct cofi_recording_stream *x = cofi_recording_stream(recording, i), *y = cofi_recording_stream(recording, k);
+    if (x->cpu != y->cpu)
+        return x->cpu < y->cpu ? -1 : 1;
+    if (x->reference_tsc != y->reference_tsc)
+        return x->reference_tsc < y->reference_tsc ? -1 : 1;
+    return i < k ? -1 : i > k;
 }
 
 static int select_streams(struct session *session)
@@ -115,7 +116,8 @@ static int select_streams(struct session *session)
     for (size_t i = 0; i < n; i++)
         if (is_selected(session, i))
             session->selected[session->selected_n++] = i;
-    sort_streams(session);
+    if (session->recording)
+        qsort_r(session->selected, session->selected_n, sizeof *session->selected, compare_streams, session->recording);
     return 0;
 }
 
