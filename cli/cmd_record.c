@@ -518,7 +518,7 @@ static bool take_filters(struct job *job)
             return false;
         }
     for (size_t i = 0; i < job->triggers_n; i++) {
-        char text[1024];
+        char text[8192];
         snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
         if (cofi_filters_parse(&job->filters, text, program, &error) < 0) {
             complain("record: %s", error.text);
