@@ -4,6 +4,7 @@
 #include "beforehand.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,17 @@ int try_command(const char *name)
         error = one == EACCES ? one : error;
     }
     return error;
+}
+
+/* Opening its memory asks the kernel what attaching would [ptrace(2), PTRACE_MODE_ATTACH]. */
+int try_process(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_RDWR | O_CLOEXEC), error = errno;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 ? 0 : error == ENOENT || error == ESRCH ? ESRCH : error == EACCES || error == EPERM ? EPERM : 0;
 }
 
 bool has_proc(void) { return !access("/proc/self/maps", R_OK); }

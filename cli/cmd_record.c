@@ -338,9 +338,15 @@ static bool refuse_outputs(const struct job *job)
     return false;
 }
 
-/* -1 to go on, or the exit status after saying that there is no such command. */
+/* -1 to go on, or the exit status after saying that there is no such command or process. */
 static int refuse_command(const struct job *job)
 {
+    int process = job->step.pid ? try_process(job->step.pid) : 0;
+    if (process) {
+        complain("record: process %d: %s%s", (int)job->step.pid, process == ESRCH ? "no such process" : strerror(process),
+                 process == EPERM ? " (another user's, or see /proc/sys/kernel/yama/ptrace_scope)" : "");
+        return EXIT_OURS;
+    }
     int error = job->step.argv ? try_command(job->step.argv[0]) : 0;
     if (!error)
         return -1;
