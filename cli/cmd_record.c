@@ -18,6 +18,7 @@
 #include "beforehand.h"
 #include "meanwhile.h"
 #include "signals.h"
+#include "tell.h"
 
 /* As env and timeout have them. */
 enum { EXIT_OURS = EXIT_RECORD, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
@@ -88,7 +89,7 @@ static const char usage[] =
     "  --on-full=stop|wait|drop\n"
     "                       fast: when there is no room for the recording, end it (default), hold the program until there is, or\n"
     "                       lose trace, which the recording tells; with drop the program never waits for the recording\n"
-    "  --progress           fast: tell how far the recording is, also where standard error is no terminal\n"
+    "  --progress           fast: tell how far the recording is; unasked that is done when attached, on a terminal\n"
     "  --clock=virtual|real\n"
     "                       step: virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            step: let the program go after N instructions\n"
@@ -534,31 +535,17 @@ static bool take_filters(struct job *job)
     return true;
 }
 
-/* On a terminal one line that is written over; nothing of it stays. */
+/* On a terminal one line that is written over; nothing of it stays. A command that is launched has the terminal for itself, unless
+ * it is held. */
 static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 {
+    const struct job *job = opaque;
     double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
     bool over = is_terminal(STDERR_FILENO);
-    (void)opaque;
+    if (!job->progress && !p->waiting && (job->step.argv || job->beside))
+        return;
     fprintf(stderr, "%scofi record: %.1f MB, %.1f MB/s, %u thread%s%s%s", over ? "\r\033[K" : "", mb, seconds > 0 ? mb / seconds : 0,
             p->threads, p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "", over ? "\r" : "\n");
-}
-
-static void tell_left(void *opaque, unsigned threads)
-{
-    (void)opaque;
-    fprintf(stderr, "cofi record: the command has ended, but not what it started: %u thread%s %s on being recorded; an interrupt "
-            "(Ctrl-C) or SIGTERM to cofi (process %d) ends the recording, not them\n", threads, threads == 1 ? "" : "s",
-            threads == 1 ? "goes" : "go", (int)getpid());
-}
-
-/* No error: strace, say, is well served. */
-static void tell_traced(void *opaque, int32_t pid, int32_t tracer, const char *name)
-{
-    (void)opaque;
-    fprintf(stderr, "cofi record: %s (process %d) traces process %d, which runs translated: it sees translated code, and its breakpoints are not "
-            "come to. To debug the program: detach, end the recording (kill -USR1 %d), attach again\n", name, (int)tracer, (int)pid,
-            (int)getpid());
 }
 
 static void tell_end(const struct job *job, const struct cofi_fast_result *result)
@@ -668,6 +655,7 @@ static void describe_fast(struct job *job, const char *path)
     fast->pid = job->step.pid;
     if (!job->quiet && (job->progress || is_terminal(STDERR_FILENO)))
         fast->progress = show_progress;
+    fast->opaque = job;
     fast->left_behind = job->quiet ? NULL : tell_left;
     fast->traced = job->quiet ? NULL : tell_traced;
     fast->snapshots = &signals_snapshots;
