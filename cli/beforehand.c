@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands. */
+ * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands,
+ * and what the place offers. */
 #include "beforehand.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,25 @@ int try_command(const char *name)
         error = one == EACCES ? one : error;
     }
     return error;
+}
+
+/* Opening its memory asks the kernel what attaching would [ptrace(2), PTRACE_MODE_ATTACH]. */
+int try_process(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_RDWR | O_CLOEXEC), error = errno;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 ? 0 : error == ENOENT || error == ESRCH ? ESRCH : error == EACCES || error == EPERM ? EPERM : 0;
+}
+
+bool has_proc(void) { return !access("/proc/self/maps", R_OK); }
+
+bool is_terminal(int fd)
+{
+    const char *term = getenv("TERM");
+    return isatty(fd) && term && strcmp(term, "dumb") != 0;
 }
 
 int try_output(const char *path)

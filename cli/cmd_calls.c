@@ -7,12 +7,14 @@
 
 #include <cofi/cofi.h>
 
+#include "calls_print.h"
 #include "cli.h"
 #include "session.h"
 #include "timeline.h"
 #include "writer.h"
 
-enum calls_format { CALLS_TREE, CALLS_FOLDED, CALLS_CHROME };
+enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_CHROME };
+static const char *const format_names[] = {[CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_CHROME] = "chrome"};
 
 struct calls_options {
     struct session_options session;
@@ -20,12 +22,16 @@ struct calls_options {
     uint64_t depth;     /* how deep to print */
     uint64_t min_insns; /* leave out what is smaller */
     double min_percent;
+    bool no_source;
 };
 
-/* A thread's tree or timeline, and what its functions are asked of. */
+/* A thread's tree, list or timeline, and what its functions are asked of. */
 struct feeder {
+    const struct calls_options *options;
+    struct writer *out;
     struct cofi_calls *calls;
     struct timeline *timeline; /* null: not asked for */
+    bool titled;               /* of a list: what comes now stands below its title */
     struct cofi_view *view;
     const struct cofi_time_conv *conv;
     uint64_t gaps, insns;
@@ -49,11 +55,14 @@ static const char usage[] =
     "usage: cofi calls [options] [FILE]\n\n"
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
     "how often it was called on this path, its name.\n\n"
-    "      --format=FORMAT     tree (default); folded: a line a path, for flame graphs; chrome: every call\n"
-    "                          and when, for timeline viewers (ui.perfetto.dev, chrome://tracing)\n"
+    "      --format=tree       the tree (default)\n"
+    "      --format=list       each call as it came, with the source line that it is in\n"
+    "      --format=folded     a line a path, for flame graphs\n"
+    "      --format=chrome     a timeline, for ui.perfetto.dev and other viewers of Chrome's trace events\n"
     "      --depth=N           at most N levels (default 64)\n"
-    "      --min=PERCENT       leave out what is smaller (default 0)\n"
-    "      --min-insns=N       leave out what has fewer instructions (default 0)\n" SESSION_THREADS_HELP SESSION_HELP;
+    "      --min=PERCENT       of a tree's whole: leave out what is smaller (default 0)\n"
+    "      --min-insns=N       leave out what has fewer instructions, but from a list (default 0)\n"
+    "      --no-source         in a list: no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
     SESSION_LONG_OPTIONS, SESSION_THREADS,
@@ -61,14 +70,14 @@ static const struct option long_options[] = {
     {"depth", required_argument, 0, 'd'},
     {"min", required_argument, 0, 'm'},
     {"min-insns", required_argument, 0, 'i'},
+    {"no-source", no_argument, 0, 'S'},
     {0},
 };
 
 static int take_format(const char *argument, enum calls_format *format)
 {
-    static const char *const names[] = {[CALLS_TREE] = "tree", [CALLS_FOLDED] = "folded", [CALLS_CHROME] = "chrome"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(argument, names[i])) {
+    for (size_t i = 0; i < sizeof format_names / sizeof *format_names; i++)
+        if (!strcmp(argument, format_names[i])) {
             *format = (enum calls_format)i;
             return 0;
         }
@@ -89,8 +98,22 @@ static int take(void *opaque, int letter, const char *argument)
     case 'f': return take_format(argument, &options->format);
     case 'd': return parse_number(argument, UINT64_MAX, &options->depth) ? 0 : -1;
     case 'i': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
+    case 'S': options->no_source = true; return 0;
     default: return take_percent(argument, &options->min_percent);
     }
+}
+
+/* Null, or what an option is not for. */
+static const char *misused(const struct calls_options *options)
+{
+    bool tree = options->format == CALLS_TREE, list = options->format == CALLS_LIST;
+    if (options->session.json && !tree && !list)
+        return "--json is of trees and lists";
+    if (options->min_percent > 0 && !tree && options->format != CALLS_FOLDED)
+        return "--min is of a tree's whole, which is not known while it is shown";
+    if (options->min_insns && list)
+        return "--min-insns is of calls that have returned, a list shows them as they begin";
+    return options->no_source && !list ? "--no-source is of lists" : NULL;
 }
 
 static int parse(struct calls_options *options, int argc, char **argv)
@@ -98,17 +121,11 @@ static int parse(struct calls_options *options, int argc, char **argv)
     const struct session_command command = {"calls", usage, long_options, take, options};
     *options = (struct calls_options){.depth = 64};
     int status = session_parse(&command, &options->session, argc, argv);
-    if (status != EXIT_DONE)
+    const char *wrong = status == EXIT_DONE ? misused(options) : NULL;
+    if (!wrong)
         return status;
-    if (options->session.json && options->format != CALLS_TREE) {
-        complain("calls: --json is a form of the tree, not of --format=%s", options->format == CALLS_FOLDED ? "folded" : "chrome");
-        return EXIT_USAGE;
-    }
-    if (options->format == CALLS_CHROME && options->min_percent > 0) {
-        complain("calls: --min=PERCENT is of the tree's whole; a timeline takes --min-insns=N");
-        return EXIT_USAGE;
-    }
-    return EXIT_DONE;
+    complain("calls: --format=%s: %s", format_names[options->format], wrong);
+    return EXIT_USAGE;
 }
 
 /* ---- what ran ---- */
@@ -133,7 +150,8 @@ static int feed_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_f
     feeder->view = cofi_flow_view(flow);
     for (size_t i = 0; feeder->timeline && i < n; i++)
         feeder->insns += blocks[i]->n;
-    return cofi_calls_blocks(feeder->calls, blocks, n);
+    int status = cofi_calls_blocks(feeder->calls, blocks, n);
+    return status ? status : writer_failed(feeder->out);
 }
 
 static void feed_time(void *opaque, struct cofi_flow_stamp stamp)
@@ -174,62 +192,21 @@ static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
 
 /* ---- trees ---- */
 
-static void name_of(const struct cofi_calls_node *node, char *out, size_t n)
+static void print(const struct feeder *feeder, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node)
 {
-    const struct cofi_function *function = &node->function;
-    cofi_symbol_print(&(struct cofi_symbol){.name = function->name, .module = function->module, .offset = function->name ? 0 : function->offset},
-                      function->start, out, n);
-}
-
-static void print_node(struct writer *out, const struct calls_options *options, int32_t tid,
-                       const struct cofi_calls_node *node, uint64_t whole)
-{
-    double percent = whole ? 100.0 * (double)node->total / (double)whole : 0;
-    char name[256], string[1024];
-    name_of(node, name, sizeof name);
-    if (options->session.json)
-        write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":%s,\"address\":\"0x%" PRIx64
-                     "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64 ",\"total\":%"
-                     PRIu64 "}\n", tid, node->depth - 1, cofi_json_string(name, string, sizeof string), node->function.start, node->calls,
-                     node->recursions, node->self, node->total);
+    const struct calls_options *options = feeder->options;
+    if (options->format == CALLS_FOLDED) /* with what it called, where that is not shown */
+        print_path(feeder->out, feeder->comm, nodes, node, node->depth < options->depth ? node->self : node->total);
+    else if (options->session.json)
+        print_node_json(feeder->out, feeder->tid, node);
     else
-        write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s%s%s\n", node->total, percent,
-                     node->calls, (int)(node->depth - 1) * 2, "", name, node->recursions ? " (recursive)" : "");
-}
-
-/* A path's functions, the outermost first, and what ran in the last one: in all it called, too, where these are not shown. */
-static void print_path(struct writer *out, const struct calls_options *options, const char *comm, const struct cofi_calls_node *nodes,
-                       const struct cofi_calls_node *node)
-{
-    uint64_t insns = node->depth < options->depth ? node->self : node->total;
-    char name[256];
-    if (!insns)
-        return;
-    write_format(out, "%s", comm);
-    for (unsigned depth = 1; depth <= node->depth; depth++) {
-        const struct cofi_calls_node *at = node;
-        while (at->depth > depth)
-            at = &nodes[at->parent];
-        name_of(at, name, sizeof name);
-        for (char *c = name; (c = strchr(c, ';')); c++)
-            *c = ':';
-        write_format(out, ";%s", name);
-    }
-    write_format(out, " %" PRIu64 "\n", insns);
-}
-
-static void print(struct writer *out, const struct calls_options *options, const struct feeder *feeder, const struct cofi_calls_node *nodes,
-                  const struct cofi_calls_node *node)
-{
-    if (options->format == CALLS_FOLDED)
-        print_path(out, options, feeder->comm, nodes, node);
-    else
-        print_node(out, options, feeder->tid, node, nodes[0].total);
+        print_node(feeder->out, node, nodes[0].total);
 }
 
 /* Depth first without recursion: the tree may be as deep as the program's stack. */
-static void print_tree(struct writer *out, const struct calls_options *options, const struct feeder *feeder)
+static void print_tree(const struct feeder *feeder)
 {
+    const struct calls_options *options = feeder->options;
     size_t n;
     const struct cofi_calls_node *nodes = cofi_calls_nodes(feeder->calls, &n);
     uint64_t whole = nodes[0].total;
@@ -237,7 +214,7 @@ static void print_tree(struct writer *out, const struct calls_options *options, 
         const struct cofi_calls_node *node = &nodes[i];
         bool shown = 100.0 * (double)node->total >= options->min_percent * (double)whole && node->total >= options->min_insns;
         if (shown)
-            print(out, options, feeder, nodes, node);
+            print(feeder, nodes, node);
         if (shown && node->first_child && node->depth < options->depth) {
             i = node->first_child;
             continue;
@@ -249,41 +226,95 @@ static void print_tree(struct writer *out, const struct calls_options *options, 
     }
 }
 
-/* All is known of a thread. */
-static int finish_thread(struct writer *out, const struct calls_options *options, struct feeder *feeder)
+static void print_title(const struct feeder *feeder)
 {
-    cofi_calls_finish(feeder->calls);
-    if (feeder->timeline)
-        return timeline_end(feeder->timeline, feeder->insns);
-    if (!options->session.json && options->format == CALLS_TREE)
-        write_format(out, "== thread %d (%s)\n", feeder->tid, feeder->comm);
-    print_tree(out, options, feeder);
+    if (!feeder->options->session.json)
+        write_format(feeder->out, "== thread %d (%s)\n", feeder->tid, feeder->comm);
+}
+
+/* ---- lists ---- */
+
+static int list_call(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next, uint64_t insns)
+{
+    struct feeder *feeder = opaque;
+    struct cofi_symbol from = {0};
+    (void)insns;
+    if (depth >= feeder->options->depth)
+        return 0;
+    if (next && !feeder->options->no_source)
+        cofi_view_symbol(feeder->view, next - 1, true, &from);
+    if (!feeder->titled)
+        print_title(feeder);
+    feeder->titled = true;
+    if (feeder->options->session.json)
+        print_call_json(feeder->out, feeder->tid, function, depth, &from);
+    else
+        print_call(feeder->out, function, depth, &from);
     return 0;
 }
 
 /* ---- timelines ---- */
 
-static void enter(void *opaque, const struct cofi_function *function, uint64_t insns) { timeline_enter(opaque, function, insns); }
-static void leave(void *opaque, uint64_t insns) { timeline_leave(opaque, insns); }
-
-static int begin_timeline(struct writer *out, const struct calls_options *options, struct feeder *feeder, bool first)
+static int draw_enter(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next, uint64_t insns)
 {
-    if (options->format != CALLS_CHROME)
-        return 0;
-    const struct timeline_options of = {out, feeder->pid, feeder->tid, feeder->comm, options->depth, options->min_insns, first};
-    if (!(feeder->timeline = timeline_open(&of)))
-        return COFI_ERR_NOMEM;
-    cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){enter, leave, feeder->timeline});
+    (void)depth;
+    (void)next;
+    timeline_enter(opaque, function, insns);
     return 0;
 }
 
-static void end_timelines(struct writer *out, const struct calls_options *options)
+static void draw_leave(void *opaque, uint64_t insns) { timeline_leave(opaque, insns); }
+
+/* Whether a thread names its process: its first one does, or the first one there is. */
+static bool names_process(const struct calls_job *job, const struct feeder *feeder)
 {
-    if (options->format == CALLS_CHROME)
-        write_format(out, "\n]}\n");
+    bool first = true;
+    for (size_t i = 0; i < job->n && first; i++)
+        first = job->feeders[i]->pid != feeder->pid || job->feeders[i] == feeder;
+    return feeder->tid == feeder->pid || first;
 }
 
-/* ---- threads ---- */
+static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
+{
+    const struct timeline_options of = {
+        .out = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm, .depth = job->options->depth,
+        .least_insns = job->options->min_insns, .first = feeder == job->feeders[0], .process = names_process(job, feeder),
+    };
+    if (!(feeder->timeline = timeline_open(&of)))
+        return COFI_ERR_NOMEM;
+    cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){draw_enter, draw_leave, feeder->timeline});
+    return 0;
+}
+
+static void end_timelines(const struct calls_options *options, struct writer *out)
+{
+    if (options->format == CALLS_CHROME)
+        write_text(out, "\n]}\n");
+}
+
+/* ---- a thread's ---- */
+
+static int begin(const struct calls_job *job, struct feeder *feeder, struct writer *out)
+{
+    feeder->out = out;
+    if (job->options->format == CALLS_LIST)
+        cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){list_call, NULL, feeder});
+    return job->options->format == CALLS_CHROME ? begin_timeline(job, feeder) : 0;
+}
+
+/* All is known of it. */
+static int finish(struct feeder *feeder)
+{
+    if (feeder->timeline)
+        return timeline_end(feeder->timeline, feeder->insns);
+    if (feeder->options->format == CALLS_LIST)
+        return 0;
+    cofi_calls_finish(feeder->calls);
+    if (feeder->options->format == CALLS_TREE)
+        print_title(feeder);
+    print_tree(feeder);
+    return 0;
+}
 
 /* A new tree; null: out of memory. */
 static struct feeder *add_feeder(struct calls_job *job, const struct session_stream *stream)
@@ -295,6 +326,7 @@ static struct feeder *add_feeder(struct calls_job *job, const struct session_str
         free(feeder);
         return NULL;
     }
+    feeder->options = job->options;
     feeder->pid = stream->pid;
     feeder->tid = stream->tid;
     feeder->comm = stream->comm;
@@ -318,14 +350,14 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     struct feeder *feeder = job->feeders[i];
     struct session_stream stream;
     session_stream(job->session, i, &stream);
-    int status = begin_timeline(out, job->options, feeder, !i);
+    int status = begin(job, feeder, out);
     if (status >= 0)
         status = session_walk(&stream, &(struct session_visitor){feed_blocks, feed_event, NULL, feeder,
                                                                  .time = feeder->timeline ? feed_time : NULL});
     if (status >= 0)
-        status = finish_thread(out, job->options, feeder);
+        status = finish(feeder);
     if (i + 1 == job->n)
-        end_timelines(out, job->options);
+        end_timelines(job->options, out);
     close_feeder(feeder);
     return status;
 }
@@ -338,12 +370,15 @@ static struct feeder *feeder_of(struct calls_job *job, const struct session_stre
         if (job->feeders[i]->tid == stream->tid)
             return job->feeders[i];
     struct feeder *feeder = add_feeder(job, stream);
-    return feeder && begin_timeline(job->out, job->options, feeder, job->n == 1) >= 0 ? feeder : NULL;
+    return feeder && begin(job, feeder, job->out) >= 0 ? feeder : NULL;
 }
 
 static int select_thread(struct calls_job *job, const struct session_stream *stream)
 {
+    struct feeder *before = job->now;
     job->now = job->running[stream->index] = feeder_of(job, stream);
+    if (job->now && job->now != before)
+        job->now->titled = false;
     return job->now ? 0 : COFI_ERR_NOMEM;
 }
 
@@ -396,10 +431,10 @@ static int write_threads(void *opaque, struct writer *out)
     for (size_t i = 0; i < job->n && status >= 0; i++) {
         size_t nodes;
         cofi_calls_nodes(job->feeders[i]->calls, &nodes);
-        if (nodes > 1) /* in some turns nothing was traced */
-            status = finish_thread(out, job->options, job->feeders[i]);
+        if (nodes > 1 || job->feeders[i]->timeline) /* in some turns nothing was traced */
+            status = finish(job->feeders[i]);
     }
-    end_timelines(out, job->options);
+    end_timelines(job->options, out);
     return status;
 }
 

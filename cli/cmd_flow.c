@@ -9,13 +9,14 @@
 
 #include "cli.h"
 #include "gaps.h"
+#include "last.h"
 #include "session.h"
 #include "writer.h"
 
 struct flow_options {
     struct session_options session;
     enum cofi_lines_format format;
-    uint64_t limit;
+    uint64_t limit, last; /* last: UINT64_MAX, all of them */
     bool no_events, no_source, by_time, time, format_given;
 };
 
@@ -26,6 +27,8 @@ struct flow_run {
     struct cofi_lines *lines;
     struct writer *out;
     uint64_t left;  /* instructions that --limit still allows */
+    uint64_t skip;  /* instructions before those of --last */
+    bool title_due; /* when they have been skipped */
     struct gaps gaps;
     struct cofi_flow_stamp now; /* of the blocks, with --time */
 };
@@ -46,6 +49,7 @@ static const char usage[] =
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
     "      --limit=N           stop after N instructions of each thread (0: at the first)\n"
+    "      --last=N            the last N instructions of each thread; of a long trace only its end is decoded\n"
     "      --time              when: in front of each instruction, ~ where cycle counts estimate it\n"
     "      --no-events         instructions only\n"
     "      --no-source         no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
@@ -54,6 +58,7 @@ static const struct option long_options[] = {
     SESSION_LONG_OPTIONS, SESSION_THREADS,
     {"format", required_argument, 0, 'f'},
     {"limit", required_argument, 0, 'l'},
+    {"last", required_argument, 0, 'L'},
     {"no-events", no_argument, 0, 'E'},
     {"no-source", no_argument, 0, 'S'},
     {"by-time", no_argument, 0, 'B'},
@@ -70,6 +75,7 @@ static int take(void *opaque, int letter, const char *argument)
         options->format = strcmp(argument, "ip") ? COFI_LINES_TEXT : COFI_LINES_IP;
         return strcmp(argument, "ip") && strcmp(argument, "text") ? -1 : 0;
     case 'l': return parse_number(argument, UINT64_MAX, &options->limit) ? 0 : -1;
+    case 'L': return parse_number(argument, UINT64_MAX, &options->last) ? 0 : -1;
     case 'E': options->no_events = true; break;
     case 'S': options->no_source = true; break;
     case 'B': options->by_time = true; break;
@@ -81,10 +87,14 @@ static int take(void *opaque, int letter, const char *argument)
 static int parse(struct flow_options *options, int argc, char **argv)
 {
     const struct session_command command = {"flow", usage, long_options, take, options};
-    *options = (struct flow_options){.limit = UINT64_MAX, .format = COFI_LINES_TEXT};
+    *options = (struct flow_options){.limit = UINT64_MAX, .last = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status == EXIT_DONE && options->session.json && options->format_given) {
         complain("flow: --json is a format of its own; it takes no --format");
+        return EXIT_USAGE;
+    }
+    if (status == EXIT_DONE && options->last != UINT64_MAX && (options->session.from_offset || options->session.from_ns)) {
+        complain("flow: --last is counted back from the end, or from --to; --from has no part in it");
         return EXIT_USAGE;
     }
     if (options->session.json)
@@ -147,15 +157,30 @@ static bool is_quiet(const struct cofi_flow_event *event)
     return event->kind == COFI_FLOW_PSB || event->kind == COFI_FLOW_CBR;
 }
 
+static void title(struct flow_run *run)
+{
+    char text[128];
+    run->title_due = false;
+    cofi_lines_thread(run->lines, run->stream->tid);
+    if (run->options->format == COFI_LINES_TEXT)
+        write_format(run->out, "== %s\n", session_title(run->stream, text, sizeof text));
+}
+
 static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct flow_run *run = opaque;
-    gaps_event(&run->gaps, run->stream, flow, event);
     if (event->kind == COFI_FLOW_CODE)
         cofi_lines_forget(run->lines);
+    if (run->skip)
+        return 0;
+    if (run->title_due)
+        title(run);
+    gaps_event(&run->gaps, run->stream, flow, event);
+    if (run->options->no_events)
+        return 0;
     if (run->options->session.json)
         event_json(run, event);
-    else if (run->options->format == COFI_LINES_TEXT && !run->options->no_events && !is_quiet(event))
+    else if (run->options->format == COFI_LINES_TEXT && !is_quiet(event))
         event_text(run, event);
     return 0;
 }
@@ -199,38 +224,44 @@ static int show_block(struct flow_run *run, struct cofi_flow *flow, const struct
     const char *text = cofi_lines_block(run->lines, cofi_flow_view(flow), block, &n, &ends);
     if (!text)
         return COFI_ERR_NOMEM;
-    bool last = block->n >= run->left;
+    uint32_t first = (uint32_t)run->skip, begin = first ? ends[first - 1] : 0;
+    bool last = block->n - first >= run->left;
     if (last)
-        n = run->left ? ends[run->left - 1] : 0;
-    run->left -= last ? run->left : block->n;
+        n = run->left ? ends[first + run->left - 1] : begin;
+    run->left -= last ? run->left : block->n - first;
+    run->skip = 0;
+    if (run->title_due)
+        title(run);
     if (run->options->time)
-        write_timed(run, text, n);
+        write_timed(run, text + begin, n - begin);
     else
-        write_bytes(run->out, text, n);
+        write_bytes(run->out, text + begin, n - begin);
     return last || writer_failed(run->out);
+}
+
+/* How many of the blocks lie before those of --last. */
+static size_t skipped(struct flow_run *run, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    size_t i = 0;
+    for (; run->skip && i < n && blocks[i]->n <= run->skip; i++)
+        run->skip -= blocks[i]->n;
+    return i;
 }
 
 static int show_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     int status = 0;
-    for (size_t i = 0; i < n && !status; i++)
+    for (size_t i = skipped(opaque, blocks, n); i < n && !status; i++)
         status = show_block(opaque, flow, blocks[i]);
     return status;
 }
 
 static void note_time(void *opaque, struct cofi_flow_stamp stamp) { ((struct flow_run *)opaque)->now = stamp; }
 
-static void title(struct flow_run *run)
-{
-    char text[128];
-    cofi_lines_thread(run->lines, run->stream->tid);
-    if (run->options->format == COFI_LINES_TEXT)
-        write_format(run->out, "== %s\n", session_title(run->stream, text, sizeof text));
-}
-
 static int run_begin(struct flow_job *job, struct flow_run *run, struct session_stream *stream, struct writer *out)
 {
-    *run = (struct flow_run){.options = job->options, .stream = stream, .out = out, .left = job->options->limit};
+    *run = (struct flow_run){.options = job->options, .stream = stream, .out = out, .left = job->options->limit,
+                             .skip = stream->skip};
     return cofi_lines_open(&run->lines, job->options->format, stream->tid, !job->options->no_source);
 }
 
@@ -240,7 +271,8 @@ static int show_turn(void *opaque, struct cofi_flow *flow)
 {
     struct flow_run *run = opaque;
     (void)flow;
-    if (session_shows(run->stream))
+    run->title_due = session_shows(run->stream);
+    if (run->title_due && !run->skip)
         title(run);
     return 0;
 }
@@ -256,8 +288,10 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     struct flow_job *job = opaque;
     struct flow_run *run = &job->runs[i];
     struct session_stream stream;
+    int status = job->options->last != UINT64_MAX ? last_find(job->session, i, job->options->last) : 0;
     session_stream(job->session, i, &stream);
-    int status = run_begin(job, run, &stream, out);
+    if (status >= 0)
+        status = run_begin(job, run, &stream, out);
     if (status < 0)
         return status;
     if (session_streams(job->session) > 1 || stream.turns)
@@ -303,14 +337,17 @@ static int by_time_turn(void *opaque, struct cofi_flow *flow)
 static int by_time_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     struct flow_job *job = opaque;
+    size_t skip = skipped(job->now, blocks, n);
+    if (skip == n)
+        return 0;
     by_time_title(job);
-    return show_blocks(job->now, flow, blocks, n);
+    return show_blocks(job->now, flow, blocks + skip, n - skip);
 }
 
 static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     struct flow_job *job = opaque;
-    if (!is_quiet(event) && !job->options->no_events)
+    if (!is_quiet(event) && !job->options->no_events && !job->now->skip)
         by_time_title(job);
     return show_event(job->now, flow, event);
 }
@@ -325,9 +362,13 @@ static void by_time_end(void *opaque, struct cofi_flow *flow)
 static int write_by_time(void *opaque, struct writer *out)
 {
     struct flow_job *job = opaque;
+    int status = 0;
     job->out = out;
-    int status = session_walk_by_time(job->session, &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
-                                                                             by_time_stream, by_time_turn, by_time_time});
+    for (size_t i = 0; i < session_streams(job->session) && status >= 0 && job->options->last != UINT64_MAX; i++)
+        status = last_find(job->session, i, job->options->last);
+    if (status >= 0)
+        status = session_walk_by_time(job->session, &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
+                                                                              by_time_stream, by_time_turn, by_time_time});
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);
     return status;
@@ -355,7 +396,7 @@ int cmd_flow(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
-    options.session.once = true;
+    options.session.once = options.last == UINT64_MAX;
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;

@@ -18,6 +18,7 @@
 #include "beforehand.h"
 #include "meanwhile.h"
 #include "signals.h"
+#include "tell.h"
 
 /* As env and timeout have them. */
 enum { EXIT_OURS = EXIT_RECORD, EXIT_NOT_EXECUTABLE = 126, EXIT_NO_COMMAND = 127, OUTPUTS_MAX = 16 };
@@ -88,7 +89,7 @@ static const char usage[] =
     "  --on-full=stop|wait|drop\n"
     "                       fast: when there is no room for the recording, end it (default), hold the program until there is, or\n"
     "                       lose trace, which the recording tells; with drop the program never waits for the recording\n"
-    "  --progress           fast: tell how far the recording is, also where standard error is no terminal\n"
+    "  --progress           fast: tell how far the recording is; unasked that is done when attached, on a terminal\n"
     "  --clock=virtual|real\n"
     "                       step: virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            step: let the program go after N instructions\n"
@@ -321,6 +322,10 @@ static bool refuse_outputs(const struct job *job)
     size_t n = output_paths(job, paths);
     for (size_t i = 0; i < n; i++) {
         int error = try_output(paths[i]);
+        if (!strcmp(paths[i], "-")) {
+            complain("record: outputs are files, and '-' is none ('./-' is): what was written is written again at the end");
+            return true;
+        }
         if (error) {
             complain("record: %s: %s", paths[i], strerror(error));
             return true;
@@ -334,9 +339,15 @@ static bool refuse_outputs(const struct job *job)
     return false;
 }
 
-/* -1 to go on, or the exit status after saying that there is no such command. */
+/* -1 to go on, or the exit status after saying that there is no such command or process. */
 static int refuse_command(const struct job *job)
 {
+    int process = job->step.pid ? try_process(job->step.pid) : 0;
+    if (process) {
+        complain("record: process %d: %s%s", (int)job->step.pid, process == ESRCH ? "no such process" : strerror(process),
+                 process == EPERM ? " (another user's, or see /proc/sys/kernel/yama/ptrace_scope)" : "");
+        return EXIT_OURS;
+    }
     int error = job->step.argv ? try_command(job->step.argv[0]) : 0;
     if (!error)
         return -1;
@@ -408,6 +419,9 @@ static int own_status(const struct job *job, int status)
 {
     if (job->step.pid) /* the process's own is not ours to know */
         status = job->meanwhile ? job->meanwhile->status : 0;
+    if (WIFSIGNALED(status) && !job->quiet) /* no shell says it now, for we do not end so */
+        fprintf(stderr, "cofi record: the command was ended by signal %d (%s)%s\n", WTERMSIG(status), strsignal(WTERMSIG(status)),
+                WCOREDUMP(status) ? ", core dumped" : "");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -511,7 +525,7 @@ static bool take_filters(struct job *job)
             return false;
         }
     for (size_t i = 0; i < job->triggers_n; i++) {
-        char text[1024];
+        char text[8192];
         snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
         if (cofi_filters_parse(&job->filters, text, program, &error) < 0) {
             complain("record: %s", error.text);
@@ -521,30 +535,17 @@ static bool take_filters(struct job *job)
     return true;
 }
 
-/* One line that is written over; nothing of it stays. */
+/* On a terminal one line that is written over; nothing of it stays. A command that is launched has the terminal for itself, unless
+ * it is held. */
 static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 {
+    const struct job *job = opaque;
     double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
-    (void)opaque;
-    fprintf(stderr, "\r\033[Kcofi record: %.1f MB, %.1f MB/s, %u thread%s%s\r", mb, seconds > 0 ? mb / seconds : 0, p->threads,
-            p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "");
-}
-
-static void tell_left(void *opaque, unsigned threads)
-{
-    (void)opaque;
-    fprintf(stderr, "cofi record: the command has ended, but not what it started: %u thread%s %s on being recorded; an interrupt "
-            "(Ctrl-C) or SIGTERM to cofi (process %d) ends the recording, not them\n", threads, threads == 1 ? "" : "s",
-            threads == 1 ? "goes" : "go", (int)getpid());
-}
-
-/* No error: strace, say, is well served. */
-static void tell_traced(void *opaque, int32_t pid, int32_t tracer, const char *name)
-{
-    (void)opaque;
-    fprintf(stderr, "cofi record: %s (process %d) traces process %d, which runs translated: it sees translated code, and its breakpoints are not "
-            "come to. To debug the program: detach, end the recording (kill -USR1 %d), attach again\n", name, (int)tracer, (int)pid,
-            (int)getpid());
+    bool over = is_terminal(STDERR_FILENO);
+    if (!job->progress && !p->waiting && (job->step.argv || job->beside))
+        return;
+    fprintf(stderr, "%scofi record: %.1f MB, %.1f MB/s, %u thread%s%s%s", over ? "\r\033[K" : "", mb, seconds > 0 ? mb / seconds : 0,
+            p->threads, p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "", over ? "\r" : "\n");
 }
 
 static void tell_end(const struct job *job, const struct cofi_fast_result *result)
@@ -652,8 +653,9 @@ static void describe_fast(struct job *job, const char *path)
     fast->path = path;
     fast->command = job->command[0] ? job->command : NULL;
     fast->pid = job->step.pid;
-    if (!job->quiet && (job->progress || isatty(STDERR_FILENO)))
+    if (!job->quiet && (job->progress || is_terminal(STDERR_FILENO)))
         fast->progress = show_progress;
+    fast->opaque = job;
     fast->left_behind = job->quiet ? NULL : tell_left;
     fast->traced = job->quiet ? NULL : tell_traced;
     fast->snapshots = &signals_snapshots;
@@ -733,6 +735,10 @@ int cmd_record(int argc, char **argv)
     }
     if (job.triggers_n && !job.fast.snapshot_bytes) {
         complain("record: --trigger needs --snapshot=SIZE");
+        return EXIT_OURS;
+    }
+    if (!has_proc()) {
+        complain("record: /proc is not mounted here, where the kernel tells what a process has mapped");
         return EXIT_OURS;
     }
     if (refuse_outputs(&job))

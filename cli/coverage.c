@@ -11,9 +11,6 @@
 
 enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
 
-/* Names may be longer than what write_format takes. */
-static void write_text(struct writer *out, const char *text) { write_bytes(out, text, strlen(text)); }
-
 /* key: what stands before it. */
 static void write_string(struct writer *out, const char *key, const char *text)
 {

@@ -28,6 +28,9 @@ struct session {
     uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
     size_t *selected, selected_n;
+    struct {
+        uint64_t start, skip;
+    } *starts; /* of the selected ones */
 };
 
 /* ---- opening ---- */
@@ -90,28 +93,31 @@ static bool is_selected(const struct session *session, size_t i)
     return stream->tid == session->options.tid || (stream->tid < 0 && stream->cpu >= 0);
 }
 
-/* Processors in the order of their numbers; else as they are in the recording. */
-static void sort_streams(struct session *session)
+/* Processors in the order of their numbers, threads in that in which they began; in the recording a thread's trace stands where
+ * there was enough of it, or it ended. */
+static int compare_streams(const void *a, const void *b, void *recording)
 {
-    for (size_t i = 1; session->recording && i < session->selected_n; i++) {
-        size_t stream = session->selected[i], k = i;
-        int32_t cpu = cofi_recording_stream(session->recording, stream)->cpu;
-        for (; k && cofi_recording_stream(session->recording, session->selected[k - 1])->cpu > cpu; k--)
-            session->selected[k] = session->selected[k - 1];
-        session->selected[k] = stream;
-    }
+    size_t i = *(const size_t *)a, k = *(const size_t *)b;
+    const struct cofi_recording_stream *x = cofi_recording_stream(recording, i), *y = cofi_recording_stream(recording, k);
+    if (x->cpu != y->cpu)
+        return x->cpu < y->cpu ? -1 : 1;
+    if (x->reference_tsc != y->reference_tsc)
+        return x->reference_tsc < y->reference_tsc ? -1 : 1;
+    return i < k ? -1 : i > k;
 }
 
 static int select_streams(struct session *session)
 {
     size_t n = session->recording ? cofi_recording_streams(session->recording) : 1;
     session->selected = calloc(n ? n : 1, sizeof *session->selected);
-    if (!session->selected)
+    session->starts = calloc(n ? n : 1, sizeof *session->starts);
+    if (!session->selected || !session->starts)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
         if (is_selected(session, i))
             session->selected[session->selected_n++] = i;
-    sort_streams(session);
+    if (session->recording)
+        qsort_r(session->selected, session->selected_n, sizeof *session->selected, compare_streams, session->recording);
     return 0;
 }
 
@@ -204,6 +210,7 @@ void session_close(struct session *session)
     pipe_close(&session->pipe);
     free(session->unrolled);
     free(session->selected);
+    free(session->starts);
     free(session);
 }
 
@@ -228,6 +235,7 @@ void session_stream(struct session *session, size_t i, struct session_stream *st
 {
     *stream = (struct session_stream){.session = session, .index = session->selected[i], .cpu = -1,
                                       .comm = session->options.raw,
+                                      .start = session->starts[i].start, .skip = session->starts[i].skip,
                                       .bytes = session->pipe.fd < 0 ? session->raw.n : UINT64_MAX};
     if (!session->recording)
         return;
@@ -241,6 +249,12 @@ void session_stream(struct session *session, size_t i, struct session_stream *st
     stream->turns = s->tid < 0 && s->cpu >= 0;
     if (stream->turns)
         session_turn(stream, 0);
+}
+
+void session_start(struct session *session, size_t i, uint64_t start, uint64_t skip)
+{
+    session->starts[i].start = start;
+    session->starts[i].skip = skip;
 }
 
 bool session_per_processor(const struct session *session)
@@ -403,8 +417,7 @@ int session_drain(struct session_stream *stream)
     return session->pipe_failed ? COFI_ERR_IO : 0;
 }
 
-/* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */
-static uint64_t psb_of(const struct session_stream *stream, uint64_t offset, bool forward)
+uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool forward)
 {
     const struct session *session = stream->session;
     if (session->recording)
@@ -415,14 +428,20 @@ static uint64_t psb_of(const struct session_stream *stream, uint64_t offset, boo
                      cofi_sync_backward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)offset + 1);
 }
 
+/* --from, or what comes before it; 0: none, or it is a time. */
+static uint64_t from_offset(const struct session_stream *stream)
+{
+    return stream->start ? stream->start : stream->session->options.from_offset;
+}
+
 /* Where --from begins in a stream of pieces. */
 static uint64_t start_of(const struct session_stream *stream)
 {
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = &session->info.time.conv;
     uint64_t psb = 0;
-    if (session->options.from_offset)
-        psb = psb_of(stream, session->options.from_offset, true);
+    if (from_offset(stream))
+        psb = session_psb(stream, from_offset(stream), true);
     else if (session->options.from_ns && conv->mult)
         psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
     return psb == UINT64_MAX ? stream->bytes : psb;
@@ -434,7 +453,7 @@ static uint64_t before_start(const struct session_stream *stream, uint64_t psb)
     enum { BACK = 64 << 20 };
     if (stream->session->info.gen != COFI_RTIT || !psb)
         return psb;
-    uint64_t before = psb > BACK ? psb_of(stream, psb - BACK, false) : 0;
+    uint64_t before = psb > BACK ? session_psb(stream, psb - BACK, false) : 0;
     return before == UINT64_MAX ? 0 : before;
 }
 
@@ -465,8 +484,8 @@ static int seek(struct session_stream *stream, struct cofi_flow *flow)
 {
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = session_time_conv(session);
-    if (session->options.from_offset)
-        return cofi_flow_seek(flow, session->options.from_offset);
+    if (from_offset(stream))
+        return cofi_flow_seek(flow, from_offset(stream));
     if (session->options.from_ns && conv->mult)
         return cofi_flow_seek_time(flow, cofi_time_ticks(conv, session->options.from_ns));
     return 0;
@@ -561,7 +580,7 @@ static int begin_from(struct session_stream *stream, struct cofi_flow_config *co
 {
     const struct session_options *options = &stream->session->options;
     struct cofi_flow *flow;
-    if (config->pull || !(options->from_offset || options->from_ns))
+    if (config->pull || !(from_offset(stream) || options->from_ns))
         return 0;
     int status = session_flow(stream, false, &flow);
     if (status < 0)

@@ -96,6 +96,8 @@ struct session_stream {
     bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
     uint64_t position; /* of the next piece to hand out */
     uint64_t kept;     /* what lies before has been given back */
+    uint64_t start;    /* decoding begins at the first PSB from here on; 0: where --from says */
+    uint64_t skip;     /* instructions from there on that are not to be shown; whoever shows them minds that */
     /* Shown what a pipe gives as it is read, by whichever thread reads, one at a time; may be null. */
     void (*tap)(void *opaque, const uint8_t *bytes, size_t n);
     void *tap_opaque;
@@ -103,6 +105,10 @@ struct session_stream {
 /* Streams that --tid selects. */
 size_t session_streams(const struct session *session);
 void session_stream(struct session *session, size_t i, struct session_stream *stream);
+/* From now on, what session_stream tells of a stream: where its decoding starts, and what is skipped there. */
+void session_start(struct session *session, size_t i, uint64_t start, uint64_t skip);
+/* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */
+uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool forward);
 const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
 enum cofi_gen session_gen(const struct session *session);
 void session_processor(const struct session *session, uint32_t *family, uint32_t *model); /* 0: not known */

@@ -322,6 +322,16 @@ static int set_memory(struct sim *sim, const char *text)
     return 0;
 }
 
+/* Whether a PT unit can be that processor. */
+static bool is_model(const char *name)
+{
+    struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_PT, .model = name};
+    struct cofi_unit *unit = NULL;
+    int status = cofi_unit_open(&unit, &config);
+    cofi_unit_close(unit);
+    return status != COFI_ERR_RANGE;
+}
+
 /* Lines that must be known before the unit opens. -1: it is none. */
 static int configure(struct sim *sim, const struct sim_line *line)
 {
@@ -342,6 +352,8 @@ static int configure(struct sim *sim, const struct sim_line *line)
     sim->config.gen = *gen == 'r' ? COFI_RTIT : COFI_PT;
     free((char *)sim->config.model);
     sim->config.model = model ? strdup(model) : NULL;
+    if (model && (sim->config.gen == COFI_RTIT || !is_model(model)))
+        return sim_fail(sim->scenario, sim->line, "no model '%s'; 'cofi caps --list' names those of PT, RTIT has none", model);
     return 0;
 }
 

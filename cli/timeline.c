@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls_print.h"
 #include "cli.h"
 
 enum { MARKS_MOST = 1 << 18 /* that wait for a time; then it is estimated */ };
@@ -56,25 +57,33 @@ static void write_head(const struct timeline *t, char phase, uint64_t ns)
                  ns / 1000, (unsigned)(ns % 1000));
 }
 
+static void write_string(const struct timeline *t, const char *key, const char *text)
+{
+    char string[FUNCTION_JSON];
+    write_format(t->options.out, "\"%s\":", key);
+    write_text(t->options.out, cofi_json_string(text, string, sizeof string));
+}
+
 static void write_function(const struct timeline *t, const struct cofi_function *function)
 {
-    const struct cofi_symbol symbol = {.name = function->name, .module = function->module, .offset = function->name ? 0 : function->offset};
-    char name[256], string[1600];
-    cofi_symbol_print(&symbol, function->start, name, sizeof name);
-    write_format(t->options.out, ",\"name\":%s", cofi_json_string(name, string, sizeof string));
-    if (function->module)
-        write_format(t->options.out, ",\"cat\":%s", cofi_json_string(function->module, string, sizeof string));
-    write_format(t->options.out, "}");
+    char name[FUNCTION_BYTES];
+    print_function(function, name);
+    write_text(t->options.out, ",");
+    write_string(t, "name", name);
+    if (!function->module)
+        return;
+    write_text(t->options.out, ",");
+    write_string(t, "cat", function->module);
 }
 
 static void write_mark(const struct timeline *t, const struct mark *mark)
 {
     uint64_t ns = mark->when.ns;
-    char string[1600];
     switch (mark->kind) {
     case MARK_ENTER:
         write_head(t, 'B', ns);
         write_function(t, &mark->function);
+        write_text(t->options.out, "}");
         break;
     case MARK_LEAVE:
         write_head(t, 'E', ns);
@@ -86,20 +95,25 @@ static void write_mark(const struct timeline *t, const struct mark *mark)
         break;
     case MARK_ON:
         write_head(t, 'E', ns);
-        write_format(t->options.out, "}");
+        write_text(t->options.out, "}");
         break;
     case MARK_GAP:
         write_head(t, 'i', ns);
-        write_format(t->options.out, ",\"s\":\"t\",\"name\":%s}", cofi_json_string(mark->text, string, sizeof string));
+        write_text(t->options.out, ",\"s\":\"t\",");
+        write_string(t, "name", mark->text);
+        write_text(t->options.out, "}");
         break;
     }
 }
 
-static void write_name(const struct timeline *t, const char *what)
+/* The separator stands before each event but the first. */
+static void write_name(struct timeline *t, const char *what)
 {
-    char string[256];
-    write_format(t->options.out, "%s\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":%s}}",
-                 t->options.first ? "" : ",", t->options.pid, t->options.tid, what, cofi_json_string(t->options.comm, string, sizeof string));
+    write_format(t->options.out, "%s\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\",\"args\":{", t->options.first ? "" : ",",
+                 t->options.pid, t->options.tid, what);
+    write_string(t, "name", t->options.comm);
+    write_text(t->options.out, "}}");
+    t->options.first = false;
 }
 
 /* ---- when ---- */
@@ -255,8 +269,8 @@ struct timeline *timeline_open(const struct timeline_options *options)
     t->pace = 1;
     if (options->first)
         write_format(options->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-    write_name(t, "process_name");
-    t->options.first = false;
+    if (options->process)
+        write_name(t, "process_name");
     write_name(t, "thread_name");
     return t;
 }

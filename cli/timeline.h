@@ -17,6 +17,7 @@ struct timeline_options {
     const char *comm;
     uint64_t depth;       /* levels that are drawn */
     uint64_t least_insns; /* calls of fewer instructions are left out */
+    bool process;         /* the thread's name is its process's, too */
     bool first;           /* nothing was written yet. Whoever comes last writes "]}" behind it */
 };
 

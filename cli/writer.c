@@ -42,6 +42,8 @@ void write_bytes(struct writer *writer, const char *bytes, size_t n)
     writer->n += n;
 }
 
+void write_text(struct writer *writer, const char *text) { write_bytes(writer, text, strlen(text)); }
+
 void write_format(struct writer *writer, const char *format, ...)
 {
     char line[2048];

@@ -19,6 +19,8 @@ struct writer {
 
 void writer_begin(struct writer *writer, FILE *file);
 void write_bytes(struct writer *writer, const char *bytes, size_t n);
+void write_text(struct writer *writer, const char *text);
+/* 2047 bytes at most, what is longer is cut: names, which may be, go by write_text. */
 void write_format(struct writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool writer_failed(const struct writer *writer);
 /* Write what is left. EXIT_DONE, or EXIT_ENVIRONMENT after saying why (a closed pipe is no failure). */

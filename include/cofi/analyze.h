@@ -44,12 +44,13 @@ struct cofi_calls_node {
 int cofi_calls_open(struct cofi_calls **calls, cofi_function_at *at, void *opaque);
 void cofi_calls_close(struct cofi_calls *calls);
 
-/* Who is told each time that a function is entered, and left, in this order: what a timeline is drawn from. insns: how many instructions of
- * the tree's ran before. It is the function entered last and not left yet that is left, be it by a return, longjmp or an exception; those that
- * run at the end are not told to be left. Calls of a function by itself are told like others. Set before anything is fed; null members
- * are not called. */
+/* Who is told each time that a function is entered, and left, in this order. insns: how many instructions of the tree's ran before.
+ * enter: depth: how many frames lie below it; next: the address behind the call, 0: it was no call, but a tail call, a signal, or the thread began
+ * there. Returns 0, or an error that ends what was fed, and is returned. `function` is the caller's until then only, what it points to stays.
+ * leave: of the function entered last and not left yet, be it by a return, longjmp or an exception. Those that run at the end are not told to
+ * be left. Calls of a function by itself are told like others. Set before anything is fed; null members are not called. */
 struct cofi_calls_watcher {
-    void (*enter)(void *opaque, const struct cofi_function *function, uint64_t insns);
+    int (*enter)(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next, uint64_t insns);
     void (*leave)(void *opaque, uint64_t insns);
     void *opaque;
 };

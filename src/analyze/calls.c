@@ -94,9 +94,16 @@ static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to)
     calls->nodes[node].calls++;
     COFI_TRY(grow_stack(calls));
     calls->stack[calls->depth++] = (struct frame){ret, to->function.start, node, false};
-    if (calls->watcher.enter)
-        calls->watcher.enter(calls->watcher.opaque, &to->function, calls->insns);
     return 0;
+}
+
+/* The same, and whoever watches is told. next: behind the call, 0 if it was none. */
+static int enter(struct cofi_calls *calls, uint64_t ret, const struct place *to, uint64_t next)
+{
+    COFI_TRY(push(calls, ret, to));
+    if (!calls->watcher.enter)
+        return 0;
+    return calls->watcher.enter(calls->watcher.opaque, &to->function, calls->depth - 1, next, calls->insns);
 }
 
 /* Pop the youngest frames down to one that returns to `to`, tail calls with it. */
@@ -165,7 +172,7 @@ void cofi_calls_watch(struct cofi_calls *calls, const struct cofi_calls_watcher 
 int cofi__calls_first(struct cofi_calls *calls, uint64_t ip)
 {
     const struct place *place = cofi__place(&calls->places, ip);
-    return place ? push(calls, 0, place) : COFI_ERR_NOMEM;
+    return place ? enter(calls, 0, place, 0) : COFI_ERR_NOMEM;
 }
 
 int cofi_calls_insns(struct cofi_calls *calls, uint64_t ip, uint64_t n)
@@ -183,7 +190,7 @@ int cofi_calls_call(struct cofi_calls *calls, uint64_t next, uint64_t to)
     if (!place)
         return COFI_ERR_NOMEM;
     place->called = true;
-    return push(calls, next, place);
+    return enter(calls, next, place, next);
 }
 
 int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
@@ -201,7 +208,7 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
         return 0;
     if ((to != function->start || !function->name) && unwind_to_function(calls, function))
         return 0;
-    return push(calls, calls->depth ? cofi__calls_top(calls)->ret : 0, place);
+    return enter(calls, calls->depth ? cofi__calls_top(calls)->ret : 0, place, 0);
 }
 
 int cofi_calls_async(struct cofi_calls *calls, uint64_t from)

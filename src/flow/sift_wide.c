@@ -98,7 +98,7 @@ WIDE struct window look(const uint8_t *bytes, unsigned *at)
 
 /* ---- timing ---- */
 
-/* The cycles of some CYCs of one or two bytes, in eight parts [SDM Cycle Count (CYC) Packet]. */
+/* The cycles of some CYCs of one or two bytes, in eight parts [SDM Cycle Count Packet (CYC) Packet]. */
 WIDE __m512i cycles_of(const struct window *x, uint64_t which)
 {
     __m512i v = _mm512_loadu_si512(x->bytes), behind = _mm512_loadu_si512(x->bytes + 1), zero = _mm512_setzero_si512();

@@ -2,6 +2,7 @@
  * What the kernel says of a process or a thread. */
 #include "host/proc.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,4 +34,9 @@ bool cofi__proc_comm(int32_t tid, char *name, size_t room)
     if (n > 0)
         name[name[n - 1] == '\n' ? n - 1 : n] = 0;
     return n > 0;
+}
+
+const char *cofi__proc_hint(int error)
+{
+    return error == EPERM ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a container without CAP_SYS_PTRACE)" : "";
 }

@@ -11,5 +11,7 @@
 int cofi__proc_number(int32_t pid, const char *name);
 /* A thread's name, of which /proc/TID/comm tells [proc_pid_comm(5)], as far as there is room; false: there is none. */
 bool cofi__proc_comm(int32_t tid, char *name, size_t room);
+/* What to look at where the kernel refuses ptrace with an errno, to stand behind its text; "" of others than EPERM. */
+const char *cofi__proc_hint(int error);
 
 #endif

@@ -11,7 +11,12 @@
 
 #include "base/error.h"
 
-enum { LINE_MAX_BYTES = 2048, KEEP_BYTES = 32 << 20 };
+enum {
+    NAME_BYTES = 4096, /* what is longer is cut */
+    JSON_BYTES = 6 * NAME_BYTES,
+    LINE_MAX_BYTES = 4 * JSON_BYTES,
+    KEEP_BYTES = 32 << 20
+};
 
 /* What is kept of one block. */
 struct entry {
@@ -23,6 +28,13 @@ struct entry {
     uint32_t *ends; /* insns of them, then the text */
 };
 
+/* Where one line is put together; of the room no more is touched than the names are long. */
+struct scratch {
+    char name[NAME_BYTES + 32], source[NAME_BYTES], target[NAME_BYTES + 32];
+    char symbol[JSON_BYTES], file[JSON_BYTES], module[JSON_BYTES];
+    char line[LINE_MAX_BYTES];
+};
+
 struct cofi_lines {
     enum cofi_lines_format format;
     int32_t tid;
@@ -31,6 +43,7 @@ struct cofi_lines {
     size_t room;
     size_t kept; /* bytes in entries */
     uint32_t age; /* how often all was forgotten */
+    struct scratch scratch;
 };
 
 int cofi_lines_open(struct cofi_lines **lines, enum cofi_lines_format format, int32_t tid, int source)
@@ -116,96 +129,88 @@ static void disassemble(struct cofi_view *view, const struct cofi_flow_insn *ins
         snprintf(out, n, "(%s)", cofi_class_name(insn->cls));
 }
 
-/* " <symbol>" behind a direct branch. */
+/* The symbol that a direct branch goes to, or "". */
 static void target_symbol(struct cofi_view *view, const struct cofi_flow_block *block, char *out, size_t n)
 {
+    struct cofi_symbol symbol = {0};
     out[0] = '\0';
-    if (!block->target)
-        return;
-    struct cofi_symbol symbol;
-    char name[256];
-    cofi_view_symbol(view, block->target, false, &symbol);
-    if (!symbol.name)
-        return;
-    cofi_symbol_print(&symbol, block->target, name, sizeof name);
-    snprintf(out, n, " <%s>", name);
+    if (block->target)
+        cofi_view_symbol(view, block->target, false, &symbol);
+    if (symbol.name)
+        cofi_symbol_print(&symbol, block->target, out, n);
 }
 
-static int text_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_insn *insn,
-                     const char *target, char *out)
+static int text_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block, uint32_t i)
 {
+    const struct cofi_flow_insn *insn = &block->insns[i];
+    struct scratch *s = &lines->scratch;
     struct cofi_symbol symbol;
-    char name[256], source[256] = "", insn_text[160];
+    char insn_text[160];
     cofi_view_symbol(view, insn->ip, lines->source, &symbol);
-    cofi_symbol_print(&symbol, insn->ip, name, sizeof name);
+    cofi_symbol_print(&symbol, insn->ip, s->name, sizeof s->name);
+    s->source[0] = s->target[0] = '\0';
     if (symbol.file)
-        snprintf(source, sizeof source, "%s:%d", base_name(symbol.file), symbol.line);
+        snprintf(s->source, sizeof s->source, "%s:%d", base_name(symbol.file), symbol.line);
+    if (i + 1 == block->n)
+        target_symbol(view, block, s->target, sizeof s->target);
     disassemble(view, insn, insn_text, sizeof insn_text);
-    return snprintf(out, LINE_MAX_BYTES, "%016" PRIx64 "  %-28s %-18s %s%s\n", insn->ip, name, source,
-                    insn_text, target);
+    return snprintf(s->line, sizeof s->line, "%016" PRIx64 "  %-28s %-18s %s%s%s%s\n", insn->ip, s->name, s->source, insn_text,
+                    s->target[0] ? " <" : "", s->target, s->target[0] ? ">" : "");
 }
 
-static int json_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_insn *insn,
-                     char *out)
+static int json_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_insn *insn)
 {
+    struct scratch *s = &lines->scratch;
     struct cofi_symbol symbol;
-    char insn_text[160], name[256], file[256], module[256];
+    char insn_text[160];
     cofi_view_symbol(view, insn->ip, lines->source, &symbol);
     disassemble(view, insn, insn_text, sizeof insn_text);
-    return snprintf(out, LINE_MAX_BYTES,
+    return snprintf(s->line, sizeof s->line,
                     "{\"v\":1,\"tid\":%d,\"ip\":\"0x%" PRIx64 "\",\"length\":%u,\"class\":\"%s\","
                     "\"symbol\":%s,\"offset\":%" PRIu64 ",\"module\":%s,\"file\":%s,\"line\":%d,"
                     "\"insn\":\"%s\"}\n",
                     lines->tid, insn->ip, insn->length, cofi_class_name(insn->cls),
-                    cofi_json_string(symbol.name, name, sizeof name), symbol.offset,
-                    cofi_json_string(symbol.module, module, sizeof module),
-                    cofi_json_string(symbol.file, file, sizeof file), symbol.line, insn_text);
+                    cofi_json_string(symbol.name, s->symbol, sizeof s->symbol), symbol.offset,
+                    cofi_json_string(symbol.module, s->module, sizeof s->module),
+                    cofi_json_string(symbol.file, s->file, sizeof s->file), symbol.line, insn_text);
 }
 
-static int make_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block,
-                     uint32_t i, char *out)
+/* One line into the scratch; returns its length. */
+static size_t make_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block, uint32_t i)
 {
-    const struct cofi_flow_insn *insn = &block->insns[i];
-    char target[300] = "";
     int n = 0;
     switch (lines->format) {
-    case COFI_LINES_IP:
-        return snprintf(out, LINE_MAX_BYTES, "%016" PRIx64 "\n", insn->ip);
-    case COFI_LINES_TEXT:
-        if (i + 1 == block->n)
-            target_symbol(view, block, target, sizeof target);
-        n = text_line(lines, view, insn, target, out);
-        break;
-    case COFI_LINES_JSON:
-        n = json_line(lines, view, insn, out);
-        break;
+    case COFI_LINES_IP: n = snprintf(lines->scratch.line, LINE_MAX_BYTES, "%016" PRIx64 "\n", block->insns[i].ip); break;
+    case COFI_LINES_TEXT: n = text_line(lines, view, block, i); break;
+    case COFI_LINES_JSON: n = json_line(lines, view, &block->insns[i]); break;
     }
-    return n < LINE_MAX_BYTES ? n : LINE_MAX_BYTES - 1;
+    return (size_t)n;
 }
 
 static int make_entry(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block,
                       struct entry *entry)
 {
-    size_t ends_bytes = block->n * sizeof *entry->ends;
-    size_t room = ends_bytes + block->n * (lines->format == COFI_LINES_IP ? 17u : 100u) + LINE_MAX_BYTES;
+    size_t at = block->n * sizeof *entry->ends, first = at;
+    size_t room = at + block->n * (lines->format == COFI_LINES_IP ? 17u : 100u) + 256;
     uint32_t *ends = malloc(room);
-    size_t n = 0;
     for (uint32_t i = 0; ends && i < block->n; i++) {
-        if (room - ends_bytes - n < LINE_MAX_BYTES) {
-            uint32_t *larger = realloc(ends, room *= 2);
+        size_t n = make_line(lines, view, block, i);
+        if (room - at < n) {
+            uint32_t *larger = realloc(ends, room = 2 * room + n);
             if (!larger)
                 free(ends);
             ends = larger;
             if (!ends)
                 break;
         }
-        n += (size_t)make_line(lines, view, block, i, (char *)ends + ends_bytes + n);
-        ends[i] = (uint32_t)n;
+        memcpy((char *)ends + at, lines->scratch.line, n);
+        at += n;
+        ends[i] = (uint32_t)(at - first);
     }
     if (!ends)
         return COFI_ERR_NOMEM;
     lines->kept += room;
-    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = n, .ends = ends};
+    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = at - first, .ends = ends};
     return 0;
 }
 

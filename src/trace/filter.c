@@ -28,7 +28,7 @@ struct parser {
 
 /* A symbol or a number, as told. */
 struct place {
-    char name[512];
+    char name[4096]; /* those of templates are long */
     unsigned number; /* of several of that name, from 1; 0: not told */
     bool is_global;  /* the one that is no file's own */
     bool is_number;
@@ -267,8 +267,8 @@ static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, co
     const char *kind = place->is_global ? "global " : "";
     n = place->is_global ? keep_global(found, n) : n;
     if (!n)
-        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.120s' in %.160s",
-                          kind, place->name, path);
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.100s' in %.100s%s",
+                          kind, place->name, path, strstr(place->name, "::") ? "; C++ and Rust: as nm prints its symbol" : "");
     if (place->number > n)
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s",
                           place->name, place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);

@@ -258,70 +258,6 @@ static void children_are_in_the_order_of_their_totals(void **state)
     assert_memory_equal(order[0], order[1], sizeof order[0]); /* equals stay as they are */
 }
 
-/* ---- who watches ---- */
-
-static char told[400];
-
-static void entered(void *opaque, const struct cofi_function *function, uint64_t insns)
-{
-    (void)opaque;
-    sprintf(told + strlen(told), "%s@%d ", function->name, (int)insns);
-}
-
-static void left(void *opaque, uint64_t insns)
-{
-    (void)opaque;
-    sprintf(told + strlen(told), "-@%d ", (int)insns);
-}
-
-static struct cofi_calls *watched(void **state)
-{
-    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
-    *told = '\0';
-    cofi_calls_watch(calls, &(struct cofi_calls_watcher){entered, left, NULL});
-    return calls;
-}
-
-static void calls_are_told_as_they_nest(void **state)
-{
-    struct cofi_calls *calls = watched(state);
-    cofi_calls_call(calls, MAIN + 5, F);
-    cofi_calls_insns(calls, F, 10);
-    cofi_calls_call(calls, F + 5, F); /* by itself */
-    cofi_calls_insns(calls, F, 1);
-    cofi_calls_jump(calls, G); /* in its place */
-    cofi_calls_insns(calls, G, 2);
-    cofi_calls_ret(calls, F + 5);
-    cofi_calls_insns(calls, F + 5, 4);
-    cofi_calls_ret(calls, MAIN + 5);
-    cofi_calls_finish(calls);
-    assert_string_equal(told, "f@1 f@11 g@12 -@14 -@14 -@18 ");
-}
-
-static void who_jumps_far_leaves_all_between(void **state)
-{
-    struct cofi_calls *calls = watched(state);
-    cofi_calls_call(calls, MAIN + 5, F);
-    cofi_calls_call(calls, F + 5, G);
-    cofi_calls_call(calls, G + 5, H);
-    cofi_calls_insns(calls, H, 5);
-    cofi_calls_jump(calls, F + 0x30);
-    assert_string_equal(told, "f@1 g@1 h@1 -@6 -@6 ");
-}
-
-static void a_handler_is_entered_and_what_it_interrupted_is_not_left(void **state)
-{
-    struct cofi_calls *calls = watched(state);
-    cofi_calls_call(calls, MAIN + 5, F);
-    cofi_calls_async(calls, F + 0x10);
-    cofi_calls_resume(calls, H);
-    cofi_calls_insns(calls, H, 6);
-    cofi_calls_resume(calls, F + 0x10);
-    cofi_calls_insns(calls, F + 0x10, 2);
-    cofi_calls_ret(calls, MAIN + 5);
-    assert_string_equal(told, "f@1 h@1 -@7 -@9 ");
-}
-
 static void code_that_changed_is_asked_for_anew(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -654,6 +590,103 @@ static void every_instruction_is_in_one_node(void **state)
     assert_int_equal(nodes[0].total, fed);
 }
 
+/* ---- who watches: "1 f:105@3, -@9": how deep, who, behind which address of a call, when; who was entered last is left ---- */
+
+struct watched {
+    char text[400];
+    int status;
+};
+
+static int entered(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next, uint64_t insns)
+{
+    struct watched *watched = opaque;
+    size_t n = strlen(watched->text);
+    snprintf(watched->text + n, sizeof watched->text - n, "%s%zu %s:%x@%d", n ? ", " : "", depth, function->name ? function->name : "?",
+             (unsigned)next, (int)insns);
+    return watched->status;
+}
+
+static void left(void *opaque, uint64_t insns)
+{
+    struct watched *watched = opaque;
+    size_t n = strlen(watched->text);
+    snprintf(watched->text + n, sizeof watched->text - n, ", -@%d", (int)insns);
+}
+
+static struct cofi_calls *watch(void **state, struct watched *watched)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    cofi_calls_watch(calls, &(struct cofi_calls_watcher){entered, left, watched});
+    return calls;
+}
+
+static void who_is_entered_and_left_is_told(void **state)
+{
+    struct watched watched = {.text = ""};
+    struct cofi_calls *calls = watch(state, &watched);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_insns(calls, F, 10);
+    cofi_calls_jump(calls, F + 8);     /* within f */
+    cofi_calls_call(calls, F + 9, F);  /* itself */
+    cofi_calls_insns(calls, F, 1);
+    cofi_calls_jump(calls, G);         /* a tail call */
+    cofi_calls_insns(calls, G, 2);
+    cofi_calls_ret(calls, F + 9);
+    cofi_calls_insns(calls, F + 9, 4);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_call(calls, MAIN + 6, MAIN + 6); /* +0 */
+    cofi_calls_finish(calls);
+    assert_string_equal(watched.text, "1 f:105@1, 2 f:209@11, 3 g:0@12, -@14, -@14, -@18");
+}
+
+static void who_jumps_far_leaves_all_between(void **state)
+{
+    struct watched watched = {.text = ""};
+    struct cofi_calls *calls = watch(state, &watched);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_call(calls, F + 5, G);
+    cofi_calls_call(calls, G + 5, H);
+    cofi_calls_insns(calls, H, 5);
+    cofi_calls_jump(calls, F + 0x30);
+    assert_string_equal(watched.text, "1 f:105@1, 2 g:205@1, 3 h:305@1, -@6, -@6");
+}
+
+static void a_handler_is_entered_and_what_it_interrupted_is_not_left(void **state)
+{
+    struct watched watched = {.text = ""};
+    struct cofi_calls *calls = watch(state, &watched);
+    cofi_calls_call(calls, MAIN + 5, F);
+    cofi_calls_async(calls, F + 0x10);
+    cofi_calls_resume(calls, H);
+    cofi_calls_insns(calls, H, 6);
+    cofi_calls_resume(calls, F + 0x10);
+    cofi_calls_insns(calls, F + 0x10, 2);
+    cofi_calls_ret(calls, MAIN + 5);
+    assert_string_equal(watched.text, "1 f:105@1, 3 h:0@1, -@7, -@9");
+}
+
+static void a_watchers_error_is_that_of_what_was_fed(void **state)
+{
+    struct watched watched = {.text = "", .status = COFI_ERR_IO};
+    struct cofi_calls *calls = watch(state, &watched);
+    assert_int_equal(cofi_calls_call(calls, MAIN + 7, H), COFI_ERR_IO);
+    cofi_calls_watch(calls, &(struct cofi_calls_watcher){0});
+    assert_int_equal(cofi_calls_call(calls, H + 7, G), 0);
+    assert_int_equal(cofi_calls_ret(calls, H + 7), 0);
+}
+
+static void where_the_thread_begins_is_entered(void **state)
+{
+    struct watched watched = {.text = ""};
+    struct cofi_calls *calls;
+    (void)state;
+    assert_int_equal(cofi_calls_open(&calls, function_at, NULL), 0);
+    cofi_calls_watch(calls, &(struct cofi_calls_watcher){entered, left, &watched});
+    cofi_calls_insns(calls, MAIN, 1);
+    assert_string_equal(watched.text, "0 main:0@0");
+    cofi_calls_close(calls);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -670,8 +703,6 @@ int main(void)
         TEST(without_symbols_calls_tell_where_functions_start),
         TEST(another_librarys_function_at_the_same_address_is_another_node),
         TEST(children_are_in_the_order_of_their_totals),
-        TEST(calls_are_told_as_they_nest), TEST(who_jumps_far_leaves_all_between),
-        TEST(a_handler_is_entered_and_what_it_interrupted_is_not_left),
         TEST(code_that_changed_is_asked_for_anew),
         TEST(what_was_called_is_a_start_though_code_changed),
         TEST(each_of_many_paths_is_found_again),
@@ -687,6 +718,11 @@ int main(void)
         TEST(a_return_into_what_is_filtered_out_returns_once),
         TEST(nothing_is_known_of_what_led_over_a_gap),
         TEST(blocks_make_the_same_tree_however_they_are_cut),
+        TEST(who_is_entered_and_left_is_told),
+        TEST(who_jumps_far_leaves_all_between),
+        TEST(a_handler_is_entered_and_what_it_interrupted_is_not_left),
+        TEST(a_watchers_error_is_that_of_what_was_fed),
+        TEST(where_the_thread_begins_is_entered),
         TEST(every_instruction_is_in_one_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

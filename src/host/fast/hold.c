@@ -162,7 +162,8 @@ static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
     if (e == ESRCH || (e && cofi__fast_has_ended(tid)))
         return 0;
     if (e)
-        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s", h->pid, strerror(e));
+        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s%s", h->pid, strerror(e),
+                          cofi__proc_hint(e));
     h->threads[h->n++] = (struct cofi__fast_tracee){.tid = tid};
     return 1;
 }

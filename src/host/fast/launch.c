@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/sized.h"
+#include "host/proc.h"
 #include "host/target.h"
 
 int cofi_fast_probe(struct cofi_error *error)
@@ -140,7 +141,8 @@ static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error 
     ssize_t written = seized ? write(go[1], "", 1) : 0;
     close(go[1]);
     if (!seized || written != 1)
-        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "ptrace: %s", strerror(e));
+        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot trace process %d: %s%s", pid, strerror(e),
+                          cofi__proc_hint(e));
     return 0;
 }
 

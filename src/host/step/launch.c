@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "host/proc.h"
 #include "host/step/engine.h"
 #include "host/step/request.h"
 
@@ -76,12 +77,7 @@ static bool await_exec(pid_t pid, int *status)
 static int refuse(struct step_engine *engine, int code, const char *what, pid_t pid)
 {
     int why = errno;
-    const char *hint = why == EPERM
-                           ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a "
-                             "container without CAP_SYS_PTRACE)"
-                           : "";
-    return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid,
-                      strerror(why), hint);
+    return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid, strerror(why), cofi__proc_hint(why));
 }
 
 /* Let the child exec; returns an errno if it could not. */

@@ -32,3 +32,6 @@ echo "-- with the instructions of what is left out"
 for options in '--format=svg' '--format=folded --json' '--format=chrome --min=1' '--min-insns=few'; do
     "$COFI" calls --raw=trace.pt --image=code.bin@0x401000 $options; echo "exit $?"
 done
+echo "-- threads of processors: one that another follows does not run"
+"$PERCPU" p.data >/dev/null
+"$COFI" calls --format=chrome p.data

@@ -1,5 +1,7 @@
 try() { printf '%b' "$1" >s; "$COFI" sim s; echo "status $?"; }
 try 'unit mips\n'
+try '# a comment\nunit pt 80386\n'
+try 'unit rtit skylake\n'
 try 'set trace_en\n'
 try 'set no_such_field=1\n'
 try 'wrmsr 768 ffffffff\n'

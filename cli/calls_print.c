@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * See calls_print.h. */
+#include "calls_print.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli.h"
+
+void print_function(const struct cofi_function *function, char out[FUNCTION_BYTES])
+{
+    cofi_symbol_print(&(struct cofi_symbol){.name = function->name, .module = function->module,
+                                            .offset = function->name ? 0 : function->offset}, function->start, out, FUNCTION_BYTES);
+}
+
+/* ---- trees ---- */
+
+void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole)
+{
+    char name[FUNCTION_BYTES];
+    print_function(&node->function, name);
+    write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s", node->total, percent(node->total, whole), node->calls,
+                 (int)(node->depth - 1) * 2, "");
+    write_text(out, name);
+    write_text(out, node->recursions ? " (recursive)\n" : "\n");
+}
+
+void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_node *node)
+{
+    char name[FUNCTION_BYTES], string[FUNCTION_JSON];
+    print_function(&node->function, name);
+    write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":", tid, node->depth - 1);
+    write_text(out, cofi_json_string(name, string, sizeof string));
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64
+                 ",\"total\":%" PRIu64 "}\n", node->function.start, node->calls, node->recursions, node->self, node->total);
+}
+
+void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns)
+{
+    char name[FUNCTION_BYTES];
+    if (!insns)
+        return;
+    write_text(out, comm);
+    for (unsigned depth = 1; depth <= node->depth; depth++) {
+        const struct cofi_calls_node *at = node;
+        while (at->depth > depth)
+            at = &nodes[at->parent];
+        print_function(&at->function, name);
+        for (char *c = name; (c = strchr(c, ';')); c++)
+            *c = ':';
+        write_text(out, ";");
+        write_text(out, name);
+    }
+    write_format(out, " %" PRIu64 "\n", insns);
+}
+
+/* ---- calls ---- */
+
+void print_call(struct writer *out, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
+{
+    char name[FUNCTION_BYTES];
+    const char *slash = from->file ? strrchr(from->file, '/') : NULL;
+    print_function(function, name);
+    write_format(out, "%*s", (int)depth * 2, "");
+    write_text(out, name);
+    if (from->file)
+        write_format(out, "  %s:%d", slash ? slash + 1 : from->file, from->line);
+    write_text(out, "\n");
+}
+
+void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
+{
+    char name[FUNCTION_BYTES], string[FUNCTION_JSON];
+    print_function(function, name);
+    write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%zu,\"function\":", tid, depth);
+    write_text(out, cofi_json_string(name, string, sizeof string));
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"file\":", function->start);
+    write_text(out, cofi_json_string(from->file, string, sizeof string));
+    write_format(out, ",\"line\":%d}\n", from->line);
+}
