@@ -47,8 +47,8 @@ struct calls_job {
     size_t n, room;
     struct feeder *now;
     struct session_stream *stream;
-    struct feeder **running; /* by processor */
-    struct writer *out;      /* by processor */
+    struct feeder **running; /* by stream, the recording's: who ran last */
+    struct writer *out;      /* of all, where streams belong to processors */
 };
 
 static const char usage[] =
@@ -451,7 +451,9 @@ static int all_streams(struct calls_job *job)
 
 static int run(struct session *session, const struct calls_options *options, uint64_t *gaps)
 {
-    struct calls_job job = {.options = options, .session = session, .running = calloc(session_streams(session) + 1, sizeof *job.running)};
+    const struct cofi_recording *recording = session_recording(session);
+    size_t streams = recording ? cofi_recording_streams(recording) + 1 : 1;
+    struct calls_job job = {.options = options, .session = session, .running = calloc(streams, sizeof *job.running)};
     if (!job.running) {
         complain("calls: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
