@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * Calls and times as they are told -> when each begins and ends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "cli/cli.h"
+#include "cli/timeline.h"
+
+/* main.c's */
+void complain(const char *format, ...) { fail_msg("%s", format); }
+
+static FILE *file;
+static struct writer writer;
+static struct timeline *line;
+
+static void begin(uint64_t least_insns)
+{
+    file = tmpfile();
+    assert_non_null(file);
+    writer_begin(&writer, file);
+    line = timeline_open(&(struct timeline_options){.out = &writer, .comm = "t", .depth = 8, .least_insns = least_insns, .first = true});
+    assert_non_null(line);
+}
+
+static void enter(const char *name, uint64_t insns) { timeline_enter(line, &(struct cofi_function){.name = name}, insns); }
+
+/* "a 1.000, [untraced] 1.010, + 2.000, - 2.000": names and times of what begins, times when tracing goes on and calls end. */
+static void assert_drawn(uint64_t insns, const char *want)
+{
+    char text[256], name[64], got[1000] = "";
+    double ts;
+    assert_int_equal(timeline_end(line, insns), 0);
+    timeline_close(line);
+    assert_int_equal(writer_end(&writer, "test"), 0);
+    rewind(file);
+    while (fgets(text, sizeof text, file)) {
+        const char *at = strstr(text, "\"ts\":");
+        if (!at || sscanf(at, "\"ts\":%lf,\"name\":\"%63[^\"]", &ts, name) < 1)
+            continue;
+        sprintf(got + strlen(got), "%s%s %.3f", *got ? ", " : "", strstr(text, "\"ph\":\"B\"") ? name : strstr(text, "insns") ? "-" : "+", ts);
+    }
+    fclose(file);
+    assert_string_equal(got, want);
+}
+
+static void instructions_share_the_time_between_two_that_are_told(void **state)
+{
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    enter("b", 10);
+    timeline_leave(line, 20);
+    timeline_time(line, 1400, 40);
+    enter("c", 50);
+    timeline_time(line, 1420, 60);
+    assert_drawn(60, "a 1.000, b 1.100, - 1.200, c 1.410, - 1.420, - 1.420");
+}
+
+static void what_is_untraced_has_the_rest(void **state)
+{
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    timeline_off(line, "untraced", 10);
+    timeline_time(line, 2000, 10);
+    timeline_off(line, "untraced", 20); /* two in a row, the time is told behind the second */
+    enter("b", 20);
+    timeline_off(line, "untraced", 30);
+    timeline_time(line, 2220, 30);
+    assert_drawn(30, "a 1.000, [untraced] 1.010, + 2.000, [untraced] 2.010, + 2.110, b 2.110, [untraced] 2.120, + 2.220, - 2.220, - 2.220");
+}
+
+static void fast_code_is_as_fast_where_some_of_it_is_untraced(void **state)
+{
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    timeline_off(line, "untraced", 100);
+    timeline_time(line, 1050, 100);
+    enter("b", 200);
+    timeline_time(line, 1250, 300);
+    assert_drawn(300, "a 1.000, [untraced] 1.050, + 1.050, b 1.150, - 1.250, - 1.250");
+}
+
+static void a_call_that_is_shown_late_began_when_it_began(void **state)
+{
+    (void)state;
+    begin(7);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    enter("b", 2);
+    enter("short", 3);
+    timeline_leave(line, 4);
+    timeline_time(line, 1100, 4);
+    timeline_leave(line, 9);
+    enter("short, too", 10);
+    timeline_time(line, 1200, 14);
+    timeline_leave(line, 14);
+    enter("c", 15); /* where "short, too" was when the time was told */
+    timeline_time(line, 1300, 18);
+    timeline_leave(line, 25);
+    assert_drawn(25, "a 1.000, b 1.050, - 1.150, c 1.225, - 1.475, - 1.475");
+}
+
+static void what_comes_before_the_first_time_lies_before_it(void **state)
+{
+    (void)state;
+    begin(0);
+    enter("a", 0);
+    enter("b", 4);
+    timeline_time(line, 1000, 10);
+    assert_drawn(12, "a 0.990, b 0.994, - 1.002, - 1.002");
+}
+
+static void without_times_an_instruction_is_a_nanosecond(void **state)
+{
+    (void)state;
+    begin(0);
+    enter("a", 0);
+    timeline_off(line, "untraced", 3);
+    timeline_leave(line, 5);
+    assert_drawn(5, "a 0.000, [untraced] 0.003, + 0.005, - 0.005");
+}
+
+static void behind_the_last_time_it_goes_on_as_before(void **state)
+{
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    timeline_time(line, 2000, 100);
+    enter("b", 110);
+    assert_drawn(120, "a 1.000, b 2.100, - 2.200, - 2.200");
+}
+
+static void time_does_not_go_back(void **state)
+{
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    enter("a", 0);
+    timeline_time(line, 900, 10);
+    enter("b", 20);
+    timeline_time(line, 1100, 100);
+    assert_drawn(100, "a 1.000, b 1.020, - 1.100, - 1.100");
+}
+
+/* Of very many calls without a time between them some are written before it is told. */
+static void very_many_do_not_wait(void **state)
+{
+    enum { CALLS = 1 << 18 };
+    (void)state;
+    begin(0);
+    timeline_time(line, 1000, 0);
+    for (uint64_t i = 0; i < CALLS; i++) {
+        enter("a", 2 * i);
+        timeline_leave(line, 2 * i + 1);
+    }
+    assert_true(lseek(fileno(file), 0, SEEK_CUR) > CALLS * 20);
+    assert_int_equal(timeline_end(line, 2 * CALLS), 0);
+    timeline_close(line);
+    assert_int_equal(writer_end(&writer, "test"), 0);
+    fclose(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instructions_share_the_time_between_two_that_are_told),
+        cmocka_unit_test(what_is_untraced_has_the_rest),
+        cmocka_unit_test(fast_code_is_as_fast_where_some_of_it_is_untraced),
+        cmocka_unit_test(a_call_that_is_shown_late_began_when_it_began),
+        cmocka_unit_test(what_comes_before_the_first_time_lies_before_it),
+        cmocka_unit_test(without_times_an_instruction_is_a_nanosecond),
+        cmocka_unit_test(behind_the_last_time_it_goes_on_as_before),
+        cmocka_unit_test(time_does_not_go_back),
+        cmocka_unit_test(very_many_do_not_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
