@@ -411,7 +411,8 @@ static int act_psbend(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-/* In PSB+ only status packets are allowed [PTREF 5.11]. */
+/* In PSB+ only status packets are allowed [PTREF 5.11]. Traces of guests made by Xen have some without a PSBEND: where tracing
+ * is enabled the PSB+ is over, and what came before has told all that counts. */
 static int in_psb(struct cofi_flow *flow)
 {
     if (flow->packet.kind == COFI_PT_FUP) {
@@ -421,6 +422,11 @@ static int in_psb(struct cofi_flow *flow)
     }
     if (flow->packet.kind == COFI_PT_PSB || cofi_packet_traits(flow->packet.kind) & COFI_TRAIT_PSB_PLUS)
         return 0;
+    if (flow->packet.kind == COFI_PT_TIP_PGE && flow->packet_full_ip) {
+        COFI_TRY(act_psbend(flow));
+        flow->has_packet = true; /* acted on next */
+        return 1;
+    }
     flow->in_psb = false;
     COFI_TRY(cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "a packet that PSB+ must not hold [PTREF 5.11]"));
     return 1;
