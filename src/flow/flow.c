@@ -99,6 +99,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     flow->config = *config;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
+    flow->dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
     int status = flow->build ? cofi__flow_view_open(flow, &flow->view, config->image) : COFI_ERR_NOMEM;

@@ -50,6 +50,25 @@ static bool is_behind_branch(const struct cofi_flow *flow, const struct place *p
     return flow->errata & ERR_GOLDMONT && place->block && takes_tip(place->block->pub.cls) && place->block->pub.end == ip;
 }
 
+const char cofi__outcomes_untold[] = "where it led is not told, for DisTNT is set [SDM Taken/Not-taken (TNT) Packet]";
+
+/* A conditional branch, or a RET that may have been compressed, whose outcome nothing tells. */
+static bool is_untold(const struct cofi_flow *flow, const struct place *place)
+{
+    uint8_t cls = flow->dis_tnt && !place->named ? place->block->pub.cls : COFI_CLASS_OTHER;
+    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
+}
+
+/* Past such a branch, to where the packet in hand says that execution came. */
+static int walk_past(struct cofi_flow *flow, const struct place *place)
+{
+    uint64_t branch = place->block->pub.insns[place->insn].ip;
+    COFI_TRY(cofi__walk_take(flow, place, place->insn + 1));
+    place_set(flow, branch);
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_OUTCOMES, true, cofi__outcomes_untold));
+    return cofi__found(flow);
+}
+
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
@@ -62,6 +81,11 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         return cofi__walk_take(flow, &place, place.insn);
     if (stop == STOP_BRANCH && is_behind_branch(flow, &place, ip))
         return cofi__walk_take(flow, &place, place.insn + 1);
+    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+        COFI_TRY(walk_past(flow, &place));
+        place_set(flow, ip);
+        return 0;
+    }
     if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort) {
         place_set(flow, ip); /* [ERR BDM64]: the target of the branch before an abort was wrong */
         return 0;
@@ -164,6 +188,10 @@ static int act_pgd_sync(struct cofi_flow *flow)
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR)
         return cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]");
+    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+        COFI_TRY(walk_past(flow, &place));
+        return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
+    }
     uint64_t ip = place.block->pub.insns[place.insn].ip;
     COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
     return disable(flow, COFI_FLOW_DISABLED, ip);
