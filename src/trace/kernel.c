@@ -70,11 +70,17 @@ static bool same_kernel(const struct cofi_recording *recording)
     return recording->osrelease && !uname(&name) && !strcmp(name.release, recording->osrelease);
 }
 
+bool cofi__is_vdso32(const struct cofi_sideband *map)
+{
+    return map->name && !strcmp(map->name, "[vdso]") && map->addr < UINT64_C(1) << 32;
+}
+
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map)
 {
     char *path = cached(map, "vdso");
     const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-    uint64_t n = own_vdso_bytes(own);
+    uint64_t n = cofi__is_vdso32(map) ? 0 : own_vdso_bytes(own);
+    const char *missing = cofi__is_vdso32(map) ? "[vdso]: a 32-bit program's, which is not in perf's cache" : "[vdso]";
     int status;
     if (n > map->len)
         n = map->len;
@@ -84,7 +90,7 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
     } else if (n && (map->build_id_size ? build_id_is(own, (size_t)n, map) : same_kernel(recording))) {
         status = cofi_image_map_bytes(image, map->time_ns, map->addr, own, n, "[vdso]");
     } else {
-        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, "[vdso]", 0, NULL, 0);
+        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, missing, 0, NULL, 0);
     }
     free(path);
     return status;

@@ -117,9 +117,10 @@ static bool is_path(const char *name, const char *path)
 static void complete_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb)
 {
     const struct cofi__build_id_row *rows = recording->build_ids.items;
+    const char *name = cofi__is_vdso32(sb) ? "[vdso32]" : sb->name;
     for (size_t i = 0; !sb->build_id_size && i < recording->build_ids.n; i++)
         if (rows[i].guest == (sb->machine != HOST) && (!rows[i].guest || rows[i].pid == sb->machine) &&
-            is_path(sb->name, rows[i].path)) {
+            is_path(name, rows[i].path)) {
             sb->build_id_size = rows[i].size;
             memcpy(sb->build_id, rows[i].id, 20);
         }

@@ -307,6 +307,8 @@ bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *mac
 void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide);
 /* Whether the kcore shows a module where the recording has it. */
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
+/* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
+bool cofi__is_vdso32(const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
