@@ -85,6 +85,7 @@ struct cofi__guest_id {
 
 struct cofi__build_id_row {
     const char *path;
+    size_t order; /* as they were told: of two that fit, the first one counts */
     int32_t pid;
     bool guest;
     uint8_t id[20], size;
@@ -186,7 +187,7 @@ struct cofi_recording {
     struct cofi__vector sideband;  /* struct cofi_sideband */
     struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
-    struct cofi__vector build_ids; /* struct cofi__build_id_row */
+    struct cofi__vector build_ids; /* struct cofi__build_id_row; by path once all are there */
     struct cofi__vector comms;     /* struct cofi__comm, by tid and time */
     struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
