@@ -300,7 +300,8 @@ static int start(struct cofi_flow *flow)
     flow->started = true;
     if (at == from)
         return STEP_ON;
-    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, "bytes before the first PSB [PTREF 9.1]"));
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, hit ? "bytes before the first PSB [PTREF 9.1]" :
+                        "up to the end; if this is the rest of a trace, decode it together with what was before [PTREF 9.1]"));
     if (!hit)
         return STEP_ON;
     flow->packet_offset = at;
