@@ -216,7 +216,7 @@ void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *ma
     if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map) && !map_vmlinuz(recording, machine, map))
         say_why(machine, map, machine->pid == HOST ?
                 "[kernel]: no kcore, vmlinux or vmlinuz of its build id found (perf record --kcore keeps one)" :
-                "[guest kernel]: no kcore or vmlinux of its build id found");
+                "[guest kernel]: no kcore or vmlinux of its build id found (--guestmount tells where its /proc is)");
     if (kernel || (map->name[0] != '/' && map->name[0] != '['))
         return;
     if ((!machine->kcore || !cofi__kcore_has_module(machine, map)) && !cofi__map_module(recording, machine, map))

@@ -165,7 +165,7 @@ static int map_guest_file(struct cofi_recording *recording, struct cofi_image *i
 {
     char *root = NULL;
     const char *guestmount = recording->options.guestmount;
-    if (guestmount && asprintf(&root, "%s/%d", guestmount, sb->machine) < 0)
+    if (guestmount && asprintf(&root, "%s/%d", guestmount, guest_number(sb->machine)) < 0)
         return COFI_ERR_NOMEM;
     int status = root || sb->build_id_size ? map_file(image, sb, root) :
         cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len,

@@ -133,6 +133,9 @@ struct cofi__machine {
 };
 enum { HOST = 0, SOME_GUEST = -1 };
 
+/* Its directory below --guestmount: as perf numbers guests, of which the one that has no number is 0. */
+static inline int32_t guest_number(int32_t machine) { return machine > 0 ? machine : 0; }
+
 /* A function that the kernel compiled from BPF. */
 struct cofi__bpf {
     uint64_t addr;

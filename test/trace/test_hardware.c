@@ -476,6 +476,52 @@ static void a_guest_is_not_decoded_with_the_hosts_code(void **state)
     cofi_recording_close(recording);
 }
 
+/* perf kvm --guest record: of guests with --guestmount, which have numbers, or --guestkallsyms; their kernels are below --guestmount. */
+static void a_guests_kernel_is_read_below_guestmount(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    struct cofi_view *view;
+    struct cofi_code code;
+    run_command("mkdir -p %s/kvm/0/proc %s/kvm/70/proc", scratch, scratch);
+    for (int32_t pid = 0; pid <= HYPERVISOR; pid += HYPERVISOR) {
+        out.n = 0;
+        add_start(&out, 3);
+        const char *name = pid ? "[guest.kernel.kallsyms.70]_text" : "[guest.kernel.kallsyms]_text";
+        mmap1(&out, PERF_MISC_GUEST_KERNEL, pid, &(struct mapping){KTEXT, 0x1000000, KTEXT, name, NULL});
+        mmap1(&out, PERF_MISC_GUEST_KERNEL, pid, &(struct mapping){MODULE, 0x1000, 0, "[guests]", NULL});
+        add_hypervisor(&out);
+        write_file(scratch_path("kvm.data"), &out);
+        char proc[200];
+        snprintf(proc, sizeof proc, "%s/kvm/%d/proc", scratch, pid);
+        run_command("rm -f %s/kvm/*/proc/*", scratch);
+        struct cofi_recording_options options = {.size = sizeof options, .guestmount = scratch_path("kvm")};
+        struct cofi_recording *recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_int_equal(cofi_view_open(&view, cofi_recording_guest_image(recording, 0)), 0);
+        cofi_view_advance(view, 0x2000, NULL, NULL);
+        assert_int_equal(cofi_view_find(view, KTEXT + 0x10, &code), COFI_ERR_NO_CODE);
+        assert_non_null(strstr(cofi_view_why(view), "--guestmount"));
+        assert_int_equal(cofi_view_find(view, MODULE, &code), COFI_ERR_NO_CODE);
+        assert_non_null(strstr(cofi_view_why(view), "[module]"));
+        cofi_view_close(view);
+        cofi_recording_close(recording);
+        char path[240];
+        snprintf(path, sizeof path, "%s/kcore", proc);
+        write_code(path, KTEXT, GUEST_CODE);
+        snprintf(path, sizeof path, "%s/kallsyms", proc);
+        write_text(path, "ffffffff81000000 T _text\n");
+        snprintf(path, sizeof path, "%s/modules", proc);
+        write_text(path, "");
+        recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_non_null(strstr(guest_flow(recording), "ffffffff81000010 ffffffff81000011 ffffffff81000018 "));
+        cofi_recording_close(recording);
+        write_text(scratch_path(pid ? "kvm/70/proc/kallsyms" : "kvm/0/proc/kallsyms"), "ffffffff82000000 T _text\n"); /* another boot's */
+        recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_non_null(strstr(guest_flow(recording), "[gap ffffffff81000010]"));
+        cofi_recording_close(recording);
+    }
+}
+
 /* perf inject --guest-data: the guest's events have ids of their own, which ID_INDEX gives to a vcpu. */
 static void a_guest_whose_sideband_was_injected_has_its_own_code(void **state)
 {
@@ -644,6 +690,7 @@ int main(void)
         cmocka_unit_test(a_time_in_a_large_piece_is_found_by_halves),
         cmocka_unit_test(defects_are_those_of_the_recorded_processor),
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
+        cmocka_unit_test(a_guests_kernel_is_read_below_guestmount),
         cmocka_unit_test(a_guest_whose_sideband_was_injected_has_its_own_code),
         cmocka_unit_test(bpf_programs_of_the_header_are_code_of_the_kernel),
         cmocka_unit_test(a_kernels_build_id_in_the_header_finds_its_vmlinux),
