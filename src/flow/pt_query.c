@@ -127,8 +127,10 @@ static int act_tip(struct cofi_flow *flow)
         return resume_at_tip(flow);
     if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing, and what a short address rests on with it */
         return flow->packet_full_ip ? end_overflow(flow, flow->packet_ip) : 0;
-    if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]");
+    if (!flow->enabled) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]"));
+        return resume_at_tip(flow);
+    }
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
     COFI_TRY(end_async(flow, COFI_FLOW_ASYNC));
@@ -214,8 +216,10 @@ static int act_pgd(struct cofi_flow *flow)
     }
     if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
         return flow->errata & ERR_APL12 ? 0 : end_overflow(flow, COFI_NO_IP);
-    if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]");
+    if (!flow->enabled) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
+        return cofi__found(flow);
+    }
     if (!flow->async)
         return act_pgd_sync(flow);
     flow->async = false;

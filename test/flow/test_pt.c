@@ -460,6 +460,18 @@ static void without_tnt_a_branch_is_a_gap_up_to_the_next_address(void **state)
         "40100d 40100e [disabled 40100e]");
 }
 
+/* A processor may lose a TIP.PGE, or all packets of some time, without a word (SKL062, and others). */
+static void where_tracing_was_not_known_to_be_on_the_next_packet_tells(void **state)
+{
+    (void)state;
+    const char *code = "ffe0 90 7500 0f05";
+    assert_string_equal(decode(0x401000, code, "P 0223 6d0210400000 00 06 01"),
+        "[psb] [gap MISMATCH] 401002 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(0x401000, code, "H 2d0510 01 01 310210 06 01"),
+        "[psb] [enabled >401000] 401000 401005 [disabled 401005] [gap MISMATCH] [enabled 401005 >401002] 401002 401003 401005 "
+        "[disabled 401005]");
+}
+
 static void tracestop_comes_after_the_disable(void **state)
 {
     (void)state;
@@ -577,6 +589,7 @@ int main(void)
         cmocka_unit_test(a_psb_with_an_address_starts_tracing),
         cmocka_unit_test(a_psb_with_an_address_before_pge_is_no_start),
         cmocka_unit_test(without_tnt_a_branch_is_a_gap_up_to_the_next_address),
+        cmocka_unit_test(where_tracing_was_not_known_to_be_on_the_next_packet_tells),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
         cmocka_unit_test(each_cr3_has_its_own_code),
