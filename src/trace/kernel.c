@@ -206,9 +206,34 @@ static bool is_kernel(const char *name)
     return !strncmp(name, "[kernel", 7) || !strncmp(name, "[guest.kernel", 13);
 }
 
+/* Kernels 4.15 to 4.19 with isolated page tables are entered by a page for each processor that shows a page of their text; perf names
+ * it, and its place there [linux: cpu_entry_area, _entry_trampoline]. */
+static void map_entry_page(struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    enum { PAGE = 4096 };
+    uint8_t page[PAGE];
+    struct cofi_view *view;
+    struct cofi_code code;
+    uint64_t n = 0;
+    if (cofi_view_open(&view, machine->kernel) < 0)
+        return;
+    if (cofi_view_advance(view, map->time_ns, NULL, NULL) >= 0 && cofi_view_find(view, map->pgoff, &code) >= 0) {
+        n = code.end - map->pgoff < map->len ? code.end - map->pgoff : map->len;
+        n = n < PAGE ? n : PAGE;
+        memcpy(page, code.bytes + (map->pgoff - code.start), n);
+    }
+    cofi_view_close(view);
+    if (n)
+        cofi_image_map_bytes(machine->kernel, map->time_ns, map->addr, page, n, "[kernel entry]");
+}
+
 void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
 {
     bool kernel = is_kernel(map->name);
+    if (!strcmp(map->name, "__entry_SYSCALL_64_trampoline")) {
+        map_entry_page(machine, map);
+        return;
+    }
     if (!machine->kcore_tried) {
         machine->kcore = cofi__map_kcore(recording, machine, map);
         machine->kcore_tried = kernel || machine->kcore;

@@ -188,6 +188,23 @@ static void every_record_of_a_system_wide_recording_in_a_file_and_from_a_pipe(vo
     assert_system_calls(scratch_path("wide"), NULL);
 }
 
+/* Linux 4.19 with isolated page tables: system calls come to a page of their processor's, which shows one of the kernel's text. */
+static void a_kernel_is_entered_by_a_page_of_the_processors(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    const struct mapping entry = {UINT64_C(0xfffffe0000006000), 0x1000, KTEXT, "__entry_SYSCALL_64_trampoline", NULL};
+    out.n = 0;
+    add_start(&out, 3);
+    mmap1(&out, PERF_MISC_KERNEL, -1, &entry);
+    add_switch(&out, 0, SHELL, SHELL, 0x1000);
+    auxtrace(&out, 0, -1, 0, 0x1000, "P19 00 20 0000000000 02031800 0223 9901 71001040000000 cd10600000 00feffff 6d021040000000 01");
+    write_file(scratch_path("wide/data"), &out);
+    struct cofi_recording *recording = open_quietly(scratch_path("wide"), NULL);
+    assert_string_equal(flow_text(recording, 0, NULL, NULL), "401000 fffffe0000006010 fffffe0000006011 fffffe0000006012 401002 401003 [disabled] ");
+    cofi_recording_close(recording);
+}
+
 /* What perf report calls the code of a kcore: kallsyms beside it. */
 static void a_kcore_has_the_names_beside_it(void **state)
 {
@@ -683,6 +700,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record_of_a_system_wide_recording_in_a_file_and_from_a_pipe),
+        cmocka_unit_test(a_kernel_is_entered_by_a_page_of_the_processors),
         cmocka_unit_test(a_kcore_has_the_names_beside_it),
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
