@@ -40,7 +40,7 @@ static int add_pages(struct session *session, const char *addresses, struct cofi
     return cofi_image_map_pages(session->image, 0, addresses, bytes, error);
 }
 
-/* FILE@ADDR: an ELF file that was loaded there, or raw code; X.addr: page dump; else an ELF file. */
+/* FILE@ADDR: an ELF or PE file that was loaded there, or raw code; X.addr: page dump; else an ELF file. */
 static int add_image(struct session *session, const char *spec, struct cofi_error *error)
 {
     const char *at = strrchr(spec, '@');
@@ -58,6 +58,8 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
         return COFI_ERR_SYNTAX;
     }
     int status = cofi_image_map_elf_at(session->image, 0, path, address, error);
+    if (status == COFI_ERR_BAD_FORMAT)
+        status = cofi_image_map_pe_at(session->image, 0, path, address, error);
     if (status != COFI_ERR_BAD_FORMAT)
         return status;
     if (file_open(&code, session->options.command, path) != EXIT_DONE)
