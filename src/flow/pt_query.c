@@ -454,7 +454,8 @@ static int in_psb(struct cofi_flow *flow)
     }
     if (flow->packet.kind == COFI_PT_PSB || cofi_packet_traits(flow->packet.kind) & COFI_TRAIT_PSB_PLUS)
         return 0;
-    if (flow->packet.kind == COFI_PT_TIP_PGE && flow->packet_full_ip) {
+    bool known = flow->packet_full_ip || (flow->packet_has_ip && flow->psb_has_ip); /* rests on the PSB+'s own */
+    if (flow->packet.kind == COFI_PT_TIP_PGE && known) {
         COFI_TRY(act_psbend(flow));
         flow->has_packet = true; /* acted on next */
         return 1;

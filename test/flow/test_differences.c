@@ -153,6 +153,8 @@ static void a_psb_without_its_end_ends_at_the_enable(void **state)
     (void)state;
     assert_string_equal(decode("7500 0f05", "P 9901 00 710010400000 00 06 01 P 9901 7d0010400000 00 710010400000 00 06 01"),
         "[psb] [enabled >401000] 401000 401002 [disabled 401002] [psb 401000] [enabled 401002 >401000] 401000 401002 [disabled 401002]");
+    assert_string_equal(decode("7500 0f05", "P 9901 dd0010400000000000 00 310210 01"),
+        "[psb 401000] [enabled >401002] 401002 [disabled 401002]");
     const char *short_address = decode("7500 0f05", "P 9901 310010 06 01 P 0223 9901 710010400000 00 06 01");
     assert_string_equal(short_address, "[gap BAD_PACKET] [disabled] [psb] [enabled >401000] 401000 401002 [disabled 401002]");
 }
