@@ -43,7 +43,7 @@ static int add_pages(struct session *session, const char *addresses, struct cofi
     return cofi_image_map_pages(session->image, 0, addresses, bytes, error);
 }
 
-/* FILE@ADDR: raw code; X.addr: page dump; else an ELF file. */
+/* FILE@ADDR: an ELF or PE file that was loaded there, or raw code; X.addr: page dump; else an ELF file. */
 static int add_image(struct session *session, const char *spec, struct cofi_error *error)
 {
     const char *at = strrchr(spec, '@');
@@ -60,9 +60,14 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
         snprintf(error->text, sizeof error->text, "%s: no address after @", spec);
         return COFI_ERR_SYNTAX;
     }
+    int status = cofi_image_map_elf_at(session->image, 0, path, address, error);
+    if (status == COFI_ERR_BAD_FORMAT)
+        status = cofi_image_map_pe_at(session->image, 0, path, address, error);
+    if (status != COFI_ERR_BAD_FORMAT)
+        return status;
     if (file_open(&code, session->options.command, path) != EXIT_DONE)
         return COFI_ERR_IO;
-    int status = cofi_image_map_bytes(session->image, 0, address, code.bytes, code.n, path);
+    status = cofi_image_map_bytes(session->image, 0, address, code.bytes, code.n, path);
     file_close(&code);
     return status;
 }

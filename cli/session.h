@@ -59,7 +59,7 @@ struct session_options {
     "      --cpu=F/M[/S]       family/model/stepping it was traced on, where that is not told\n"    \
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
-    "      --image=FILE[@ADDR] code for it: an ELF file, raw code at ADDR, or X.addr (page dump)\n" \
+    "      --image=FILE[@ADDR] code for it: an ELF or PE file (loaded at ADDR), raw code at ADDR, or X.addr (page dump)\n" \
     "      --msr=N=HEX,...     its trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"  \
     "  -h, --help              this text\n"
 

@@ -86,6 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     MUST(cofi_image_open(&image) == 0);
     cofi_image_map_elf(image, 0, path, 0, NULL);
     cofi_image_map_elf(image, 1, path, 0x10000000, NULL);
+    cofi_image_map_elf_at(image, 1, path, 0x70000000, NULL);
+    cofi_image_map_pe_at(image, 1, path, 0x70000000, NULL);
     cofi_image_map_bytes(image, 2, 0x40000000, bytes, n, "bytes");
     cofi_image_map_file(image, 3, 0x50000000, n + 100, path, 0, NULL, 0);
     struct cofi__source *source = cofi__store_module(image->stores[0], path, NULL, NULL, 0, &module);

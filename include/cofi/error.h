@@ -28,7 +28,8 @@ extern "C" {
     X(SYNTAX, -15, "syntax error")                                              \
     X(FULL, -16, "the output is full")                                          \
     X(PERMISSION, -17, "permission denied")                                     \
-    X(NOT_FOUND, -18, "no such thing")
+    X(NOT_FOUND, -18, "no such thing")                                          \
+    X(NO_OUTCOMES, -19, "branch outcomes are not traced")
 
 enum cofi_status {
     COFI_OK = 0,

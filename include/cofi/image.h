@@ -42,6 +42,14 @@ int cofi_image_map_bytes(struct cofi_image *image, uint64_t time_ns, uint64_t ad
  * (it cannot be read), COFI_ERR_BAD_FORMAT (it is no ELF, or has no loadable part; map it as a file). Reads its head. */
 int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t base,
                        struct cofi_error *error);
+/* Same, with its lowest part at addr, where it was loaded. COFI_ERR_BAD_FORMAT, too, where the file has no section table in it:
+ * then it may be a copy of memory, whose bytes lie where the loader had put them (map it as a file). */
+int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
+                          struct cofi_error *error);
+/* A PE file (Windows' programs, libraries, drivers), its image at addr; no names come of it. COFI_ERR_BAD_FORMAT where it is
+ * none, or as large as its image is in memory: then it is a copy of that (map it as a file). */
+int cofi_image_map_pe_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
+                         struct cofi_error *error);
 /* A page dump as fuzzers make it: addr_path holds the pages' addresses (little-endian u64 each), dump_path
  * the 4 KiB pages in the same order. The dump is read when it is asked for, the addresses at once. error may be null.
  * Errors besides: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (fewer pages than addresses). */

@@ -100,6 +100,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->sifts_wide = cofi__sift_wide_here() && !(flow->errata & ERR_SKD007);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
+    flow->dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
     int status = flow->build ? cofi__flow_view_open(flow, &flow->view, config->image) : COFI_ERR_NOMEM;
@@ -300,7 +301,8 @@ static int start(struct cofi_flow *flow)
     flow->started = true;
     if (at == from)
         return STEP_ON;
-    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, "bytes before the first PSB [PTREF 9.1]"));
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, hit ? "bytes before the first PSB [PTREF 9.1]" :
+                        "up to the end; if this is the rest of a trace, decode it together with what was before [PTREF 9.1]"));
     if (!hit)
         return STEP_ON;
     flow->packet_offset = at;

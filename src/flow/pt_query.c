@@ -50,6 +50,25 @@ static bool is_behind_branch(const struct cofi_flow *flow, const struct place *p
     return flow->errata & ERR_GOLDMONT && place->block && takes_tip(place->block->pub.cls) && place->block->pub.end == ip;
 }
 
+const char cofi__outcomes_untold[] = "where it led is not told, for DisTNT is set [SDM Taken/Not-taken (TNT) Packet]";
+
+/* A conditional branch, or a RET that may have been compressed, whose outcome nothing tells. */
+static bool is_untold(const struct cofi_flow *flow, const struct place *place)
+{
+    uint8_t cls = flow->dis_tnt && !place->named ? place->block->pub.cls : COFI_CLASS_OTHER;
+    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
+}
+
+/* Past such a branch, to where the packet in hand says that execution came. */
+static int walk_past(struct cofi_flow *flow, const struct place *place)
+{
+    uint64_t branch = place->block->pub.insns[place->insn].ip;
+    COFI_TRY(cofi__walk_take(flow, place, place->insn + 1));
+    place_set(flow, branch);
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_OUTCOMES, true, cofi__outcomes_untold));
+    return cofi__found(flow);
+}
+
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
@@ -62,6 +81,11 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         return cofi__walk_take(flow, &place, place.insn);
     if (stop == STOP_BRANCH && is_behind_branch(flow, &place, ip))
         return cofi__walk_take(flow, &place, place.insn + 1);
+    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+        COFI_TRY(walk_past(flow, &place));
+        place_set(flow, ip);
+        return 0;
+    }
     if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort) {
         place_set(flow, ip); /* [ERR BDM64]: the target of the branch before an abort was wrong */
         return 0;
@@ -103,8 +127,10 @@ static int act_tip(struct cofi_flow *flow)
         return resume_at_tip(flow);
     if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing, and what a short address rests on with it */
         return flow->packet_full_ip ? end_overflow(flow, flow->packet_ip) : 0;
-    if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]");
+    if (!flow->enabled) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]"));
+        return resume_at_tip(flow);
+    }
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
     COFI_TRY(end_async(flow, COFI_FLOW_ASYNC));
@@ -164,6 +190,10 @@ static int act_pgd_sync(struct cofi_flow *flow)
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR)
         return cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]");
+    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+        COFI_TRY(walk_past(flow, &place));
+        return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
+    }
     uint64_t ip = place.block->pub.insns[place.insn].ip;
     COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
     return disable(flow, COFI_FLOW_DISABLED, ip);
@@ -186,8 +216,10 @@ static int act_pgd(struct cofi_flow *flow)
     }
     if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
         return flow->errata & ERR_APL12 ? 0 : end_overflow(flow, COFI_NO_IP);
-    if (!flow->enabled)
-        return cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]");
+    if (!flow->enabled) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
+        return cofi__found(flow);
+    }
     if (!flow->async)
         return act_pgd_sync(flow);
     flow->async = false;
@@ -411,7 +443,8 @@ static int act_psbend(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-/* In PSB+ only status packets are allowed [PTREF 5.11]. */
+/* In PSB+ only status packets are allowed [PTREF 5.11]. Traces of guests made by Xen have some without a PSBEND: where tracing
+ * is enabled the PSB+ is over, and what came before has told all that counts. */
 static int in_psb(struct cofi_flow *flow)
 {
     if (flow->packet.kind == COFI_PT_FUP) {
@@ -421,6 +454,12 @@ static int in_psb(struct cofi_flow *flow)
     }
     if (flow->packet.kind == COFI_PT_PSB || cofi_packet_traits(flow->packet.kind) & COFI_TRAIT_PSB_PLUS)
         return 0;
+    bool known = flow->packet_full_ip || (flow->packet_has_ip && flow->psb_has_ip); /* rests on the PSB+'s own */
+    if (flow->packet.kind == COFI_PT_TIP_PGE && known) {
+        COFI_TRY(act_psbend(flow));
+        flow->has_packet = true; /* acted on next */
+        return 1;
+    }
     flow->in_psb = false;
     COFI_TRY(cofi__lose(flow, COFI_ERR_BAD_PACKET, false, "a packet that PSB+ must not hold [PTREF 5.11]"));
     return 1;

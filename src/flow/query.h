@@ -6,6 +6,8 @@
 #include "flow/walker.h"
 
 int cofi__settle(struct cofi_flow *flow);
+/* Why a gap begins at a branch whose outcome no packet tells. */
+extern const char cofi__outcomes_untold[];
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text);
 int cofi__show_paging(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);

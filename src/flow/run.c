@@ -100,8 +100,21 @@ static struct block *return_site(struct cofi_flow *flow, struct making *m)
     return m->guard[m->guards++] = site;
 }
 
+/* DisTNT: the branch ran, as the TIP that is next shows, and where it led is not told. */
+static bool untold(struct making *m)
+{
+    const struct cofi_flow_block *b = &m->b->pub;
+    append(m);
+    m->sure = m->run->blocks;
+    stop(m, COFI_ERR_NO_OUTCOMES, cofi__outcomes_untold);
+    m->ip = b->insns[b->n - 1].ip;
+    return false;
+}
+
 static bool on_jcc(struct cofi_flow *flow, struct making *m)
 {
+    if (m->run->n == m->k && flow->dis_tnt)
+        return untold(m);
     if (m->run->n == m->k)
         return stop(m, COFI_ERR_MISMATCH, "a TIP where a conditional branch needs an outcome [PTREF 9.5]");
     struct block *b = m->b;
@@ -151,7 +164,7 @@ static bool on_tip(struct cofi_flow *flow, struct making *m)
 static bool on_ret(struct cofi_flow *flow, struct making *m)
 {
     if (m->run->n == m->k)
-        return on_tip(flow, m);
+        return flow->dis_tnt && !flow->dis_retc ? untold(m) : on_tip(flow, m);
     if (flow->dis_retc)
         return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
     if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
@@ -548,7 +561,7 @@ static int broken(struct cofi_flow *flow, struct making *m)
         flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
         return 0;
     }
-    return cofi__lose(flow, m->status, no_insn, m->why);
+    return cofi__lose(flow, m->status, no_insn || m->status == COFI_ERR_NO_OUTCOMES, m->why);
 }
 
 static int nowhere(struct cofi_flow *flow)

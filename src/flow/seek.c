@@ -84,7 +84,7 @@ static uint64_t time_at(struct cofi_flow *flow)
         flow->n = 0;
         if (pump(flow) == PUMP_END || flow->packet_error < 0)
             break;
-        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF)
+        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF || flow->packet.kind == COFI_PT_TIP_PGE)
             break;
         cofi__clock_packet(&flow->clock, &flow->packet);
     }

@@ -174,6 +174,7 @@ struct cofi_flow {
     };
     bool enabled;
     bool dis_retc;         /* known: a RET never takes a bit */
+    bool dis_tnt;          /* known: outcomes are not told */
     bool full;             /* outcomes follow that had no room */
     bool counting;         /* cofi_flow_cover */
     bool sifts;            /* timing may lie between the outcomes, and nobody asks for it there */

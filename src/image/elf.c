@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cofi/image.h>
@@ -104,6 +105,43 @@ int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *p
                               path);
     }
     return 0;
+}
+
+/* A linker's file has the names of its sections in it. */
+static bool has_sections(const char *path)
+{
+    struct stat st;
+    size_t names = 0;
+    GElf_Shdr shdr = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(fd, &st) && !elf_getshdrstrndx(elf, &names) && names &&
+                 gelf_getshdr(elf_getscn(elf, names), &shdr) && shdr.sh_type == SHT_STRTAB &&
+                 shdr.sh_offset <= (uint64_t)st.st_size && shdr.sh_size <= (uint64_t)st.st_size - shdr.sh_offset;
+    if (elf)
+        elf_end(elf);
+    close(fd);
+    return known;
+}
+
+int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
+                          struct cofi_error *error)
+{
+    const uint64_t page = 4096;
+    uint64_t lowest = UINT64_MAX;
+    if (!has_sections(path))
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE, "%s: not an ELF file with a section table", path);
+    struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, NULL, 0);
+    if (!source)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
+    if (cofi__source_open(source) < 0)
+        return cofi__fail(error, COFI_ERR_NO_CODE, COFI_NOWHERE, "%s", source->why);
+    for (size_t i = 0; i < source->n_loads; i++)
+        lowest = source->loads[i].vaddr < lowest ? source->loads[i].vaddr : lowest;
+    return cofi_image_map_elf(image, time_ns, path, addr - (lowest & ~(page - 1)), error);
 }
 
 /* The code of each part, moved so that the first one, where a kernel's _text is, begins at `first`. */

@@ -72,7 +72,10 @@ void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes
             return;
         uint16_t mode = misc & PERF_MISC_CPUMODE;
         row->guest = mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER;
+        row->order = recording->build_ids.n;
         row->pid = (int32_t)le32(bytes + 8);
+        if (row->guest && row->pid <= 0)
+            row->pid = SOME_GUEST;
         row->size = misc & PERF_MISC_BUILD_ID_SIZE && bytes[32] <= 20 ? bytes[32] : 20;
         memcpy(row->id, bytes + 12, 20);
         row->path = cofi__keep_string(&recording->keep, bytes + FIXED, size - FIXED);

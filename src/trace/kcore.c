@@ -152,6 +152,18 @@ static bool take_cached(struct cofi_recording *recording, struct cofi__machine *
     return taken;
 }
 
+/* Below --guestmount is a guest's root, and so its /proc. */
+static bool take_mounted(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    char *path = NULL;
+    const char *guestmount = machine->pid != HOST ? recording->options.guestmount : NULL;
+    if (!guestmount || asprintf(&path, "%s/%d/proc", guestmount, guest_number(machine->pid)) < 0)
+        return false;
+    bool taken = take(recording, machine, path, map);
+    free(path);
+    return taken;
+}
+
 /* The build id among notes: name size, description size, type (3), "GNU", the id. */
 static bool notes_have(const uint8_t *notes, size_t n, const struct cofi_sideband *map)
 {
@@ -188,5 +200,5 @@ bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *mac
         return true;
     if (map->name[0] != '[' || !map->pgoff || (machine->pid == HOST && recording->options.vmlinux))
         return false;
-    return take_cached(recording, machine, map) || (machine->pid == HOST && take_running(recording, machine, map));
+    return take_mounted(recording, machine, map) || take_cached(recording, machine, map) || (machine->pid == HOST && take_running(recording, machine, map));
 }

@@ -70,11 +70,17 @@ static bool same_kernel(const struct cofi_recording *recording)
     return recording->osrelease && !uname(&name) && !strcmp(name.release, recording->osrelease);
 }
 
+bool cofi__is_vdso32(const struct cofi_sideband *map)
+{
+    return map->name && !strcmp(map->name, "[vdso]") && map->addr < UINT64_C(1) << 32;
+}
+
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map)
 {
     char *path = cached(map, "vdso");
     const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-    uint64_t n = own_vdso_bytes(own);
+    uint64_t n = cofi__is_vdso32(map) ? 0 : own_vdso_bytes(own);
+    const char *missing = cofi__is_vdso32(map) ? "[vdso]: a 32-bit program's, which is not in perf's cache" : "[vdso]";
     int status;
     if (n > map->len)
         n = map->len;
@@ -84,7 +90,7 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
     } else if (n && (map->build_id_size ? build_id_is(own, (size_t)n, map) : same_kernel(recording))) {
         status = cofi_image_map_bytes(image, map->time_ns, map->addr, own, n, "[vdso]");
     } else {
-        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, "[vdso]", 0, NULL, 0);
+        status = cofi_image_map_file(image, map->time_ns, map->addr, map->len, missing, 0, NULL, 0);
     }
     free(path);
     return status;
@@ -200,9 +206,34 @@ static bool is_kernel(const char *name)
     return !strncmp(name, "[kernel", 7) || !strncmp(name, "[guest.kernel", 13);
 }
 
+/* Kernels 4.15 to 4.19 with isolated page tables are entered by a page for each processor that shows a page of their text; perf names
+ * it, and its place there [linux: cpu_entry_area, _entry_trampoline]. */
+static void map_entry_page(struct cofi__machine *machine, const struct cofi_sideband *map)
+{
+    enum { PAGE = 4096 };
+    uint8_t page[PAGE];
+    struct cofi_view *view;
+    struct cofi_code code;
+    uint64_t n = 0;
+    if (cofi_view_open(&view, machine->kernel) < 0)
+        return;
+    if (cofi_view_advance(view, map->time_ns, NULL, NULL) >= 0 && cofi_view_find(view, map->pgoff, &code) >= 0) {
+        n = code.end - map->pgoff < map->len ? code.end - map->pgoff : map->len;
+        n = n < PAGE ? n : PAGE;
+        memcpy(page, code.bytes + (map->pgoff - code.start), n);
+    }
+    cofi_view_close(view);
+    if (n)
+        cofi_image_map_bytes(machine->kernel, map->time_ns, map->addr, page, n, "[kernel entry]");
+}
+
 void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
 {
     bool kernel = is_kernel(map->name);
+    if (!strcmp(map->name, "__entry_SYSCALL_64_trampoline")) {
+        map_entry_page(machine, map);
+        return;
+    }
     if (!machine->kcore_tried) {
         machine->kcore = cofi__map_kcore(recording, machine, map);
         machine->kcore_tried = kernel || machine->kcore;
@@ -210,7 +241,7 @@ void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *ma
     if (kernel && !machine->kcore && !map_vmlinux(recording, machine, map) && !map_vmlinuz(recording, machine, map))
         say_why(machine, map, machine->pid == HOST ?
                 "[kernel]: no kcore, vmlinux or vmlinuz of its build id found (perf record --kcore keeps one)" :
-                "[guest kernel]: no kcore or vmlinux of its build id found");
+                "[guest kernel]: no kcore or vmlinux of its build id found (--guestmount tells where its /proc is)");
     if (kernel || (map->name[0] != '/' && map->name[0] != '['))
         return;
     if ((!machine->kcore || !cofi__kcore_has_module(machine, map)) && !cofi__map_module(recording, machine, map))

@@ -178,7 +178,7 @@ static char *file_of(const struct cofi_recording *recording, const struct cofi__
         return map->name[0] == '/' ? cofi__below_symfs(recording, map->name) :
                                      file_of_name(recording, machine->modules, name);
     if (!recording->options.guestmount || map->name[0] != '/' ||
-        asprintf(&file, "%s/%d%s", recording->options.guestmount, machine->pid, map->name) < 0)
+        asprintf(&file, "%s/%d%s", recording->options.guestmount, guest_number(machine->pid), map->name) < 0)
         return NULL;
     return file;
 }

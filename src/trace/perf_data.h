@@ -119,6 +119,7 @@ enum {
 #define READ_GROUP (UINT64_C(1) << 3)
 #define READ_LOST (UINT64_C(1) << 4)
 #define BRANCH_HW_INDEX (UINT64_C(1) << 17)
+#define BRANCH_COUNTERS (UINT64_C(1) << 19)
 
 enum { TYPE_SOFTWARE = 1, TYPE_TRACEPOINT = 2, SOFTWARE_DUMMY = 9 };
 

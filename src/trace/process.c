@@ -106,23 +106,46 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
     return now ? cofi__image_fork_table(child, now, sb->time_ns) : COFI_ERR_NOMEM;
 }
 
-/* A kernel's mapping has the name of a symbol behind its path. */
-static bool is_path(const char *name, const char *path)
+static int by_path(const void *a, const void *b)
 {
-    size_t n = strlen(path);
-    return !strncmp(name, path, n) && (!name[n] || (n && path[0] == '[' && path[n - 1] == ']'));
+    const struct cofi__build_id_row *x = a, *y = b;
+    int order = strcmp(x->path, y->path);
+    return order ? order : x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* perf writes build ids in a table of their own too, by file name. */
-static void complete_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb)
+/* The first n letters of a name are the row's path. */
+static int compare_path(const char *name, size_t n, const struct cofi__build_id_row *row)
+{
+    int order = strncmp(name, row->path, n);
+    return order ? order : row->path[n] ? -1 : 0;
+}
+
+static bool take_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb, const char *name, size_t n)
 {
     const struct cofi__build_id_row *rows = recording->build_ids.items;
-    for (size_t i = 0; !sb->build_id_size && i < recording->build_ids.n; i++)
-        if (rows[i].guest == (sb->machine != HOST) && (!rows[i].guest || rows[i].pid == sb->machine) &&
-            is_path(sb->name, rows[i].path)) {
-            sb->build_id_size = rows[i].size;
-            memcpy(sb->build_id, rows[i].id, 20);
+    size_t low = 0, high = recording->build_ids.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare_path(name, n, &rows[middle]) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < recording->build_ids.n && !compare_path(name, n, &rows[low]); low++)
+        if (rows[low].guest == (sb->machine != HOST) && (!rows[low].guest || rows[low].pid == sb->machine)) {
+            sb->build_id_size = rows[low].size;
+            memcpy(sb->build_id, rows[low].id, 20);
+            return true;
         }
+    return false;
+}
+
+/* perf writes build ids in a table of their own too, by file name. A kernel's mapping has the name of a symbol behind its path. */
+static void complete_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb)
+{
+    const char *name = cofi__is_vdso32(sb) ? "[vdso32]" : sb->name, *end = name[0] == '[' ? strrchr(name, ']') : NULL;
+    if (!sb->build_id_size && !take_build_id(recording, sb, name, strlen(name)) && end)
+        take_build_id(recording, sb, name, (size_t)(end + 1 - name));
 }
 
 /* root: what the path is below; null: nothing. */
@@ -142,7 +165,7 @@ static int map_guest_file(struct cofi_recording *recording, struct cofi_image *i
 {
     char *root = NULL;
     const char *guestmount = recording->options.guestmount;
-    if (guestmount && asprintf(&root, "%s/%d", guestmount, sb->machine) < 0)
+    if (guestmount && asprintf(&root, "%s/%d", guestmount, guest_number(sb->machine)) < 0)
         return COFI_ERR_NOMEM;
     int status = root || sb->build_id_size ? map_file(image, sb, root) :
         cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len,
@@ -273,6 +296,8 @@ static void build_names(struct cofi_recording *recording)
 static int apply_all(struct cofi_recording *recording)
 {
     struct cofi_sideband *sideband = recording->sideband.items;
+    if (recording->build_ids.n)
+        qsort(recording->build_ids.items, recording->build_ids.n, sizeof(struct cofi__build_id_row), by_path);
     for (size_t i = 0; i < recording->sideband.n; i++) {
         if (sideband[i].kind == COFI_SB_CODE)
             name_code(sideband, i);

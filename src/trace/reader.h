@@ -85,6 +85,7 @@ struct cofi__guest_id {
 
 struct cofi__build_id_row {
     const char *path;
+    size_t order; /* as they were told: of two that fit, the first one counts */
     int32_t pid;
     bool guest;
     uint8_t id[20], size;
@@ -131,6 +132,9 @@ struct cofi__machine {
     struct cofi__modules *modules; /* those that are read from their files, or null */
 };
 enum { HOST = 0, SOME_GUEST = -1 };
+
+/* Its directory below --guestmount: as perf numbers guests, of which the one that has no number is 0. */
+static inline int32_t guest_number(int32_t machine) { return machine > 0 ? machine : 0; }
 
 /* A function that the kernel compiled from BPF. */
 struct cofi__bpf {
@@ -186,7 +190,7 @@ struct cofi_recording {
     struct cofi__vector sideband;  /* struct cofi_sideband */
     struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
-    struct cofi__vector build_ids; /* struct cofi__build_id_row */
+    struct cofi__vector build_ids; /* struct cofi__build_id_row; by path once all are there */
     struct cofi__vector comms;     /* struct cofi__comm, by tid and time */
     struct cofi__vector processes; /* struct cofi__process */
     size_t process_hash[IN_BUCKETS];
@@ -307,6 +311,8 @@ bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *mac
 void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide);
 /* Whether the kcore shows a module where the recording has it. */
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
+/* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
+bool cofi__is_vdso32(const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a

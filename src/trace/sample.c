@@ -74,10 +74,10 @@ static void skip_raw(struct body *body)
 
 static void skip_branches(struct body *body, uint64_t type)
 {
-    uint64_t n = word(body);
+    uint64_t n = word(body), each = type & BRANCH_COUNTERS ? 4 : 3; /* the counters lie behind all entries */
     skip_words(body, type & BRANCH_HW_INDEX ? 1 : 0);
     for (; n && !body->cut; n--)
-        skip_words(body, 3);
+        skip_words(body, each);
 }
 
 static void skip_stack(struct body *body)

@@ -191,6 +191,8 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
         read_mmap(recording, record, n, type, misc, sb);
         if (sb->machine == SOME_GUEST)
             machine_of_name(sb);
+        if (sb->machine == SOME_GUEST && mode == PERF_MISC_GUEST_KERNEL && sb->pid > 0)
+            sb->machine = sb->pid; /* of a module: its name has no number */
         return true;
     case PERF_LOST: sb->kind = COFI_SB_LOST; sb->len = le64(record + 16); break;
     case PERF_COMM:

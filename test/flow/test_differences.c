@@ -147,6 +147,18 @@ static void a_psb_with_an_address_before_the_enable(void **state)
         "[psb 401000] [enabled >401000] 401000 401002 [disabled 401002]");
 }
 
+/* libipt: bad context; perf takes what follows. So begin the pieces of Xen's traces of guests. */
+static void a_psb_without_its_end_ends_at_the_enable(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("7500 0f05", "P 9901 00 710010400000 00 06 01 P 9901 7d0010400000 00 710010400000 00 06 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [psb 401000] [enabled 401002 >401000] 401000 401002 [disabled 401002]");
+    assert_string_equal(decode("7500 0f05", "P 9901 dd0010400000000000 00 310210 01"),
+        "[psb 401000] [enabled >401002] 401002 [disabled 401002]");
+    const char *short_address = decode("7500 0f05", "P 9901 310010 06 01 P 0223 9901 710010400000 00 06 01");
+    assert_string_equal(short_address, "[gap BAD_PACKET] [disabled] [psb] [enabled >401000] 401000 401002 [disabled 401002]");
+}
+
 /* perf needs the filter's text. 401000 jnz 401005; 401002 jnz 401022; 401005 jmp 401022; 401008 jmp *rax */
 static void a_filters_region_is_left_without_being_told_of_it(void **state)
 {
@@ -190,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_vmcs_address_has_its_lower_twelve_bits),
         cmocka_unit_test(an_overflow_a_psb_with_its_address_and_a_fup),
         cmocka_unit_test(a_psb_with_an_address_before_the_enable),
+        cmocka_unit_test(a_psb_without_its_end_ends_at_the_enable),
         cmocka_unit_test(a_filters_region_is_left_without_being_told_of_it),
         cmocka_unit_test(padding_may_stand_between_all_packets),
         cmocka_unit_test(a_cycle_count_of_ten_bytes_is_one_packet),

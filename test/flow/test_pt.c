@@ -424,6 +424,54 @@ static void a_psb_with_an_address_before_pge_is_no_start(void **state)
         "[psb 401000] [enabled >401000] 401000 401002 [disabled 401002]");
 }
 
+/* DisTNT: what ran up to the next conditional branch is known, and up to the next RET if that may have been compressed. */
+static const char *decode_untold(uint64_t ctl, const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig.config.ctl_known = true;
+    rig.config.ctl = UINT64_C(1) << 55 | ctl;
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+static void without_tnt_a_branch_is_a_gap_up_to_the_next_address(void **state)
+{
+    enum { DISRETC = 1 << 11 };
+    (void)state;
+    /* call 401008; nop; jnz 40100e; at 401008 nop; ret; at 40100a jmp *rax; nop; at 40100d nop; syscall; nop; nop */
+    const char *code = "e803000000 90 7506 90 c3 ffe0 90 90 0f05 90 90";
+    assert_string_equal(decode_untold(DISRETC, code, "H 2d0510 2d0d10 01"),
+        "[psb] [enabled >401000] 401000 401008 401009 401005 401006 [gap 401006 NO_OUTCOMES] 40100d 40100e [disabled 40100e]");
+    assert_string_equal(decode_untold(0, code, "H 2d0d10 01"),
+        "[psb] [enabled >401000] 401000 401008 401009 [gap 401009 NO_OUTCOMES] 40100d 40100e [disabled 40100e]");
+    /* an interrupt, a PSB+ and a disable behind it */
+    assert_string_equal(decode_untold(DISRETC, code, "H 2d0510 3d0c10 2d0a10 01"),
+        "[psb] [enabled >401000] 401000 401008 401009 401005 401006 [gap 401006 NO_OUTCOMES] [async 40100c >40100a] 40100a "
+        "[disabled 40100a]");
+    assert_string_equal(decode_untold(DISRETC, code, "H 2d0510 P 9901 7d0d1040000000 0223 01"),
+        "[psb] [enabled >401000] 401000 401008 401009 401005 401006 [gap 401006 NO_OUTCOMES] [psb 40100d] 40100d 40100e "
+        "[disabled 40100e]");
+    assert_string_equal(decode_untold(DISRETC, code, "H 2d0510 01 310d10 01"),
+        "[psb] [enabled >401000] 401000 401008 401009 401005 401006 [gap 401006 NO_OUTCOMES] [disabled] [enabled >40100d] "
+        "40100d 40100e [disabled 40100e]");
+}
+
+/* A processor may lose a TIP.PGE, or all packets of some time, without a word (SKL062, and others). */
+static void where_tracing_was_not_known_to_be_on_the_next_packet_tells(void **state)
+{
+    (void)state;
+    const char *code = "ffe0 90 7500 0f05";
+    assert_string_equal(decode(0x401000, code, "P 0223 6d0210400000 00 06 01"),
+        "[psb] [gap MISMATCH] 401002 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(0x401000, code, "H 2d0510 01 01 310210 06 01"),
+        "[psb] [enabled >401000] 401000 401005 [disabled 401005] [gap MISMATCH] [enabled 401005 >401002] 401002 401003 401005 "
+        "[disabled 401005]");
+}
+
 static void tracestop_comes_after_the_disable(void **state)
 {
     (void)state;
@@ -540,6 +588,8 @@ int main(void)
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
         cmocka_unit_test(a_psb_with_an_address_starts_tracing),
         cmocka_unit_test(a_psb_with_an_address_before_pge_is_no_start),
+        cmocka_unit_test(without_tnt_a_branch_is_a_gap_up_to_the_next_address),
+        cmocka_unit_test(where_tracing_was_not_known_to_be_on_the_next_packet_tells),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
         cmocka_unit_test(each_cr3_has_its_own_code),

@@ -124,6 +124,7 @@ static void one(struct prog_run run, uint64_t seed)
 
 /* PT's IA32_RTIT_CTL. */
 enum { CYC = 2, OS = 4, USER = 8, MTC = 1 << 9, TSC = 1 << 10, DISRETC = 1 << 11, BRANCH = 1 << 13 };
+#define DISTNT (UINT64_C(1) << 55)
 /* RTIT_CTL */
 enum { R_CYC = 2, R_OS = 4, R_USER = 8, R_MTC = 1 << 9, R_STS = 1 << 10, R_RETC = 1 << 11 };
 
@@ -206,6 +207,17 @@ static void libipt_finds_the_same_instructions(void **state)
 /* ---- lost packets, and starting in the middle ---- */
 
 /* What was decoded is what ran, in its order, with pieces missing. */
+static void assert_part(const struct told *told, const struct prog_run *run)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < told->n; i++, at++) {
+        while (at < run->truth_n && run->truth[at] != told->ips[i])
+            at++;
+        if (at == run->truth_n)
+            fail_msg("seed %lu: instruction %zu (%#lx) did not run there", run->seed, i, told->ips[i]);
+    }
+}
+
 static void overflows_lose_instructions_and_invent_none(void **state)
 {
     (void)state;
@@ -224,14 +236,30 @@ static void overflows_lose_instructions_and_invent_none(void **state)
         assert_true(told.overflows > 0);
         if (told.gaps)
             fail_msg("seed %lu: %zu gaps, the first: %s", seed, told.gaps, told.why);
-        size_t at = 0;
-        for (size_t i = 0; i < told.n; i++, at++) {
-            while (at < run.truth_n && run.truth[at] != told.ips[i])
-                at++;
-            if (at == run.truth_n)
-                fail_msg("seed %lu: instruction %zu (%#lx) did not run there", seed, i, told.ips[i]);
-        }
+        assert_part(&told, &run);
         assert_true(told.n > run.truth_n / 4);
+        free(told.ips);
+        cofi_image_close(image);
+        prog_free(&run);
+    }
+}
+
+/* Returns have TIPs: what each TIP leads to is known up to the next conditional branch. */
+static void without_outcomes_nothing_is_invented(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed < 40; seed++) {
+        struct prog_run run = {.gen = COFI_PT, .ctl = USER | BRANCH | DISTNT | DISRETC, .insns = 20000, .interrupt = 50, .seed = seed};
+        struct cofi_flow_config config;
+        struct told told;
+        prog_make(&prog, seed, 20);
+        prog_go(&prog, &run);
+        struct cofi_image *image = prog_image(&prog);
+        configure(&config, &run);
+        config.image = image;
+        decode(&told, &config);
+        assert_part(&told, &run);
+        assert_true(told.gaps && told.n > run.truth_n / 10);
         free(told.ips);
         cofi_image_close(image);
         prog_free(&run);
@@ -378,6 +406,7 @@ int main(void)
         cmocka_unit_test(rtit_with_an_address_filter),
         cmocka_unit_test(libipt_finds_the_same_instructions),
         cmocka_unit_test(overflows_lose_instructions_and_invent_none),
+        cmocka_unit_test(without_outcomes_nothing_is_invented),
         cmocka_unit_test(from_any_psb_on_it_is_the_rest_of_the_list),
         cmocka_unit_test(coverage_is_the_sum_of_the_blocks),
     };

@@ -339,6 +339,85 @@ static void an_elf_is_mapped_where_it_says_or_at_a_base(void **state)
     cofi_image_close(image);
 }
 
+/* Two parts, the second of which lies elsewhere in memory than in the file; the table of sections behind them. */
+static void an_elf_is_mapped_at_where_it_was_loaded(void **state)
+{
+    (void)state;
+    static uint8_t file[0x2200];
+    static const char names[] = "\0.shstrtab";
+    Elf64_Ehdr ehdr = {.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = 1, .e_phoff = 64, .e_ehsize = 64, .e_phentsize = 56,
+                       .e_phnum = 2, .e_shentsize = 64, .e_shoff = 0x2000, .e_shnum = 2, .e_shstrndx = 1};
+    Elf64_Phdr phdrs[2] = {{.p_type = PT_LOAD, .p_flags = 4, .p_vaddr = 0x10000, .p_filesz = 0x1000, .p_memsz = 0x1000},
+                           {.p_type = PT_LOAD, .p_flags = 5, .p_offset = 0x1000, .p_vaddr = 0x13000, .p_filesz = 0x1000,
+                            .p_memsz = 0x1000}};
+    Elf64_Shdr sections[2] = {{0}, {.sh_type = SHT_STRTAB, .sh_name = 1, .sh_offset = 0x2100, .sh_size = sizeof names}};
+    memcpy(ehdr.e_ident, "\177ELF\2\1\1", 7);
+    memset(file + 0x1000, 'c', 0x1000);
+    memcpy(file, &ehdr, sizeof ehdr);
+    memcpy(file + 64, phdrs, sizeof phdrs);
+    memcpy(file + 0x2000, sections, sizeof sections);
+    memcpy(file + 0x2100, names, sizeof names);
+    struct cofi_image *image;
+    struct cofi_code code;
+    struct cofi_error error;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_elf_at(image, 0, scratch_file("moved", file, sizeof file), 0x7f0000000000, &error), 0);
+    struct cofi_view *view = view_of(image);
+    assert_int_equal(byte_at(view, 0x7f0000000000), 0x7f);
+    assert_int_equal(byte_at(view, 0x7f0000001000), -1);
+    assert_int_equal(byte_at(view, 0x7f0000003000), 'c');
+    assert_int_equal(cofi_view_find(view, 0x7f0000003000, &code), 0);
+    assert_int_equal(0x7f0000003000 - code.base, 0x13000);
+    cofi_view_close(view);
+    /* What is no whole file may be a copy of memory. */
+    assert_int_equal(cofi_image_map_elf_at(image, 0, scratch_file("copy", file, 0x2000), 0x7f0000000000, &error), COFI_ERR_BAD_FORMAT);
+    assert_int_equal(cofi_image_map_elf_at(image, 0, scratch_file("text", "no elf", 6), 0, &error), COFI_ERR_BAD_FORMAT);
+    assert_int_equal(cofi_image_map_elf_at(image, 0, "/nowhere", 0, &error), COFI_ERR_BAD_FORMAT);
+    cofi_image_close(image);
+}
+
+/* A library of Windows': header, a section that lies elsewhere in memory than in the file, and one that is larger in memory. */
+static void a_pe_file_is_laid_out_as_its_loader_does(void **state)
+{
+    (void)state;
+    static uint8_t file[0x2000];
+    uint8_t *head = file + 0x80, *optional = head + 24, *sections = optional + 240;
+    memcpy(file, "MZ", 2);
+    file[0x3c] = 0x80;
+    memcpy(head, "PE\0\0\x64\x86\2", 7);
+    head[20] = 240;
+    memcpy(optional, "\x0b\2", 2);
+    optional[56 + 1] = 0x50;                        /* SizeOfImage 5000 */
+    optional[60 + 1] = 4;                           /* SizeOfHeaders 400 */
+    memcpy(sections, ".text", 5);
+    sections[8 + 1] = 0x12, sections[12 + 1] = 0x10; /* 1200 bytes at 1000; in the file 1400 at 400 */
+    sections[16 + 1] = 0x14, sections[20 + 1] = 4;
+    memcpy(sections + 40, ".data", 5);
+    sections[40 + 8 + 1] = 0x20, sections[40 + 12 + 1] = 0x30; /* 2000 at 3000; 200 at 1800 */
+    sections[40 + 16 + 1] = 2, sections[40 + 20 + 1] = 0x18;
+    memset(file + 0x400, 't', 0x1400);
+    memset(file + 0x1800, 'd', 0x200);
+    struct cofi_image *image;
+    struct cofi_error error;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("x.dll", file, 0x1a00), 0x180000000, &error), 0);
+    struct cofi_view *view = view_of(image);
+    assert_int_equal(byte_at(view, 0x180000000), 'M');
+    assert_int_equal(byte_at(view, 0x180000400), -1);
+    assert_int_equal(byte_at(view, 0x180001000), 't');
+    assert_int_equal(byte_at(view, 0x1800023ff), 't');
+    assert_int_equal(byte_at(view, 0x180002400), -1);
+    assert_int_equal(byte_at(view, 0x180003000), 'd');
+    assert_int_equal(byte_at(view, 0x180003200), -1);
+    cofi_view_close(view);
+    optional[56] = 0, optional[56 + 1] = 0x20; /* as large as in memory: a copy of that */
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("y.dll", file, 0x2000), 0x180000000, &error), COFI_ERR_BAD_FORMAT);
+    head[6] = 200; /* more sections than the file has */
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("z.dll", file, 0x1a00), 0x180000000, &error), COFI_ERR_BAD_FORMAT);
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("text", "MZ no pe", 8), 0, &error), COFI_ERR_BAD_FORMAT);
+    cofi_image_close(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +430,8 @@ int main(void)
         cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
+        cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
+        cmocka_unit_test(a_pe_file_is_laid_out_as_its_loader_does),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -312,6 +312,63 @@ static void trace_in_samples(void **state)
     free(whole.bytes);
 }
 
+/* A sample of all that the kernel may put before the trace, in its order. */
+static void put_full_sample(struct bytes *out, const uint8_t *trace, size_t n)
+{
+    size_t at = out->n, padded = (n + 7) & ~(size_t)7;
+    static const uint8_t zeros[8];
+    static const uint64_t words[] = {
+        1, 0x401000, 100 | UINT64_C(100) << 32, 0x3000, /* identifier, ip, pid and tid, time */
+        7, 1, 1, 1, 4096,                               /* address, id, stream, processor, period */
+        1, 10, 11, 1000, 1, 0,                          /* a group of one: times, value, id, lost */
+        1, 0x401000,                                    /* call chain */
+        UINT64_C(0x6261000000000004),                   /* raw: 4 bytes */
+        2, 0, 1, 2, 3, 4, 5, 6, 7, 8,                   /* two branches with an index, and their counters */
+        2, 90, 91, 8, 0x1122, 8,                        /* registers, 8 bytes of stack */
+        1, 2, 3,                                        /* weight, source, transaction */
+        0, 5, 6, 7, 8,                                  /* no registers; address, cgroup, sizes of pages */
+    };
+    add_le(out, PERF_SAMPLE, 4);
+    add_le(out, PERF_MISC_USER, 2);
+    add_le(out, 0, 2);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        add_le(out, words[i], 8);
+    add_le(out, padded, 8);
+    add(out, trace, n);
+    add(out, zeros, padded - n);
+    put_le(out->p + at + 6, out->n - at, 2);
+}
+
+static void trace_behind_all_else_in_a_sample(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    uint8_t got[64];
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    uint8_t *attr = out.p + PERF_PIPE_HEADER_BYTES + 8;
+    put_le(attr + ATTR_SAMPLE_TYPE, (UINT64_C(1) << 24) - 1, 8);
+    put_le(attr + ATTR_READ_FORMAT, READ_TIME_ENABLED | READ_TIME_RUNNING | READ_ID | READ_GROUP | READ_LOST, 8);
+    put_le(attr + ATTR_BRANCH_SAMPLE_TYPE, BRANCH_HW_INDEX | BRANCH_COUNTERS, 8);
+    put_le(attr + ATTR_SAMPLE_REGS_USER, 3, 8);
+    put_le(attr + ATTR_SAMPLE_REGS_INTR, 1, 8);
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        if (le32(whole.bytes + at) == PERF_AUXTRACE_INFO)
+            add(&out, whole.bytes + at, record_bytes(&whole, at));
+    put_full_sample(&out, sample_trace, sizeof sample_trace);
+    const char *path = scratch_path("full.data");
+    write_whole(path, out.p, out.n);
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_null(cofi_recording_warning(recording, 0));
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_int_equal(read_stream(recording, 0, got, 64), 48);
+    assert_memory_equal(got, sample_trace, sizeof sample_trace);
+    cofi_recording_close(recording);
+    free(whole.bytes);
+}
+
 static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
 {
     add_le(out, PERF_AUXTRACE, 4);
@@ -582,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(a_directory_as_perf_record_threads_makes_it),
         cmocka_unit_test(trace_in_samples),
+        cmocka_unit_test(trace_behind_all_else_in_a_sample),
         cmocka_unit_test(a_large_recording_does_not_stay_in_memory),
         cmocka_unit_test(events_of_any_size),
         cmocka_unit_test(a_stream_of_a_processor_shows_the_process_that_runs),

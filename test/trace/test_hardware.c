@@ -188,6 +188,23 @@ static void every_record_of_a_system_wide_recording_in_a_file_and_from_a_pipe(vo
     assert_system_calls(scratch_path("wide"), NULL);
 }
 
+/* Linux 4.19 with isolated page tables: system calls come to a page of their processor's, which shows one of the kernel's text. */
+static void a_kernel_is_entered_by_a_page_of_the_processors(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    const struct mapping entry = {UINT64_C(0xfffffe0000006000), 0x1000, KTEXT, "__entry_SYSCALL_64_trampoline", NULL};
+    out.n = 0;
+    add_start(&out, 3);
+    mmap1(&out, PERF_MISC_KERNEL, -1, &entry);
+    add_switch(&out, 0, SHELL, SHELL, 0x1000);
+    auxtrace(&out, 0, -1, 0, 0x1000, "P19 00 20 0000000000 02031800 0223 9901 71001040000000 cd10600000 00feffff 6d021040000000 01");
+    write_file(scratch_path("wide/data"), &out);
+    struct cofi_recording *recording = open_quietly(scratch_path("wide"), NULL);
+    assert_string_equal(flow_text(recording, 0, NULL, NULL), "401000 fffffe0000006010 fffffe0000006011 fffffe0000006012 401002 401003 [disabled] ");
+    cofi_recording_close(recording);
+}
+
 /* What perf report calls the code of a kcore: kallsyms beside it. */
 static void a_kcore_has_the_names_beside_it(void **state)
 {
@@ -476,6 +493,52 @@ static void a_guest_is_not_decoded_with_the_hosts_code(void **state)
     cofi_recording_close(recording);
 }
 
+/* perf kvm --guest record: of guests with --guestmount, which have numbers, or --guestkallsyms; their kernels are below --guestmount. */
+static void a_guests_kernel_is_read_below_guestmount(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    struct cofi_view *view;
+    struct cofi_code code;
+    run_command("mkdir -p %s/kvm/0/proc %s/kvm/70/proc", scratch, scratch);
+    for (int32_t pid = 0; pid <= HYPERVISOR; pid += HYPERVISOR) {
+        out.n = 0;
+        add_start(&out, 3);
+        const char *name = pid ? "[guest.kernel.kallsyms.70]_text" : "[guest.kernel.kallsyms]_text";
+        mmap1(&out, PERF_MISC_GUEST_KERNEL, pid, &(struct mapping){KTEXT, 0x1000000, KTEXT, name, NULL});
+        mmap1(&out, PERF_MISC_GUEST_KERNEL, pid, &(struct mapping){MODULE, 0x1000, 0, "[guests]", NULL});
+        add_hypervisor(&out);
+        write_file(scratch_path("kvm.data"), &out);
+        char proc[200];
+        snprintf(proc, sizeof proc, "%s/kvm/%d/proc", scratch, pid);
+        run_command("rm -f %s/kvm/*/proc/*", scratch);
+        struct cofi_recording_options options = {.size = sizeof options, .guestmount = scratch_path("kvm")};
+        struct cofi_recording *recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_int_equal(cofi_view_open(&view, cofi_recording_guest_image(recording, 0)), 0);
+        cofi_view_advance(view, 0x2000, NULL, NULL);
+        assert_int_equal(cofi_view_find(view, KTEXT + 0x10, &code), COFI_ERR_NO_CODE);
+        assert_non_null(strstr(cofi_view_why(view), "--guestmount"));
+        assert_int_equal(cofi_view_find(view, MODULE, &code), COFI_ERR_NO_CODE);
+        assert_non_null(strstr(cofi_view_why(view), "[module]"));
+        cofi_view_close(view);
+        cofi_recording_close(recording);
+        char path[240];
+        snprintf(path, sizeof path, "%s/kcore", proc);
+        write_code(path, KTEXT, GUEST_CODE);
+        snprintf(path, sizeof path, "%s/kallsyms", proc);
+        write_text(path, "ffffffff81000000 T _text\n");
+        snprintf(path, sizeof path, "%s/modules", proc);
+        write_text(path, "");
+        recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_non_null(strstr(guest_flow(recording), "ffffffff81000010 ffffffff81000011 ffffffff81000018 "));
+        cofi_recording_close(recording);
+        write_text(scratch_path(pid ? "kvm/70/proc/kallsyms" : "kvm/0/proc/kallsyms"), "ffffffff82000000 T _text\n"); /* another boot's */
+        recording = open_quietly(scratch_path("kvm.data"), &options);
+        assert_non_null(strstr(guest_flow(recording), "[gap ffffffff81000010]"));
+        cofi_recording_close(recording);
+    }
+}
+
 /* perf inject --guest-data: the guest's events have ids of their own, which ID_INDEX gives to a vcpu. */
 static void a_guest_whose_sideband_was_injected_has_its_own_code(void **state)
 {
@@ -637,6 +700,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record_of_a_system_wide_recording_in_a_file_and_from_a_pipe),
+        cmocka_unit_test(a_kernel_is_entered_by_a_page_of_the_processors),
         cmocka_unit_test(a_kcore_has_the_names_beside_it),
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
@@ -644,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_time_in_a_large_piece_is_found_by_halves),
         cmocka_unit_test(defects_are_those_of_the_recorded_processor),
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
+        cmocka_unit_test(a_guests_kernel_is_read_below_guestmount),
         cmocka_unit_test(a_guest_whose_sideband_was_injected_has_its_own_code),
         cmocka_unit_test(bpf_programs_of_the_header_are_code_of_the_kernel),
         cmocka_unit_test(a_kernels_build_id_in_the_header_finds_its_vmlinux),

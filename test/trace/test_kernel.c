@@ -163,6 +163,58 @@ static void a_cached_vmlinux_is_moved_to_where_the_kernel_was(void **state)
     assert_int_equal(byte_at(scratch_path("v.data"), 0, 0x7fff00001000, why), 0x7f); /* its ELF header */
 }
 
+/* With a build id, the file is as a recorder leaves it that was killed. */
+static void write_vdso_sample(const char *path, uint64_t addr, const char *build_id_name)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    uint8_t id[48] = {PERF_HEADER_BUILD_ID, 0, 0, 0, 0, 0, 48};
+    size_t n;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 7, .tid = 7, .addr = addr, .len = 0x1000, .name = "[vdso]"});
+    assert_int_equal(cofi_writer_trace(writer, 7, 7, sample_trace, sizeof sample_trace, 1), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    if (!build_id_name)
+        return;
+    uint8_t *bytes = read_whole(path, &n), *more;
+    n = le64(bytes + 40);
+    more = malloc(le64(bytes + 48) + n + sizeof id);
+    assert_non_null(more);
+    memcpy(id + 12, id_bytes, 20);
+    memcpy(id + 36, build_id_name, strlen(build_id_name));
+    memcpy(more, bytes, n);
+    memcpy(more + n, id, sizeof id);
+    memcpy(more + n + sizeof id, bytes + n, le64(bytes + 48));
+    n += le64(bytes + 48) + sizeof id;
+    put_le(more + 48, 0, 8);
+    memset(more + 72, 0, 32);
+    write_whole(path, more, n);
+    free(bytes);
+    free(more);
+}
+
+/* This process's own is a 64-bit program's, and so is the one that the table has under that name. */
+static void the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs(void **state)
+{
+    (void)state;
+    char why[500];
+    const char *path = scratch_path("vdso.data");
+    setenv("HOME", scratch, 1);
+    run_command("mkdir -p %s/.debug/.build-id/ab/cd0102030405060708090a0b0c0d0e0f101112", scratch);
+    write_elf(scratch_path(".debug/.build-id/ab/cd0102030405060708090a0b0c0d0e0f101112/vdso"), 0, 'd');
+    write_vdso_sample(path, 0xf7fc1000, NULL);
+    assert_int_equal(byte_at(path, 0, 0xf7fc1000, why), -1);
+    assert_non_null(strstr(why, "32-bit"));
+    write_vdso_sample(path, 0xf7fc1000, "[vdso]");
+    assert_int_equal(byte_at(path, 0, 0xf7fc1000, why), -1);
+    write_vdso_sample(path, 0xf7fc1000, "[vdso32]");
+    assert_int_equal(byte_at(path, 0, 0xf7fc1000, why), 0x7f);
+    write_vdso_sample(path, 0x7ffff7fc1000, "[vdso]");
+    assert_int_equal(byte_at(path, 0, 0x7ffff7fc1000, why), 0x7f);
+    write_vdso_sample(path, 0x7ffff7fc1000, NULL);
+    assert_int_equal(byte_at(path, 0, 0x7ffff7fc1000, why), 0x7f);
+}
+
 /* --kallsyms: of that boot, or of the build, below which the kernel was moved. */
 static void names_that_are_told_are_moved_to_where_the_kernel_was(void **state)
 {
@@ -195,6 +247,7 @@ int main(void)
         cmocka_unit_test(code_that_the_kernel_made_has_its_name),
         cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
+        cmocka_unit_test(the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs),
         cmocka_unit_test(names_that_are_told_are_moved_to_where_the_kernel_was),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
