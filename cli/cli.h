@@ -14,7 +14,7 @@ enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_
 #include "commands.def"
 #undef COMMAND
 
-/* "cofi: message" on stderr. */
+/* "cofi: message" on stderr; "cofi flow: message" where it begins with the name of the command that runs. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */

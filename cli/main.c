@@ -27,17 +27,23 @@ static const struct command commands[] = {
     {0},
 };
 
+static const char *running = ""; /* the command's name, once it is known */
+
 void complain(const char *format, ...)
 {
-    char line[4096] = "cofi: ";
-    size_t at = strlen(line), room = sizeof line - at;
+    enum { PREFIX = 6 };
+    char line[4096] = "cofi: ", *begin = line;
+    size_t at = PREFIX, room = sizeof line - at, length = strlen(running);
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line + at, room, format, args);
     va_end(args);
     at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
     line[at < sizeof line - 1 ? at : sizeof line - 2] = '\n';
-    jobs_write(2, line, at < sizeof line - 1 ? at + 1 : sizeof line - 1);
+    if (length && !strncmp(line + PREFIX, running, length) && line[PREFIX + length] == ':')
+        memcpy(++begin, "cofi ", 5);
+    size_t size = (at < sizeof line - 1 ? at + 1 : sizeof line - 1) - (size_t)(begin - line);
+    jobs_write(2, begin, size);
 }
 
 static void usage(FILE *out)
@@ -77,6 +83,7 @@ static int run(const struct command *c, int argc, char **argv)
     char name[32];
     snprintf(name, sizeof name, "cofi %s", c->name);
     argv[0] = name;
+    running = c->name;
     int status = c->run(argc, argv);
     return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
 }

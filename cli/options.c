@@ -156,8 +156,10 @@ int session_parse(const struct session_command *command, struct session_options 
             fputs(command->usage, stdout);
             return SESSION_HELPED;
         }
-        if (letter == '?')
+        if (letter == '?') {
+            fprintf(stderr, "'cofi %s --help' lists the options\n", command->name);
             return EXIT_USAGE;
+        }
         int taken = take_common(options, letter, optarg);
         if (!taken && command->take)
             taken = command->take(command->opaque, letter, optarg);

@@ -10,7 +10,7 @@ done
 "$COFI" record -p 2147483647 2>&1
 echo "$? $(cat cofi.data)"
 if ! setpriv --reuid=65534 --clear-groups test -x "$COFI" 2>/dev/null; then
-    echo 'cofi: record: process N: Operation not permitted (another user'\''s, or see /proc/sys/kernel/yama/ptrace_scope)' && echo '125 old' && exit
+    echo 'cofi record: process N: Operation not permitted (another user'\''s, or see /proc/sys/kernel/yama/ptrace_scope)' && echo '125 old' && exit
 fi
 mkdir mine && chmod 777 mine . && echo old >mine/cofi.data && chmod 666 mine/cofi.data && cd mine || exit
 setpriv --reuid=65534 --clear-groups "$COFI" record -p $$ 2>&1 | sed 's/process [0-9]*/process N/'
