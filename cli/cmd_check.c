@@ -337,7 +337,8 @@ int cmd_check(int argc, char **argv)
     if (session_recording(session))
         totals.damaged = cofi_recording_damaged(session_recording(session), &totals.missing);
     print_totals(&options, &totals);
+    status = session_status(session, status ? status : totals.stats.gaps || totals.different ? EXIT_DATA : EXIT_DONE);
     session_close(session);
     truth_free(&truth);
-    return status ? status : totals.stats.gaps || totals.different || totals.damaged ? EXIT_DATA : EXIT_DONE;
+    return status;
 }

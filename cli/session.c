@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct session {
     size_t *selected, selected_n;
     struct {
         uint64_t start, skip;
+        _Atomic bool none; /* no PSB where --from begins, which was said */
     } *starts; /* of the selected ones */
 };
 
@@ -222,8 +224,10 @@ void session_close(struct session *session)
 int session_status(const struct session *session, int status)
 {
     uint64_t missing;
-    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing);
-    return status == EXIT_DONE && damaged ? EXIT_DATA : status;
+    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing), shown = !session->selected_n;
+    for (size_t i = 0; i < session->selected_n; i++)
+        shown |= !session->starts[i].none;
+    return status == EXIT_DONE && (damaged || !shown) ? EXIT_DATA : status;
 }
 
 /* ---- streams ---- */
@@ -433,6 +437,23 @@ uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool 
                      cofi_sync_backward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)offset + 1);
 }
 
+static _Atomic bool *none_of(const struct session_stream *stream)
+{
+    size_t i = 0;
+    while (stream->session->selected[i] != stream->index)
+        i++;
+    return &stream->session->starts[i].none;
+}
+
+/* Nothing is shown of a stream: there is no PSB where --from begins. */
+static void tell_none(const struct session_stream *stream)
+{
+    char title[256];
+    if (!atomic_exchange(none_of(stream), true))
+        complain("%s: %s: no PSB where --from begins: nothing of it is shown", stream->session->options.command,
+                 session_title(stream, title, sizeof title));
+}
+
 /* --from, or what comes before it; 0: none, or it is a time. */
 static uint64_t from_offset(const struct session_stream *stream)
 {
@@ -449,6 +470,8 @@ static uint64_t start_of(const struct session_stream *stream)
         psb = session_psb(stream, from_offset(stream), true);
     else if (session->options.from_ns && conv->mult)
         psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
+    if (psb == UINT64_MAX)
+        tell_none(stream);
     return psb == UINT64_MAX ? stream->bytes : psb;
 }
 
@@ -573,6 +596,10 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
     status = seek(stream, *flow);
     if (status == COFI_ERR_UNSUPPORTED)
         return 0; /* pieces: decoded from the start, and shown from --from on */
+    if (status == COFI_ERR_NO_SYNC) {
+        tell_none(stream);
+        return cofi_flow_bytes(*flow, NULL, 0);
+    }
     if (status < 0) {
         complain("%s: --from: %s", command, cofi_error_text(status));
         cofi_flow_close(*flow);
@@ -590,7 +617,7 @@ static int begin_from(struct session_stream *stream, struct cofi_flow_config *co
     int status = session_flow(stream, false, &flow);
     if (status < 0)
         return status;
-    uint64_t from = cofi_flow_offset(flow);
+    uint64_t from = *none_of(stream) ? config->n : cofi_flow_offset(flow);
     cofi_flow_close(flow);
     config->bytes += from;
     config->n -= (size_t)from;

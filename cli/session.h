@@ -83,8 +83,8 @@ struct session;
 /* Open the input. EXIT_DONE, or the exit status after saying what is wrong. */
 int session_open(struct session **session, const struct session_options *options);
 void session_close(struct session *session);
-/* The exit status of a command that has shown all: EXIT_DATA instead of EXIT_DONE where the recording is damaged, which was said
- * when it was opened. */
+/* The exit status of a command that has shown all: EXIT_DATA instead of EXIT_DONE where the recording is damaged, or no stream has a PSB where
+ * --from begins, which was said. */
 int session_status(const struct session *session, int status);
 
 struct session_stream {
