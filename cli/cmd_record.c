@@ -713,70 +713,78 @@ static int record_fast(struct job *job)
     return code ? code : own_status(job, result.wait_status);
 }
 
+/* Says what of the options does not go together, if anything. */
+static bool refuse_options(struct job *job, const char *step_only)
+{
+    if (job->host == HOST_FAST && needs_unit(job) && keeps_less(job))
+        complain("record: %s keeps less than %s is made of, at the end", keeps_less(job), needs_unit(job));
+    else if (step_only && job->host == HOST_FAST)
+        complain("record: %s needs --host=step", step_only);
+    else if (fast_only(job) && (step_only || job->host == HOST_STEP))
+        complain("record: %s needs the fast host%s%s%s", fast_only(job), step_only ? ", which cannot do " : "",
+                 step_only ? step_only : "", could_be_told(job) ? " unless asked for by --host=fast" : "");
+    else if (job->triggers_n && !job->fast.snapshot_bytes)
+        complain("record: --trigger needs --snapshot=SIZE");
+    else if (!has_proc())
+        complain("record: /proc is not mounted here, where the kernel tells what a process has mapped");
+    else
+        return refuse_outputs(job);
+    return true;
+}
+
+static int record_stepped(struct job *job)
+{
+    const struct cofi_observer *observers[OUTPUTS_MAX + 1];
+    struct cofi_step_result result = {0};
+    struct cofi_error error = {0};
+    struct cofi_time_info time;
+    uint64_t bytes;
+    size_t n = 0;
+    cofi_step_time_info(&job->step, &time);
+    if (!open_outputs(job, &time, job->step.clock == COFI_CLOCK_REAL, observers, &n)) {
+        close_outputs(job, &bytes);
+        return EXIT_OURS;
+    }
+    signals_catch();
+    job->step.size = sizeof job->step;
+    job->step.stop = &signals_stop;
+    job->step.release = &signals_release;
+    job->step.started = started(job);
+    job->step.observers = observers;
+    job->step.observers_n = n;
+    int status = cofi_step_run(&job->step, &result, &error);
+    return conclude(job, status, &result, &error);
+}
+
+static int record(struct job *job)
+{
+    const char *step_only = needs_step(job);
+    if (refuse_options(job, step_only))
+        return EXIT_OURS;
+    int status = refuse_command(job);
+    if (status >= 0)
+        return status;
+    if (!take_filters(job))
+        return EXIT_OURS;
+    if (job->beside && !(job->meanwhile = meanwhile(job->beside))) {
+        complain("record: %s: %s", job->beside[0], strerror(errno));
+        return EXIT_OURS;
+    }
+    if (step_only || job->host == HOST_STEP)
+        return record_stepped(job);
+    if (needs_unit(job) && !try_outputs(job))
+        return EXIT_OURS;
+    signals_catch();
+    status = record_fast(job);
+    return status >= 0 ? status : record_stepped(job);
+}
+
 int cmd_record(int argc, char **argv)
 {
     struct job job = {.outputs = {{.gen = COFI_PT, .path = "cofi.data"}}, .outputs_n = 1};
     int status = parse(&job, argc, argv);
-    if (status >= 0)
-        return status;
-    const char *step_only = needs_step(&job);
-    if (job.host == HOST_FAST && needs_unit(&job) && keeps_less(&job)) {
-        complain("record: %s keeps less than %s is made of, at the end", keeps_less(&job), needs_unit(&job));
-        return EXIT_OURS;
-    }
-    if (step_only && job.host == HOST_FAST) {
-        complain("record: %s needs --host=step", step_only);
-        return EXIT_OURS;
-    }
-    if (fast_only(&job) && (step_only || job.host == HOST_STEP)) {
-        complain("record: %s needs the fast host%s%s%s", fast_only(&job), step_only ? ", which cannot do " : "",
-                 step_only ? step_only : "", could_be_told(&job) ? " unless asked for by --host=fast" : "");
-        return EXIT_OURS;
-    }
-    if (job.triggers_n && !job.fast.snapshot_bytes) {
-        complain("record: --trigger needs --snapshot=SIZE");
-        return EXIT_OURS;
-    }
-    if (!has_proc()) {
-        complain("record: /proc is not mounted here, where the kernel tells what a process has mapped");
-        return EXIT_OURS;
-    }
-    if (refuse_outputs(&job))
-        return EXIT_OURS;
-    if ((status = refuse_command(&job)) >= 0)
-        return status;
-    if (!take_filters(&job))
-        return EXIT_OURS;
-    if (job.beside && !(job.meanwhile = meanwhile(job.beside))) {
-        complain("record: %s: %s", job.beside[0], strerror(errno));
-        return EXIT_OURS;
-    }
-    if (!step_only && job.host != HOST_STEP) {
-        if (needs_unit(&job) && !try_outputs(&job))
-            return EXIT_OURS;
-        signals_catch();
-        status = record_fast(&job);
-        if (status >= 0)
-            return status;
-    }
-    const struct cofi_observer *observers[OUTPUTS_MAX + 1];
-    struct cofi_step_result result = {0};
-    struct cofi_error error = {0};
-    uint64_t bytes;
-    size_t n = 0;
-    struct cofi_time_info time;
-    cofi_step_time_info(&job.step, &time);
-    if (!open_outputs(&job, &time, job.step.clock == COFI_CLOCK_REAL, observers, &n)) {
-        close_outputs(&job, &bytes);
-        return EXIT_OURS;
-    }
-    signals_catch();
-    job.step.size = sizeof job.step;
-    job.step.stop = &signals_stop;
-    job.step.release = &signals_release;
-    job.step.started = started(&job);
-    job.step.observers = observers;
-    job.step.observers_n = n;
-    status = cofi_step_run(&job.step, &result, &error);
-    return conclude(&job, status, &result, &error);
+    if (status < 0)
+        status = record(&job);
+    cofi_filters_fini(&job.filters);
+    return status;
 }
