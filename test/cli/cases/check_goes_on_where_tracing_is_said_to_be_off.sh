@@ -1,0 +1,13 @@
+# A TIP.PGD though tracing is off: something was lost, but from there on it is known that tracing is off.
+. "$CASES/raw.inc"
+"$COFI" asm -o more.pt - <<'TEXT'
+tip.pgd 0: ????????????????
+cbr 19
+tip.pge 3: 0000000000401000
+tnt.8 !!!
+tnt.8 .
+tip 1: ????????????101a
+tip.pgd 0: ????????????????
+TEXT
+cat trace.pt more.pt >both.pt
+"$COFI" flow --raw=both.pt --image=code.bin@0x401000 --no-source | tail -21 | head -5
