@@ -7,18 +7,14 @@
 
 #include "cli.h"
 
-void print_function(const struct cofi_function *function, char out[FUNCTION_BYTES])
-{
-    cofi_symbol_print(&(struct cofi_symbol){.name = function->name, .module = function->module,
-                                            .offset = function->name ? 0 : function->offset}, function->start, out, FUNCTION_BYTES);
-}
+enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
 
 /* ---- trees ---- */
 
 void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole)
 {
-    char name[FUNCTION_BYTES];
-    print_function(&node->function, name);
+    char name[NAME_BYTES];
+    cofi_function_print(&node->function, name, sizeof name);
     write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s", node->total, percent(node->total, whole), node->calls,
                  (int)(node->depth - 1) * 2, "");
     write_text(out, name);
@@ -27,8 +23,8 @@ void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t
 
 void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_node *node)
 {
-    char name[FUNCTION_BYTES], string[FUNCTION_JSON];
-    print_function(&node->function, name);
+    char name[NAME_BYTES], string[JSON_BYTES];
+    cofi_function_print(&node->function, name, sizeof name);
     write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":", tid, node->depth - 1);
     write_text(out, cofi_json_string(name, string, sizeof string));
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64
@@ -37,7 +33,7 @@ void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_no
 
 void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns)
 {
-    char name[FUNCTION_BYTES];
+    char name[NAME_BYTES];
     if (!insns)
         return;
     write_text(out, comm);
@@ -45,7 +41,7 @@ void print_path(struct writer *out, const char *comm, const struct cofi_calls_no
         const struct cofi_calls_node *at = node;
         while (at->depth > depth)
             at = &nodes[at->parent];
-        print_function(&at->function, name);
+        cofi_function_print(&at->function, name, sizeof name);
         for (char *c = name; (c = strchr(c, ';')); c++)
             *c = ':';
         write_text(out, ";");
@@ -58,9 +54,9 @@ void print_path(struct writer *out, const char *comm, const struct cofi_calls_no
 
 void print_call(struct writer *out, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
 {
-    char name[FUNCTION_BYTES];
+    char name[NAME_BYTES];
     const char *slash = from->file ? strrchr(from->file, '/') : NULL;
-    print_function(function, name);
+    cofi_function_print(function, name, sizeof name);
     write_format(out, "%*s", (int)depth * 2, "");
     write_text(out, name);
     if (from->file)
@@ -70,8 +66,8 @@ void print_call(struct writer *out, const struct cofi_function *function, size_t
 
 void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
 {
-    char name[FUNCTION_BYTES], string[FUNCTION_JSON];
-    print_function(function, name);
+    char name[NAME_BYTES], string[JSON_BYTES];
+    cofi_function_print(function, name, sizeof name);
     write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%zu,\"function\":", tid, depth);
     write_text(out, cofi_json_string(name, string, sizeof string));
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"file\":", function->start);

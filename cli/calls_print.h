@@ -7,11 +7,6 @@
 
 #include "writer.h"
 
-enum { FUNCTION_BYTES = 4096, FUNCTION_JSON = 6 * FUNCTION_BYTES };
-
-/* What is printed of a function: its name, or where it begins. */
-void print_function(const struct cofi_function *function, char out[FUNCTION_BYTES]);
-
 /* A node of a thread's tree, which has `whole` instructions. */
 void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole);
 void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_node *node);

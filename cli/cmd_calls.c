@@ -10,7 +10,6 @@
 #include "calls_print.h"
 #include "cli.h"
 #include "session.h"
-#include "timeline.h"
 #include "writer.h"
 
 enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_CHROME };
@@ -30,7 +29,7 @@ struct feeder {
     const struct calls_options *options;
     struct writer *out;
     struct cofi_calls *calls;
-    struct timeline *timeline; /* null: not asked for */
+    struct cofi_timeline *timeline; /* null: not asked for */
     bool titled;               /* of a list: what comes now stands below its title */
     struct cofi_view *view;
     const struct cofi_time_conv *conv;
@@ -158,7 +157,7 @@ static void feed_time(void *opaque, struct cofi_flow_stamp stamp)
 {
     struct feeder *feeder = opaque;
     uint64_t ns = feeder->conv->mult ? cofi_time_ns(feeder->conv, stamp.ticks) : stamp.ticks;
-    timeline_time(feeder->timeline, ns, feeder->insns);
+    cofi_timeline_time(feeder->timeline, ns, feeder->insns);
 }
 
 static void draw_gap(struct feeder *feeder, struct cofi_flow *flow, const struct cofi_flow_event *event)
@@ -166,13 +165,13 @@ static void draw_gap(struct feeder *feeder, struct cofi_flow *flow, const struct
     char text[1024] = "overflow";
     if (event->kind == COFI_FLOW_GAP)
         session_gap(flow, event, text, sizeof text);
-    timeline_gap(feeder->timeline, text, feeder->insns);
+    cofi_timeline_gap(feeder->timeline, text, feeder->insns);
 }
 
 static void draw_event(struct feeder *feeder, struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     if (event->kind == COFI_FLOW_DISABLED || event->kind == COFI_FLOW_ASYNC_DISABLED)
-        timeline_off(feeder->timeline, "untraced", feeder->insns);
+        cofi_timeline_off(feeder->timeline, "untraced", feeder->insns);
     else if (event->kind == COFI_FLOW_GAP || event->kind == COFI_FLOW_OVERFLOW)
         draw_gap(feeder, flow, event);
 }
@@ -259,11 +258,11 @@ static int draw_enter(void *opaque, const struct cofi_function *function, size_t
 {
     (void)depth;
     (void)next;
-    timeline_enter(opaque, function, insns);
+    cofi_timeline_enter(opaque, function, insns);
     return 0;
 }
 
-static void draw_leave(void *opaque, uint64_t insns) { timeline_leave(opaque, insns); }
+static void draw_leave(void *opaque, uint64_t insns) { cofi_timeline_leave(opaque, insns); }
 
 /* Whether a thread names its process: its first one does, or the first one there is. */
 static bool names_process(const struct calls_job *job, const struct feeder *feeder)
@@ -276,12 +275,14 @@ static bool names_process(const struct calls_job *job, const struct feeder *feed
 
 static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
 {
-    const struct timeline_options of = {
-        .out = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm, .depth = job->options->depth,
-        .least_insns = job->options->min_insns, .first = feeder == job->feeders[0], .process = names_process(job, feeder),
+    const struct cofi_timeline_options of = {
+        .size = sizeof of, .put = write_put, .opaque = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm,
+        .depth = job->options->depth, .least_insns = job->options->min_insns, .process = names_process(job, feeder),
+        .first = feeder == job->feeders[0],
     };
-    if (!(feeder->timeline = timeline_open(&of)))
-        return COFI_ERR_NOMEM;
+    int status = cofi_timeline_open(&feeder->timeline, &of);
+    if (status < 0)
+        return status;
     cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){draw_enter, draw_leave, feeder->timeline});
     return 0;
 }
@@ -306,7 +307,7 @@ static int begin(const struct calls_job *job, struct feeder *feeder, struct writ
 static int finish(struct feeder *feeder)
 {
     if (feeder->timeline)
-        return timeline_end(feeder->timeline, feeder->insns);
+        return cofi_timeline_end(feeder->timeline, feeder->insns);
     if (feeder->options->format == CALLS_LIST)
         return 0;
     cofi_calls_finish(feeder->calls);
@@ -337,7 +338,7 @@ static struct feeder *add_feeder(struct calls_job *job, const struct session_str
 static void close_feeder(struct feeder *feeder)
 {
     cofi_calls_close(feeder->calls);
-    timeline_close(feeder->timeline);
+    cofi_timeline_close(feeder->timeline);
     feeder->calls = NULL;
     feeder->timeline = NULL;
 }
@@ -396,7 +397,7 @@ static int by_turn(void *opaque, struct cofi_flow *flow)
     (void)flow;
     int status = select_thread(job, job->stream);
     if (status >= 0 && before && before != job->now && before->timeline)
-        timeline_off(before->timeline, "not running", before->insns);
+        cofi_timeline_off(before->timeline, "not running", before->insns);
     return status;
 }
 

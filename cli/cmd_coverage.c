@@ -296,21 +296,14 @@ static int count_all(struct job *job)
 
 /* ---- writing ---- */
 
-static int put(void *opaque, const char *bytes, size_t n)
-{
-    struct writer *out = opaque;
-    write_bytes(out, bytes, n);
-    return 0;
-}
-
 static int write_all(const struct job *job, struct writer *out)
 {
     const struct coverage_options *options = job->options;
     switch (options->format) {
     case FORMAT_TEXT: return coverage_print(&options->table, job->all, out);
-    case FORMAT_LCOV: return cofi_coverage_lcov(job->all, put, out);
-    case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, put, out);
-    case FORMAT_AFL: return put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
+    case FORMAT_LCOV: return cofi_coverage_lcov(job->all, write_put, out);
+    case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
+    case FORMAT_AFL: return write_put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
     }
     return 0;
 }

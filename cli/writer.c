@@ -44,6 +44,12 @@ void write_bytes(struct writer *writer, const char *bytes, size_t n)
 
 void write_text(struct writer *writer, const char *text) { write_bytes(writer, text, strlen(text)); }
 
+int write_put(void *opaque, const char *bytes, size_t n)
+{
+    write_bytes(opaque, bytes, n);
+    return 0;
+}
+
 void write_format(struct writer *writer, const char *format, ...)
 {
     char line[2048];

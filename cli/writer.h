@@ -20,6 +20,8 @@ struct writer {
 void writer_begin(struct writer *writer, FILE *file);
 void write_bytes(struct writer *writer, const char *bytes, size_t n);
 void write_text(struct writer *writer, const char *text);
+/* A cofi_put; opaque: the writer. Returns 0: who writes looks at writer_failed. */
+int write_put(void *opaque, const char *bytes, size_t n);
 /* 2047 bytes at most, what is longer is cut: names, which may be, go by write_text. */
 void write_format(struct writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool writer_failed(const struct writer *writer);

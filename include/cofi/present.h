@@ -3,6 +3,7 @@
 #ifndef COFI_PRESENT_H
 #define COFI_PRESENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,43 @@ int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void
 /* drcov, version 2, as DynamoRIO writes it on Linux: each block that ran, once. Error besides: COFI_ERR_RANGE, more than 65536 modules. */
 int cofi_coverage_drcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 
+/* ---- calls, as they come ---- */
+
+/* What a thread called, and when, as Chrome's trace events (JSON: B, E, i and M; times in microseconds, process and thread numbers as given), which
+ * Perfetto and other viewers draw [Chrome's Trace Event Format]. Where no time is told instructions share what lies between two times that are; where
+ * tracing was off meanwhile they have a nanosecond each at most. Memory: the calls that have not ended, and up to 2^18 events that wait for a time. */
+struct cofi_timeline;
+
+struct cofi_timeline_options {
+    size_t size;          /* sizeof(struct cofi_timeline_options) */
+    cofi_put *put;        /* takes the text, all of one thread's in order; those of several may be mixed event by event */
+    void *opaque;
+    int32_t pid, tid;
+    const char *comm;     /* the thread's name; it stays until cofi_timeline_close */
+    uint64_t depth;       /* levels that are drawn */
+    uint64_t least_insns; /* calls of fewer instructions are left out */
+    bool process;         /* the thread's name is its process's, too */
+    bool first;           /* nothing was put yet: the object's head comes first. Behind the last thread's events its caller puts "\n]}\n" */
+};
+
+/* Copies the options; the names of process and thread are put. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (options of a newer library),
+ * COFI_ERR_RANGE (an impossible size). Inverse: cofi_timeline_close, which may be given null. */
+int cofi_timeline_open(struct cofi_timeline **timeline, const struct cofi_timeline_options *options);
+void cofi_timeline_close(struct cofi_timeline *timeline);
+/* In order, as cofi_calls_watch tells of them; insns: how many ran before. What `function` points to stays. Errors are told at the end. */
+void cofi_timeline_enter(struct cofi_timeline *timeline, const struct cofi_function *function, uint64_t insns);
+void cofi_timeline_leave(struct cofi_timeline *timeline, uint64_t insns);
+/* It is `ns` (nanoseconds) now; what lies before a time that was told is passed over. */
+void cofi_timeline_time(struct cofi_timeline *timeline, uint64_t ns, uint64_t insns);
+/* The thread is not traced from here on, until something is told of it again. name: why, drawn in brackets; it stays valid. */
+void cofi_timeline_off(struct cofi_timeline *timeline, const char *name, uint64_t insns);
+/* Something is missing here, for this reason. */
+void cofi_timeline_gap(struct cofi_timeline *timeline, const char *text, uint64_t insns);
+/* Nothing follows; all is left. 0, COFI_ERR_NOMEM (then calls are missing), or put's first error. */
+int cofi_timeline_end(struct cofi_timeline *timeline, uint64_t insns);
+
+/* A function as cofi_symbol_print prints a symbol: its name, or where it begins; returns the length as snprintf. */
+int cofi_function_print(const struct cofi_function *function, char *out, size_t n);
 /* "name+0x12" (or "name", "module+0x…", "0x…") of an address; returns the length as snprintf. */
 int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *out, size_t n);
 /* text as JSON has it, quoted and escaped, into out (cut to fit, at a character's end); "null" for a null pointer. Always UTF-8:

@@ -105,15 +105,13 @@ enum { RARE = 0, PAD = 7, CYC = 8, MTC = 9, TIP = 16 /* + kind */ };
 
 #define EVEN(c) ((c) == 0 ? PAD : TNT_OUTCOMES((c) >> 1) /* 2: RARE */)
 #define ODD(c)                                                                                     \
-    (((c) & 3) == 3 ? CYC : (c) == 0x59 ? MTC : ((c) & 31) == 0x0d ? TIP + COFI_PT_TIP             \
+    (((c) & 3) == 3 ? CYC : (c) == PT_MTC ? MTC : ((c) & 31) == PT_TIP(0) ? TIP + COFI_PT_TIP      \
      : ((c) & 31) == 0x11 ? TIP + COFI_PT_TIP_PGE : ((c) & 31) == 0x01 ? TIP + COFI_PT_TIP_PGD     \
      : ((c) & 31) == 0x1d ? TIP + COFI_PT_FUP : RARE)
 #define FIRST(c) ((c) & 1 ? ODD(c) : EVEN(c))
 static const uint16_t first[256] = {BYTES(FIRST)};
 
-#define TIP_SIZE(code) ((code) == 1 ? 3 : (code) == 2 ? 5 : (code) == 3 || (code) == 4 ? 7 : (code) == 6 ? 9 : 0)
-#define SIZE(c) ((c) & 1 ? ((c) & 31) == 0x0d ? TIP_SIZE((c) >> 5) : 0 : (c) != 0 && (c) != 2)
-const uint8_t cofi__pt_sizes[256] = {BYTES(SIZE)};
+const uint8_t cofi__pt_sizes[256] = {BYTES(PT_SIZE)};
 
 /* CYC: 5 bits, then 7 a byte while the extend bit is set [SDM Cycle Count Packet (CYC) Packet]. Null: longer
  * than time allows, for the codec to judge. */

@@ -37,7 +37,7 @@ static void tell_mtc(struct cofi__clock *clock, bool pt, const uint8_t *p)
 }
 
 /* Two bytes [SDM (MTC) Packet], [RTIT 4.2.12]. */
-static bool is_mtc(bool pt, unsigned c) { return pt ? c == 0x59 : (c & 0xfc) == 0xc4; }
+static bool is_mtc(bool pt, unsigned c) { return pt ? c == PT_MTC : (c & 0xfc) == 0xc4; }
 
 /* Up to `stop`, or to what is neither timing nor a branch's. Of TNTs that have no target between them the outcomes are put
  * together, as they are where no MTC cuts them, so that no more is written than is read, but for the last byte. until: not

@@ -13,10 +13,9 @@
 /* What a byte begins: its packet's size, and which it is. OTHER: one that is for the loop that goes packet by packet. */
 enum { SIZE = 0x0f, TNT = 0x10, TIP = 0x20, CYC = 0x40, OTHER = 0x80 };
 
-#define TIP_SIZE(c) ((c) == 0x2d ? 3 : (c) == 0x4d ? 5 : (c) == 0x6d || (c) == 0x8d ? 7 : (c) == 0xcd ? 9 : 0)
 #define KIND(c) \
-    ((c) == 0x00 ? 1 : (c) == 0x59 ? 2 : !((c) & 1) && (c) != 2 ? TNT | 1 : ((c) & 7) == 3 ? CYC | 1 : ((c) & 7) == 7 ? CYC | 2 : \
-     TIP_SIZE(c) ? TIP | TIP_SIZE(c) : OTHER | 1)
+    ((c) == 0 ? 1 : (c) == PT_MTC ? 2 : PT_SIZE(c) > 1 ? TIP | PT_SIZE(c) : PT_SIZE(c) ? TNT | 1 : ((c) & 7) == 3 ? CYC | 1 : \
+     ((c) & 7) == 7 ? CYC | 2 : OTHER | 1)
 static const _Alignas(64) uint8_t kinds[256] = {BYTES(KIND)};
 
 enum { WINDOW = SIFT_WINDOW, READS = WINDOW + 8, WINDOWS = 8 };
@@ -89,7 +88,7 @@ WIDE struct window look(const uint8_t *bytes, unsigned *at)
     x.tip = with(kind, TIP) & x.starts;
     x.cyc = with(kind, CYC) & x.starts;
     x.cyc_2 = is(kind, CYC | 2) & x.starts;
-    x.mtc = is(v, 0x59) & x.starts;
+    x.mtc = is(v, PT_MTC) & x.starts;
     x.other = (with(kind, OTHER) & x.starts) | (x.cyc_2 & with(_mm512_loadu_si512(bytes + 1), 1));
     x.partial = x.tnt & ~(uint64_t)_mm512_movepi8_mask(v);
     x.keep = x.tnt | whole_tips(x.tip, kind);
@@ -129,7 +128,7 @@ WIDE __m512i tell(struct cofi__clock *clock, const struct window *x, __m512i cyc
 WIDE bool leaves_kernel(const struct window *x, uint64_t *last_ip)
 {
     __m512i v = _mm512_loadu_si512(x->bytes);
-    uint64_t of_6 = x->tip & is(v, 0x6d), of_8 = x->tip & is(v, 0xcd), all = of_6 | of_8;
+    uint64_t of_6 = x->tip & is(v, PT_TIP(3)), of_8 = x->tip & is(v, PT_TIP(6)), all = of_6 | of_8;
     uint64_t kernel = (of_6 & (uint64_t)_mm512_movepi8_mask(_mm512_loadu_si512(x->bytes + 6))) |
                       (of_8 & (uint64_t)_mm512_movepi8_mask(_mm512_loadu_si512(x->bytes + 8)));
     if (kernel != all && (kernel || *last_ip >> 63))

@@ -308,6 +308,11 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
 #define TNT_OUTCOMES(v) (uint16_t)(TNT_COUNT(v) | ((v) & ((1u << TNT_COUNT(v)) - 1)) << 8)
 /* RTIT's TNT, and TIP by the bytes of its address, by their first byte; 0: another packet [RTIT 4.2]. */
 #define RTIT_SIZE(c) ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? 3 + 2 * ((c) & 3) : 0)
+/* PT's first bytes: an MTC, of two bytes [SDM Mini Time Counter (MTC) Packet], a TIP by its IPBytes [SDM IP Compression]; TNT and TIP as above. */
+enum { PT_MTC = 0x59 };
+#define PT_TIP(code) ((code) << 5 | 0x0d)
+#define PT_TIP_SIZE(code) ((code) == 1 ? 3 : (code) == 2 ? 5 : (code) == 3 || (code) == 4 ? 7 : (code) == 6 ? 9 : 0)
+#define PT_SIZE(c) ((c) & 1 ? ((c) & 31) == PT_TIP(0) ? PT_TIP_SIZE((c) >> 5) : 0 : (c) != 0 && (c) != 2)
 #define BYTES(f) BYTES64(f, 0u), BYTES64(f, 64u), BYTES64(f, 128u), BYTES64(f, 192u)
 
 /* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;

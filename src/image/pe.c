@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A PE file (Windows' programs, libraries and drivers) -> mappings of its sections, as its loader lays them out. */
+ * A PE file (Windows' programs, libraries and drivers) -> mappings of its sections, as its loader lays them out
+ * [Microsoft: PE Format]. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -7,28 +7,17 @@
 #include <string.h>
 
 #include "base/error.h"
-
-struct out {
-    cofi_put *put;
-    void *opaque;
-    int status;
-};
-
-static void bytes(struct out *out, const char *text, size_t n)
-{
-    if (out->status >= 0 && n)
-        out->status = out->put(out->opaque, text, n);
-}
+#include "present/put.h"
 
 /* Text up to the line's end; lines are not names' to make. */
 static void line(struct out *out, const char *text)
 {
     for (size_t n; n = strcspn(text, "\r\n"), text[n]; text += n + 1) {
-        bytes(out, text, n);
-        bytes(out, "?", 1);
+        put_bytes(out, text, n);
+        put_text(out, "?");
     }
-    bytes(out, text, strlen(text));
-    bytes(out, "\n", 1);
+    put_text(out, text);
+    put_text(out, "\n");
 }
 
 static void number(struct out *out, const char *key, uint64_t n)
@@ -43,7 +32,7 @@ static void named(struct out *out, const char *key, uint64_t n, const char *name
 {
     char text[64];
     int length = snprintf(text, sizeof text, "%s:%" PRIu64 ",", key, n);
-    bytes(out, text, (size_t)length);
+    put_bytes(out, text, (size_t)length);
     line(out, name);
 }
 
@@ -106,7 +95,7 @@ int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void
     const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &n);
     for (size_t i = 0; i < n && out.status >= 0; i++) {
         line(&out, "TN:");
-        bytes(&out, "SF:", 3);
+        put_bytes(&out, "SF:", 3);
         line(&out, sources[i].file);
         functions(&out, &sources[i]);
         lines(&out, &sources[i]);

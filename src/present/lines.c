@@ -105,6 +105,12 @@ int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *
     return snprintf(out, n, "0x%" PRIx64, address);
 }
 
+int cofi_function_print(const struct cofi_function *function, char *out, size_t n)
+{
+    return cofi_symbol_print(&(struct cofi_symbol){.name = function->name, .module = function->module,
+                                                   .offset = function->name ? 0 : function->offset}, function->start, out, n);
+}
+
 /* Bytes of an instruction into code; returns how many, 0 if they are gone. */
 static size_t insn_bytes(struct cofi_view *view, const struct cofi_flow_insn *insn, uint8_t code[16])
 {

@@ -218,6 +218,20 @@ static void assert_part(const struct told *told, const struct prog_run *run)
     }
 }
 
+/* A random program's run, decoded: all that is told ran. *told is to be freed. */
+static void decode_part(struct told *told, struct prog_run *run)
+{
+    struct cofi_flow_config config;
+    prog_make(&prog, run->seed, 20);
+    prog_go(&prog, run);
+    struct cofi_image *image = prog_image(&prog);
+    configure(&config, run);
+    config.image = image;
+    decode(told, &config);
+    assert_part(told, run);
+    cofi_image_close(image);
+}
+
 static void overflows_lose_instructions_and_invent_none(void **state)
 {
     (void)state;
@@ -225,21 +239,13 @@ static void overflows_lose_instructions_and_invent_none(void **state)
         struct prog_run run = {.gen = seed & 1 ? COFI_PT : COFI_RTIT, .insns = 20000, .interrupt = 50, .overflow = 40,
             .seed = seed};
         run.ctl = seed & 1 ? USER | BRANCH : R_USER | R_RETC;
-        struct cofi_flow_config config;
         struct told told;
-        prog_make(&prog, seed, 20);
-        prog_go(&prog, &run);
-        struct cofi_image *image = prog_image(&prog);
-        configure(&config, &run);
-        config.image = image;
-        decode(&told, &config);
+        decode_part(&told, &run);
         assert_true(told.overflows > 0);
         if (told.gaps)
             fail_msg("seed %lu: %zu gaps, the first: %s", seed, told.gaps, told.why);
-        assert_part(&told, &run);
         assert_true(told.n > run.truth_n / 4);
         free(told.ips);
-        cofi_image_close(image);
         prog_free(&run);
     }
 }
@@ -250,18 +256,10 @@ static void without_outcomes_nothing_is_invented(void **state)
     (void)state;
     for (uint64_t seed = 1; seed < 40; seed++) {
         struct prog_run run = {.gen = COFI_PT, .ctl = USER | BRANCH | DISTNT | DISRETC, .insns = 20000, .interrupt = 50, .seed = seed};
-        struct cofi_flow_config config;
         struct told told;
-        prog_make(&prog, seed, 20);
-        prog_go(&prog, &run);
-        struct cofi_image *image = prog_image(&prog);
-        configure(&config, &run);
-        config.image = image;
-        decode(&told, &config);
-        assert_part(&told, &run);
+        decode_part(&told, &run);
         assert_true(told.gaps && told.n > run.truth_n / 10);
         free(told.ips);
-        cofi_image_close(image);
         prog_free(&run);
     }
 }

@@ -1,11 +1,5 @@
 # A name longer than a line of most, as those of templates are: cut, no c++filt would know it.
-long=$(printf 'f%.0s' $(seq 3000))
-cat >main.c <<TEXT
-int long_one(void) __asm__("$long");
-int long_one(void) { return 0; }
-int main(void) { return long_one(); }
-TEXT
-gcc -g -O0 -o program main.c
+. "$CASES/long.inc"
 "$COFI" record -q -o p.data -- ./program
 "$COFI" flow p.data >flow.text
 grep -c "<$long>\$" flow.text

@@ -7,46 +7,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include "cli/cli.h"
-#include "cli/timeline.h"
+#include <cofi/present.h>
 
-/* main.c's */
-void complain(const char *format, ...) { fail_msg("%s", format); }
+static char drawn[1 << 16];
+static size_t drawn_n, put_n;
+static int put_status;
+static struct cofi_timeline *line;
 
-static FILE *file;
-static struct writer writer;
-static struct timeline *line;
+/* What does not fit is counted only. */
+static int put(void *opaque, const char *bytes, size_t n)
+{
+    (void)opaque;
+    put_n += n;
+    if (n < sizeof drawn - drawn_n) {
+        memcpy(drawn + drawn_n, bytes, n);
+        drawn_n += n;
+    }
+    return put_status;
+}
 
 static void begin(uint64_t least_insns)
 {
-    file = tmpfile();
-    assert_non_null(file);
-    writer_begin(&writer, file);
-    line = timeline_open(&(struct timeline_options){.out = &writer, .comm = "t", .depth = 8, .least_insns = least_insns, .first = true});
-    assert_non_null(line);
+    const struct cofi_timeline_options options = {.size = sizeof options, .put = put, .comm = "t", .depth = 8, .least_insns = least_insns,
+                                                  .first = true};
+    drawn_n = put_n = 0;
+    put_status = 0;
+    assert_int_equal(cofi_timeline_open(&line, &options), 0);
 }
 
-static void enter(const char *name, uint64_t insns) { timeline_enter(line, &(struct cofi_function){.name = name}, insns); }
+static void enter(const char *name, uint64_t insns) { cofi_timeline_enter(line, &(struct cofi_function){.name = name}, insns); }
 
 /* "a 1.000, [untraced] 1.010, + 2.000, - 2.000": names and times of what begins, times when tracing goes on and calls end. */
 static void assert_drawn(uint64_t insns, const char *want)
 {
-    char text[256], name[64], got[1000] = "";
+    char name[64], got[1000] = "";
     double ts;
-    assert_int_equal(timeline_end(line, insns), 0);
-    timeline_close(line);
-    assert_int_equal(writer_end(&writer, "test"), 0);
-    rewind(file);
-    while (fgets(text, sizeof text, file)) {
+    assert_int_equal(cofi_timeline_end(line, insns), 0);
+    cofi_timeline_close(line);
+    drawn[drawn_n] = '\0';
+    for (char *text = strtok(drawn, "\n"); text; text = strtok(NULL, "\n")) {
         const char *at = strstr(text, "\"ts\":");
         if (!at || sscanf(at, "\"ts\":%lf,\"name\":\"%63[^\"]", &ts, name) < 1)
             continue;
         sprintf(got + strlen(got), "%s%s %.3f", *got ? ", " : "", strstr(text, "\"ph\":\"B\"") ? name : strstr(text, "insns") ? "-" : "+", ts);
     }
-    fclose(file);
     assert_string_equal(got, want);
 }
 
@@ -54,13 +60,13 @@ static void instructions_share_the_time_between_two_that_are_told(void **state)
 {
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
     enter("b", 10);
-    timeline_leave(line, 20);
-    timeline_time(line, 1400, 40);
+    cofi_timeline_leave(line, 20);
+    cofi_timeline_time(line, 1400, 40);
     enter("c", 50);
-    timeline_time(line, 1420, 60);
+    cofi_timeline_time(line, 1420, 60);
     assert_drawn(60, "a 1.000, b 1.100, - 1.200, c 1.410, - 1.420, - 1.420");
 }
 
@@ -68,14 +74,14 @@ static void what_is_untraced_has_the_rest(void **state)
 {
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
-    timeline_off(line, "untraced", 10);
-    timeline_time(line, 2000, 10);
-    timeline_off(line, "untraced", 20); /* two in a row, the time is told behind the second */
+    cofi_timeline_off(line, "untraced", 10);
+    cofi_timeline_time(line, 2000, 10);
+    cofi_timeline_off(line, "untraced", 20); /* two in a row, the time is told behind the second */
     enter("b", 20);
-    timeline_off(line, "untraced", 30);
-    timeline_time(line, 2220, 30);
+    cofi_timeline_off(line, "untraced", 30);
+    cofi_timeline_time(line, 2220, 30);
     assert_drawn(30, "a 1.000, [untraced] 1.010, + 2.000, [untraced] 2.010, + 2.110, b 2.110, [untraced] 2.120, + 2.220, - 2.220, - 2.220");
 }
 
@@ -83,12 +89,12 @@ static void fast_code_is_as_fast_where_some_of_it_is_untraced(void **state)
 {
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
-    timeline_off(line, "untraced", 100);
-    timeline_time(line, 1050, 100);
+    cofi_timeline_off(line, "untraced", 100);
+    cofi_timeline_time(line, 1050, 100);
     enter("b", 200);
-    timeline_time(line, 1250, 300);
+    cofi_timeline_time(line, 1250, 300);
     assert_drawn(300, "a 1.000, [untraced] 1.050, + 1.050, b 1.150, - 1.250, - 1.250");
 }
 
@@ -96,19 +102,19 @@ static void a_call_that_is_shown_late_began_when_it_began(void **state)
 {
     (void)state;
     begin(7);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
     enter("b", 2);
     enter("short", 3);
-    timeline_leave(line, 4);
-    timeline_time(line, 1100, 4);
-    timeline_leave(line, 9);
+    cofi_timeline_leave(line, 4);
+    cofi_timeline_time(line, 1100, 4);
+    cofi_timeline_leave(line, 9);
     enter("short, too", 10);
-    timeline_time(line, 1200, 14);
-    timeline_leave(line, 14);
+    cofi_timeline_time(line, 1200, 14);
+    cofi_timeline_leave(line, 14);
     enter("c", 15); /* where "short, too" was when the time was told */
-    timeline_time(line, 1300, 18);
-    timeline_leave(line, 25);
+    cofi_timeline_time(line, 1300, 18);
+    cofi_timeline_leave(line, 25);
     assert_drawn(25, "a 1.000, b 1.050, - 1.150, c 1.225, - 1.475, - 1.475");
 }
 
@@ -118,7 +124,7 @@ static void what_comes_before_the_first_time_lies_before_it(void **state)
     begin(0);
     enter("a", 0);
     enter("b", 4);
-    timeline_time(line, 1000, 10);
+    cofi_timeline_time(line, 1000, 10);
     assert_drawn(12, "a 0.990, b 0.994, - 1.002, - 1.002");
 }
 
@@ -127,8 +133,8 @@ static void without_times_an_instruction_is_a_nanosecond(void **state)
     (void)state;
     begin(0);
     enter("a", 0);
-    timeline_off(line, "untraced", 3);
-    timeline_leave(line, 5);
+    cofi_timeline_off(line, "untraced", 3);
+    cofi_timeline_leave(line, 5);
     assert_drawn(5, "a 0.000, [untraced] 0.003, + 0.005, - 0.005");
 }
 
@@ -136,9 +142,9 @@ static void behind_the_last_time_it_goes_on_as_before(void **state)
 {
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
-    timeline_time(line, 2000, 100);
+    cofi_timeline_time(line, 2000, 100);
     enter("b", 110);
     assert_drawn(120, "a 1.000, b 2.100, - 2.200, - 2.200");
 }
@@ -147,11 +153,11 @@ static void time_does_not_go_back(void **state)
 {
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     enter("a", 0);
-    timeline_time(line, 900, 10);
+    cofi_timeline_time(line, 900, 10);
     enter("b", 20);
-    timeline_time(line, 1100, 100);
+    cofi_timeline_time(line, 1100, 100);
     assert_drawn(100, "a 1.000, b 1.020, - 1.100, - 1.100");
 }
 
@@ -161,16 +167,34 @@ static void very_many_do_not_wait(void **state)
     enum { CALLS = 1 << 18 };
     (void)state;
     begin(0);
-    timeline_time(line, 1000, 0);
+    cofi_timeline_time(line, 1000, 0);
     for (uint64_t i = 0; i < CALLS; i++) {
         enter("a", 2 * i);
-        timeline_leave(line, 2 * i + 1);
+        cofi_timeline_leave(line, 2 * i + 1);
     }
-    assert_true(lseek(fileno(file), 0, SEEK_CUR) > CALLS * 20);
-    assert_int_equal(timeline_end(line, 2 * CALLS), 0);
-    timeline_close(line);
-    assert_int_equal(writer_end(&writer, "test"), 0);
-    fclose(file);
+    assert_true(put_n > CALLS * 20);
+    assert_int_equal(cofi_timeline_end(line, 2 * CALLS), 0);
+    cofi_timeline_close(line);
+}
+
+static void the_first_error_of_put_is_told_at_the_end(void **state)
+{
+    (void)state;
+    begin(0);
+    cofi_timeline_time(line, 1000, 0);
+    enter("a", 0);
+    put_status = COFI_ERR_IO;
+    cofi_timeline_time(line, 2000, 100);
+    put_status = COFI_ERR_FULL;
+    assert_int_equal(cofi_timeline_end(line, 200), COFI_ERR_IO);
+    cofi_timeline_close(line);
+}
+
+static void options_of_an_impossible_size_are_refused(void **state)
+{
+    (void)state;
+    const struct cofi_timeline_options options = {.size = 8, .put = put, .comm = "t"};
+    assert_int_equal(cofi_timeline_open(&line, &options), COFI_ERR_RANGE);
 }
 
 int main(void)
@@ -185,6 +209,8 @@ int main(void)
         cmocka_unit_test(behind_the_last_time_it_goes_on_as_before),
         cmocka_unit_test(time_does_not_go_back),
         cmocka_unit_test(very_many_do_not_wait),
+        cmocka_unit_test(the_first_error_of_put_is_told_at_the_end),
+        cmocka_unit_test(options_of_an_impossible_size_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
