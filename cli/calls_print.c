@@ -7,13 +7,11 @@
 
 #include "cli.h"
 
-enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
-
 /* ---- trees ---- */
 
 void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole)
 {
-    char name[NAME_BYTES];
+    char name[COFI_NAME_BYTES];
     cofi_function_print(&node->function, name, sizeof name);
     write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s", node->total, percent(node->total, whole), node->calls,
                  (int)(node->depth - 1) * 2, "");
@@ -23,7 +21,7 @@ void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t
 
 void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_node *node)
 {
-    char name[NAME_BYTES], string[JSON_BYTES];
+    char name[COFI_NAME_BYTES], string[COFI_NAME_JSON_BYTES];
     cofi_function_print(&node->function, name, sizeof name);
     write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":", tid, node->depth - 1);
     write_text(out, cofi_json_string(name, string, sizeof string));
@@ -33,7 +31,7 @@ void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_no
 
 void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns)
 {
-    char name[NAME_BYTES];
+    char name[COFI_NAME_BYTES];
     if (!insns)
         return;
     write_text(out, comm);
@@ -54,7 +52,7 @@ void print_path(struct writer *out, const char *comm, const struct cofi_calls_no
 
 void print_call(struct writer *out, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
 {
-    char name[NAME_BYTES];
+    char name[COFI_NAME_BYTES];
     const char *slash = from->file ? strrchr(from->file, '/') : NULL;
     cofi_function_print(function, name, sizeof name);
     write_format(out, "%*s", (int)depth * 2, "");
@@ -66,7 +64,7 @@ void print_call(struct writer *out, const struct cofi_function *function, size_t
 
 void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
 {
-    char name[NAME_BYTES], string[JSON_BYTES];
+    char name[COFI_NAME_BYTES], string[COFI_NAME_JSON_BYTES];
     cofi_function_print(function, name, sizeof name);
     write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%zu,\"function\":", tid, depth);
     write_text(out, cofi_json_string(name, string, sizeof string));

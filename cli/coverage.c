@@ -9,12 +9,10 @@
 
 #include "cli.h"
 
-enum { NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
-
 /* key: what stands before it. */
 static void write_string(struct writer *out, const char *key, const char *text)
 {
-    char string[JSON_BYTES];
+    char string[COFI_NAME_JSON_BYTES];
     write_text(out, key);
     write_text(out, cofi_json_string(text, string, sizeof string));
 }
@@ -78,7 +76,7 @@ static struct sums sum_up(const struct cofi_coverage_module *module)
 static void print_module_json(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[NAME_BYTES];
+    char title[COFI_NAME_BYTES];
     module_title(module, title, sizeof title);
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
@@ -90,7 +88,7 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
 static void print_module(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[NAME_BYTES], functions[48], lines[48], bytes[16];
+    char title[COFI_NAME_BYTES], functions[48], lines[48], bytes[16];
     module_title(module, title, sizeof title);
     write_format(out, "%14" PRIu64 " %8s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
                  lines_share(module->lines_ran, module->lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
@@ -142,7 +140,7 @@ static int compare(const void *a, const void *b, void *table)
 
 static void print_function_json(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
 {
-    char title[NAME_BYTES], name[NAME_BYTES];
+    char title[COFI_NAME_BYTES], name[COFI_NAME_BYTES];
     module_title(module, title, sizeof title);
     function_name(module, f, name, sizeof name);
     write_string(out, "{\"v\":1,\"module\":", title);
@@ -156,7 +154,7 @@ static void print_function_json(const struct cofi_coverage_module *module, const
 
 static void print_function(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
 {
-    char name[NAME_BYTES], bytes[16], lines[48];
+    char name[COFI_NAME_BYTES], bytes[16], lines[48];
     function_name(module, f, name, sizeof name);
     write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
                  lines_share(f->lines_ran, f->lines, lines));
@@ -169,7 +167,7 @@ static void print_function(const struct cofi_coverage_module *module, const stru
 static void print_module_title(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[NAME_BYTES], bytes[16];
+    char title[COFI_NAME_BYTES], bytes[16];
     module_title(module, title, sizeof title);
     write_text(out, "== ");
     write_text(out, title);
@@ -254,7 +252,7 @@ static void print_insn_json(const struct cofi_coverage_insn *insn, const struct 
 
 static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
 {
-    char title[NAME_BYTES];
+    char title[COFI_NAME_BYTES];
     module_title(module, title, sizeof title);
     if (!table->json) {
         write_text(out, "== ");

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "flow/query.h"
+#include "packet/psb_plus.h"
 
 enum { BACK_FIRST = 1 << 16, BACK_MOST = 1 << 26 }; /* bytes: so far back a time is looked for */
 
@@ -84,7 +85,7 @@ static uint64_t time_at(struct cofi_flow *flow)
         flow->n = 0;
         if (pump(flow) == PUMP_END || flow->packet_error < 0)
             break;
-        if (flow->packet.kind == COFI_PT_PSBEND || flow->packet.kind == COFI_PT_OVF || flow->packet.kind == COFI_PT_TIP_PGE)
+        if (cofi__ends_psb_plus(flow->packet.kind))
             break;
         cofi__clock_packet(&flow->clock, &flow->packet);
     }

@@ -11,12 +11,7 @@
 
 #include "base/error.h"
 
-enum {
-    NAME_BYTES = 4096, /* what is longer is cut */
-    JSON_BYTES = 6 * NAME_BYTES,
-    LINE_MAX_BYTES = 4 * JSON_BYTES,
-    KEEP_BYTES = 32 << 20
-};
+enum { LINE_MAX_BYTES = 4 * COFI_NAME_JSON_BYTES, KEEP_BYTES = 32 << 20 };
 
 /* What is kept of one block. */
 struct entry {
@@ -30,8 +25,8 @@ struct entry {
 
 /* Where one line is put together; of the room no more is touched than the names are long. */
 struct scratch {
-    char name[NAME_BYTES + 32], source[NAME_BYTES], target[NAME_BYTES + 32];
-    char symbol[JSON_BYTES], file[JSON_BYTES], module[JSON_BYTES];
+    char name[COFI_NAME_BYTES + 32], source[COFI_NAME_BYTES], target[COFI_NAME_BYTES + 32];
+    char symbol[COFI_NAME_JSON_BYTES], file[COFI_NAME_JSON_BYTES], module[COFI_NAME_JSON_BYTES];
     char line[LINE_MAX_BYTES];
 };
 

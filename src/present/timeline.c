@@ -12,7 +12,7 @@
 #include "base/sized.h"
 #include "present/put.h"
 
-enum { MARKS_MOST = 1 << 18 /* that wait for a time; then it is estimated */, NAME_BYTES = 4096, JSON_BYTES = 6 * NAME_BYTES };
+enum { MARKS_MOST = 1 << 18 /* that wait for a time; then it is estimated */ };
 
 enum mark_kind { MARK_ENTER, MARK_LEAVE, MARK_OFF, MARK_ON, MARK_GAP };
 
@@ -65,14 +65,14 @@ static void put_head(struct cofi_timeline *t, char phase, uint64_t ns)
 /* before: what stands before the string. */
 static void put_string(struct cofi_timeline *t, const char *before, const char *text)
 {
-    char string[JSON_BYTES];
+    char string[COFI_NAME_JSON_BYTES];
     put_text(&t->out, before);
     put_text(&t->out, cofi_json_string(text, string, sizeof string));
 }
 
 static void put_function(struct cofi_timeline *t, const struct cofi_function *function)
 {
-    char name[NAME_BYTES];
+    char name[COFI_NAME_BYTES];
     cofi_function_print(function, name, sizeof name);
     put_string(t, ",\"name\":", name);
     if (function->module)

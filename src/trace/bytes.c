@@ -3,6 +3,7 @@
 #include <cofi/stream.h>
 
 #include "base/array.h"
+#include "packet/psb_plus.h"
 #include "trace/reader.h"
 
 static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
@@ -97,7 +98,7 @@ static uint64_t time_of_psb(const uint8_t *p, const uint8_t *end, uint64_t near)
         int n = cofi_packet_decode(&context, p, (size_t)(end - p), &packet);
         if (n < 0 || (packet.kind == COFI_PT_PIP && packet.pip.nr))
             return 0;
-        if (packet.kind == COFI_PT_PSBEND || packet.kind == COFI_PT_OVF || packet.kind == COFI_PT_TIP_PGE)
+        if (cofi__ends_psb_plus(packet.kind))
             return time;
         if (packet.kind == COFI_PT_TSC) /* its bits 55:0; the others are those of a time shortly before */
             time = (near & ~low) + packet.tsc.tsc + (packet.tsc.tsc < (near & low) >> 1 ? low + 1 : 0);
