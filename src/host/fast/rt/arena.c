@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, MARGIN = 0x10000, SMALL = HUGE / 4,
+enum { ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
        COUNTS = (CACHE_COUNTS_END - CACHE_COUNTS) / GENERATIONS / sizeof(uint16_t) };
 
 /* One half of all memory. */
@@ -213,7 +213,7 @@ const struct arena *arena_at(uint64_t address)
 static bool is_full(const uint8_t *start, const uint8_t *used, const uint8_t *end)
 {
     const uint8_t *first = first_use(start);
-    return used + MARGIN > first + usable((size_t)(end - first));
+    return used + ARENA_MARGIN > first + usable((size_t)(end - first));
 }
 
 /* Whether there may be no room for one more block of code at pc. */
@@ -221,7 +221,7 @@ bool arena_full(uint64_t pc)
 {
     const struct arena *a = cache_arena(pc);
     const uint8_t *half = a->base + ARENA_HOT;
-    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + MARGIN > now->end ||
+    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + ARENA_MARGIN > now->end ||
            now->next_count + 2 > now->counts + COUNTS ||
            a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
 }

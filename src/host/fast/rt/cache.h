@@ -22,6 +22,7 @@
 
 #define ARENA_BYTES 0x8000000ul
 #define ARENA_HOT 0x4000000ul   /* the rest is for what is rarely executed */
+#define ARENA_MARGIN 0x10000    /* a block takes less, of each kind of its memory */
 
 enum { HUGE = 2 << 20 }; /* bytes of a huge page */
 

@@ -86,7 +86,7 @@ void copy_insn(struct build *g, const struct item *it)
         store(o, rip_stand_ins[sr], AT(s_rip));
         move_imm(o, rip_stand_ins[sr], copy_rip_target(it));
     }
-    uint8_t *p = o->p;
+    uint8_t *p = out_bytes(o);
     insn_bytes(o, it->bytes, x->length);
     if (r11)
         copy_rename_r11(p, x, s);

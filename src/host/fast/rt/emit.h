@@ -8,32 +8,46 @@
 #define AT(field) ((uint32_t)offsetof(struct thread, field))
 #define AT_REG(n) (AT(regs) + 8 * (n))
 
-/* Where code goes. */
+/* Where the next instruction will run, and how far from there it is written down. */
 struct out {
     uint8_t *p;
+    intptr_t away;
 };
+
+/* Code that will run at p and is written to `draft`. */
+static inline struct out out_at(uint8_t *p, uint8_t *draft)
+{
+    return (struct out){p, (intptr_t)draft - (intptr_t)p};
+}
+
+/* Where the next byte is written. */
+static inline uint8_t *out_bytes(const struct out *o)
+{
+    return o->p + o->away;
+}
 
 static inline void b1(struct out *o, uint8_t b)
 {
-    *o->p++ = b;
+    *out_bytes(o) = b;
+    o->p++;
 }
 
 static inline void b4(struct out *o, uint32_t v)
 {
-    __builtin_memcpy(o->p, &v, 4);
+    __builtin_memcpy(out_bytes(o), &v, 4);
     o->p += 4;
 }
 
 static inline void b8(struct out *o, uint64_t v)
 {
-    __builtin_memcpy(o->p, &v, 8);
+    __builtin_memcpy(out_bytes(o), &v, 8);
     o->p += 8;
 }
 
 static inline void bytes(struct out *o, const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        *o->p++ = p[i];
+        b1(o, p[i]);
 }
 
 /* An instruction's bytes, n of up to 16; what comes behind them is still to be written. */
@@ -43,10 +57,10 @@ static inline void insn_bytes(struct out *o, const uint8_t *p, size_t n)
         bytes(o, p, n);
         return;
     }
-    __builtin_memcpy(o->p, p, 16);
+    __builtin_memcpy(out_bytes(o), p, 16);
     o->p += n;
 }
-#define BYTES(o, text) (__builtin_memcpy((o)->p, text, sizeof text - 1), (o)->p += sizeof text - 1)
+#define BYTES(o, text) (__builtin_memcpy(out_bytes(o), text, sizeof text - 1), (o)->p += sizeof text - 1)
 
 static inline void rel32(struct out *o, const uint8_t *to)
 {
@@ -57,7 +71,7 @@ static inline void rel32(struct out *o, const uint8_t *to)
  * the place and a load of it each. */
 static inline void few(struct out *o, uint64_t v, unsigned n)
 {
-    __builtin_memcpy(o->p, &v, 8);
+    __builtin_memcpy(out_bytes(o), &v, 8);
     o->p += n;
 }
 
