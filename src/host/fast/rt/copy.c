@@ -13,8 +13,17 @@ static unsigned pick_rip(uint32_t used)
     return 0; /* cannot be: an instruction names three other registers at most */
 }
 
+/* XCHG of R8 and RAX is the opcode of NOP, and with REP it is PAUSE for Intel's processors: a prefix without effect in its place. */
+static void unrepeat_xchg(uint8_t *p, const struct cofi__fast *x)
+{
+    for (unsigned i = 0; x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x93 && i < x->opcode_offset; i++)
+        if (p[i] == 0xf3)
+            p[i] = 0x3e;
+}
+
 void copy_rename_r11(uint8_t *p, const struct cofi__fast *x, unsigned to)
 {
+    unrepeat_xchg(p, x);
     unsigned low = to & 7;
     if (x->attr & COFI__FAST_OPC && x->rex & 1 && (x->opcode & 7) == 3)
         p[x->opcode_offset] = (uint8_t)((p[x->opcode_offset] & 0xf8) | low);

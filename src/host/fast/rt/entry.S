@@ -271,12 +271,18 @@ rt_restart:
         mov %gs:SELF, %rdi
         jmp rt_resume
 
-/* memcpy that may fault. */
+/* memcpy that may fault. 8 bytes at once: the kernel may look in between, and processors may take an interrupt between the
+ * bytes of REP MOVSB. */
         .globl rt_probe, rt_probe_begin, rt_probe_end, rt_probe_fault
 rt_probe:
         mov %rdx, %rcx
 rt_probe_begin:
+        cmp $8, %rdx
+        je 1f
         rep movsb
+        jmp rt_probe_end
+1:      mov (%rsi), %rcx
+        mov %rcx, (%rdi)
 rt_probe_end:
         xor %eax, %eax
         ret

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
+#include "cofi/insn.h"
 #include "host/fast/rt/block.h"
 #include "host/fast/rt/signals.h"
 
@@ -132,6 +133,13 @@ static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, 
     return !known;
 }
 
+/* Whether the instruction that was to run in place has run. Under some hypervisors the processor does not say that it was the trap flag
+ * which trapped: the kernel takes that for INT1 then (seen on KVM on Intel's processors, behind PAUSE). */
+static bool has_run(const struct thread *t, int signo, const struct ksiginfo *info)
+{
+    return signo == SIGTRAP && (info->code == TRAP_TRACE || (info->code == TRAP_BRKPT && t->step_class != COFI_CLASS_FAR_CALL));
+}
+
 /* One instruction has run in place (or has not: a fault, a signal before it). */
 static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
@@ -141,7 +149,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
     t->stepping = false;
-    bool ran = signo == SIGTRAP && info->code == TRAP_TRACE;
+    bool ran = has_run(t, signo, info);
     uint64_t own = t->flags & FLAG_TF;
     regs_from_context(t, &uc->mc);
     t->regs[R11] = uc->mc.r11;
@@ -164,7 +172,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
         t->safepoint |= SAFEPOINT_HALT;
         return;
     }
-    bool sync = info->code > 0;
+    bool sync = SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0;
     /* INT3 and INT1 report the address behind them; the trace's event is at the instruction. */
     keep(t, info, &uc->mc, sync);
     t->fault_pc = sync && signo == SIGTRAP ? from : t->pc;
