@@ -33,6 +33,7 @@ struct feeder {
     bool titled;               /* of a list: what comes now stands below its title */
     struct cofi_view *view;
     const struct cofi_time_conv *conv;
+    struct cofi_demangler *names;
     uint64_t gaps, insns;
     int32_t pid, tid;
     const char *comm;
@@ -61,10 +62,10 @@ static const char usage[] =
     "      --depth=N           at most N levels (default 64)\n"
     "      --min=PERCENT       of a tree's whole: leave out what is smaller (default 0)\n"
     "      --min-insns=N       leave out what has fewer instructions, but from a list (default 0)\n"
-    "      --no-source         in a list: no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
+    "      --no-source         in a list: no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
     {"format", required_argument, 0, 'f'},
     {"depth", required_argument, 0, 'd'},
     {"min", required_argument, 0, 'm'},
@@ -139,7 +140,7 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
         function->offset = symbol.offset;
         return;
     }
-    function->name = symbol.name;
+    function->name = cofi_demangle(feeder->names, symbol.name);
     function->start = address - symbol.offset;
 }
 
@@ -332,6 +333,7 @@ static struct feeder *add_feeder(struct calls_job *job, const struct session_str
     feeder->tid = stream->tid;
     feeder->comm = stream->comm;
     feeder->conv = session_time_conv(job->session);
+    feeder->names = session_names(job->session);
     return job->feeders[job->n++] = feeder;
 }
 

@@ -42,10 +42,10 @@ static const char usage[] =
     "      --module=PATTERN    only modules whose path or file name matches (shell pattern)\n"
     "      --function=PATTERN  only functions whose name matches\n"
     "      --source=PATTERN    only source files whose path or file name matches\n"
-    "      --no-source         do not look lines up\n" SESSION_THREADS_HELP SESSION_HELP;
+    "      --no-source         do not look lines up\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
     {"format", required_argument, 0, 'f'}, {"output", required_argument, 0, 'o'},
     {"by", required_argument, 0, 'b'}, {"sort", required_argument, 0, 's'},
     {"all", no_argument, 0, 'a'}, {"module", required_argument, 0, 'm'},
@@ -102,6 +102,8 @@ static const char *useless(const struct coverage_options *options)
         return "--source is of lines, which this shows none of";
     if (options->function && options->format == FORMAT_AFL)
         return "--function has no effect on a map; --module has";
+    if (options->session.given['D'] && !text)
+        return "--demangle is of text; names in lcov's files are the linker's, and genhtml has --demangle-cpp";
     if (options->no_source && !text)
         return "--no-source is of text; this format has no lines";
     return NULL;
@@ -156,7 +158,8 @@ static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
     const struct coverage_options *options = opaque;
     switch (kind) {
     case COFI_COVERAGE_MODULE: return matches(options->module, name);
-    case COFI_COVERAGE_FUNCTION: return matches(options->function, name);
+    case COFI_COVERAGE_FUNCTION:
+        return matches(options->function, name) || matches(options->function, cofi_demangle(options->table.names, name));
     case COFI_COVERAGE_SOURCE: return matches(options->source, name);
     }
     return true;
@@ -362,20 +365,24 @@ static int count_and_write(struct job *job, FILE *file)
     return written != EXIT_DONE ? written : status;
 }
 
-static int run(const struct coverage_options *options, FILE *file)
+static int run(struct coverage_options *options, FILE *file)
 {
     enum format format = options->format;
     bool lines = format == FORMAT_LCOV || (format == FORMAT_TEXT && options->table.by != BY_INSN && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
-                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = (void *)(uintptr_t)options}};
-    int status = cofi_coverage_open(&job.all, &job.wants);
+                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options}};
+    int status = cofi_demangler_open(&options->table.names, options->session.demangle);
+    if (status >= 0)
+        status = cofi_coverage_open(&job.all, &job.wants);
     if (status < 0) {
+        cofi_demangler_close(options->table.names);
         complain("coverage: %s", cofi_error_text(status));
         return EXIT_ENVIRONMENT;
     }
     status = count_and_write(&job, file);
     cofi_coverage_close(job.all);
+    cofi_demangler_close(options->table.names);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

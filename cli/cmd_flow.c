@@ -52,10 +52,10 @@ static const char usage[] =
     "      --last=N            the last N instructions of each thread; of a long trace only its end is decoded\n"
     "      --time              when: in front of each instruction, ~ where cycle counts estimate it\n"
     "      --no-events         instructions only\n"
-    "      --no-source         no source lines (faster)\n" SESSION_THREADS_HELP SESSION_HELP;
+    "      --no-source         no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
     {"format", required_argument, 0, 'f'},
     {"limit", required_argument, 0, 'l'},
     {"last", required_argument, 0, 'L'},
@@ -262,7 +262,10 @@ static int run_begin(struct flow_job *job, struct flow_run *run, struct session_
 {
     *run = (struct flow_run){.options = job->options, .stream = stream, .out = out, .left = job->options->limit,
                              .skip = stream->skip};
-    return cofi_lines_open(&run->lines, job->options->format, stream->tid, !job->options->no_source);
+    int status = cofi_lines_open(&run->lines, job->options->format, stream->tid, !job->options->no_source);
+    if (status >= 0)
+        cofi_lines_demangle(run->lines, session_names(stream->session));
+    return status;
 }
 
 /* ---- stream by stream ---- */

@@ -26,10 +26,11 @@ static void module_title(const struct cofi_coverage_module *module, char *out, s
 }
 
 /* As cofi_symbol_print: what has no name is told by where it begins. */
-static void function_name(const struct cofi_coverage_module *module, const struct cofi_coverage_function *function, char *out, size_t n)
+static void function_name(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                          const struct cofi_coverage_function *function, char *out, size_t n)
 {
     if (function->name)
-        snprintf(out, n, "%s", function->name);
+        snprintf(out, n, "%s", cofi_demangle(table->names, function->name));
     else if (function->addr)
         snprintf(out, n, "%s+0x%" PRIx64, basename(module->path), function->addr);
     else
@@ -108,41 +109,44 @@ static void print_modules(const struct coverage_table *table, const struct cofi_
 
 static int most_first(uint64_t x, uint64_t y) { return (x < y) - (x > y); }
 
-static int by_name(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
+static int by_name(const struct coverage_table *table, const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
 {
-    return strcmp(x->name ? x->name : "", y->name ? y->name : "");
+    const char *a = cofi_demangle(table->names, x->name), *b = cofi_demangle(table->names, y->name);
+    return strcmp(a ? a : "", b ? b : "");
 }
 
 static uint64_t millionths(const struct cofi_coverage_function *f) { return f->size ? f->bytes * 1000000 / f->size : 0; }
 
-static int by_key(const struct cofi_coverage_function *x, const struct cofi_coverage_function *y, enum coverage_sort key)
+static int by_key(const struct coverage_table *table, const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
 {
-    switch (key) {
+    switch (table->sort) {
     case SORT_EXECUTED: return most_first(x->executed, y->executed);
     case SORT_ENTERED: return most_first(x->entered, y->entered);
     case SORT_SHARE: return most_first(millionths(x), millionths(y));
-    case SORT_NAME: return by_name(x, y);
+    case SORT_NAME: return by_name(table, x, y);
     case SORT_ADDRESS: return 0;
     }
     return 0;
 }
 
 /* Of two that have the same, the first in memory comes first. */
-static int compare(const void *a, const void *b, void *table)
+static int compare(const void *a, const void *b, void *opaque)
 {
     const struct cofi_coverage_function *x = *(const struct cofi_coverage_function *const *)a,
                                         *y = *(const struct cofi_coverage_function *const *)b;
-    int order = by_key(x, y, ((const struct coverage_table *)table)->sort);
+    const struct coverage_table *table = opaque;
+    int order = by_key(table, x, y);
     if (!order)
         order = most_first(y->addr, x->addr);
-    return order ? order : by_name(x, y);
+    return order ? order : by_name(table, x, y);
 }
 
-static void print_function_json(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
+static void print_function_json(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
+                                struct writer *out)
 {
     char title[COFI_NAME_BYTES], name[COFI_NAME_BYTES];
     module_title(module, title, sizeof title);
-    function_name(module, f, name, sizeof name);
+    function_name(table, module, f, name, sizeof name);
     write_string(out, "{\"v\":1,\"module\":", title);
     write_string(out, ",\"function\":", name);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
@@ -152,10 +156,11 @@ static void print_function_json(const struct cofi_coverage_module *module, const
     write_format(out, ",\"line\":%d}\n", f->line);
 }
 
-static void print_function(const struct cofi_coverage_module *module, const struct cofi_coverage_function *f, struct writer *out)
+static void print_function(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
+                           struct writer *out)
 {
     char name[COFI_NAME_BYTES], bytes[16], lines[48];
-    function_name(module, f, name, sizeof name);
+    function_name(table, module, f, name, sizeof name);
     write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
                  lines_share(f->lines_ran, f->lines, lines));
     write_text(out, name);
@@ -194,7 +199,7 @@ static int print_functions(const struct coverage_table *table, const struct cofi
     if (!table->json)
         print_module_title(module, out);
     for (size_t i = 0; i < n; i++)
-        (table->json ? print_function_json : print_function)(module, list[i], out);
+        (table->json ? print_function_json : print_function)(table, module, list[i], out);
     free(list);
     return 0;
 }
@@ -231,22 +236,24 @@ static void print_source(const struct coverage_table *table, const struct cofi_c
 
 /* ---- instructions ---- */
 
-static void print_insn(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, struct writer *out)
+static void print_insn(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
+                       struct writer *out)
 {
     write_format(out, "%14" PRIu64 "  %12" PRIx64, insn->count, insn->addr);
     if (f) {
         write_text(out, "  ");
-        write_text(out, f->name);
+        write_text(out, cofi_demangle(table->names, f->name));
         write_format(out, "+0x%" PRIx64, insn->addr - f->addr);
     }
     write_text(out, "\n");
 }
 
-static void print_insn_json(const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f, const char *title, struct writer *out)
+static void print_insn_json(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
+                            const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length, insn->count);
-    write_string(out, ",\"function\":", f ? f->name : NULL);
+    write_string(out, ",\"function\":", f ? cofi_demangle(table->names, f->name) : NULL);
     write_format(out, ",\"offset\":%" PRIu64 "}\n", f ? insn->addr - f->addr : 0);
 }
 
@@ -265,9 +272,9 @@ static void print_insns(const struct coverage_table *table, const struct cofi_co
         if (f && !f->name)
             f = NULL;
         if (table->json)
-            print_insn_json(insn, f, title, out);
+            print_insn_json(table, insn, f, title, out);
         else
-            print_insn(insn, f, out);
+            print_insn(table, insn, f, out);
     }
 }
 

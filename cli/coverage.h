@@ -16,6 +16,7 @@ struct coverage_table {
     bool all;  /* what did not run, too */
     bool json;
     bool lines; /* line tables were read */
+    struct cofi_demangler *names; /* as they are shown */
 };
 
 /* 0 or COFI_ERR_NOMEM. */

@@ -13,7 +13,7 @@ static void init(struct session_options *options, const char *command)
 {
     *options = (struct session_options){.command = command, .gen = COFI_PT, .tid = -1,
                                         .to_offset = UINT64_MAX, .to_ns = UINT64_MAX,
-                                        .threads = jobs_processors(),
+                                        .threads = jobs_processors(), .demangle = COFI_DEMANGLE_SIMPLE,
                                         .where = {.size = sizeof options->where}};
 }
 
@@ -69,6 +69,17 @@ static int parse_threads(struct session_options *options, const char *text)
     return good && n ? 0 : -1;
 }
 
+static int parse_demangle(struct session_options *options, const char *text)
+{
+    static const char *const hows[] = {[COFI_DEMANGLE_NO] = "no", [COFI_DEMANGLE_SIMPLE] = "simple", [COFI_DEMANGLE_FULL] = "full"};
+    for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++)
+        if (!strcmp(text, hows[i])) {
+            options->demangle = (enum cofi_demangle)i;
+            return 0;
+        }
+    return -1;
+}
+
 static int take_common(struct session_options *options, int letter, const char *argument)
 {
     int bad = 0;
@@ -80,6 +91,7 @@ static int take_common(struct session_options *options, int letter, const char *
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
     case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
     case 'M': bad = registers_parse(&options->registers, argument); break;
+    case 'D': bad = parse_demangle(options, argument); break;
     case 'N': bad = parse_threads(options, argument); break;
     case 'j': options->json = true; break;
     case 'Y': options->where.symfs = argument; break;

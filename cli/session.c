@@ -28,6 +28,7 @@ struct session {
     bool pipe_failed;  /* and it was said */
     uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
+    struct cofi_demangler *names;
     size_t *selected, selected_n;
     struct {
         uint64_t start, skip;
@@ -191,6 +192,8 @@ int session_open(struct session **session, const struct session_options *options
         }
         if (status >= 0)
             status = select_streams(made);
+        if (status >= 0)
+            status = cofi_demangler_open(&made->names, options->demangle);
     }
     if (status < 0) {
         if (error.text[0] || status != COFI_ERR_IO) /* what file_open could not do, it has said */
@@ -213,6 +216,7 @@ void session_close(struct session *session)
         return;
     cofi_recording_close(session->recording);
     cofi_image_close(session->image);
+    cofi_demangler_close(session->names);
     file_close(&session->raw);
     pipe_close(&session->pipe);
     free(session->unrolled);
@@ -234,6 +238,8 @@ int session_status(const struct session *session, int status)
 
 size_t session_streams(const struct session *session) { return session->selected_n; }
 const struct cofi_recording *session_recording(const struct session *session) { return session->recording; }
+
+struct cofi_demangler *session_names(const struct session *session) { return session->names; }
 
 const struct cofi_time_conv *session_time_conv(const struct session *session)
 {

@@ -29,6 +29,7 @@ struct session_options {
     uint64_t from_offset, to_offset;
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
     bool json;
+    enum cofi_demangle demangle;   /* how names are shown, of commands that show them */
     unsigned threads;              /* how many streams at once, or parts of one */
     struct registers registers;    /* of raw */
     bool given[128];               /* options, by letter */
@@ -45,6 +46,9 @@ struct session_options {
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'},                    \
     {"kallsyms", required_argument, 0, 'Q'}
+#define SESSION_NAMES {"demangle", required_argument, 0, 'D'}
+#define SESSION_NAMES_HELP                                                                          \
+    "      --demangle=HOW      names of C++ and Rust: simple (default), full (with parameters), no\n"
 #define SESSION_THREADS_HELP                                                                        \
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_HELP                                                                                \
@@ -121,6 +125,8 @@ const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offse
 /* The stream's bytes before an offset are not looked at any more: so memory does not grow with the trace. */
 void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
+/* Names as they are to be shown; open as long as the session is. */
+struct cofi_demangler *session_names(const struct session *session);
 /* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. */
 struct session_visitor {
     /* So many at once, between two events (and of one time, where that is told). Null: none is asked for, which costs less. */

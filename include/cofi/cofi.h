@@ -6,6 +6,7 @@
 #define COFI_VERSION "0.1.0"
 
 #include <cofi/analyze.h>
+#include <cofi/demangle.h>
 #include <cofi/error.h>
 #include <cofi/event.h>
 #include <cofi/fast.h>

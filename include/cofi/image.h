@@ -99,7 +99,7 @@ const char *cofi_view_why(const struct cofi_view *view);
  * line 0. Lazy: a file's tables are read at the first question about it, those of its lines at the first one that wants
  * a line. */
 struct cofi_symbol {
-    const char *name;     /* demangling is the caller's */
+    const char *name;     /* as the table has it: cofi_demangle */
     uint64_t offset;      /* from the symbol's start; without a name: the address in its ELF file */
     const char *module;   /* path or label */
     const char *file;

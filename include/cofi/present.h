@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cofi/analyze.h>
+#include <cofi/demangle.h>
 #include <cofi/flow.h>
 #include <cofi/image.h>
 
@@ -35,6 +36,8 @@ void cofi_lines_close(struct cofi_lines *lines);
 const char *cofi_lines_block(struct cofi_lines *lines, struct cofi_view *view,
                              const struct cofi_flow_block *block, size_t *n,
                              const uint32_t **line_ends);
+/* Names are shown as this one makes them (null, and before: as symbols have them). It stays open; what was made stays, too. */
+void cofi_lines_demangle(struct cofi_lines *lines, struct cofi_demangler *demangler);
 /* What follows is of another thread. */
 void cofi_lines_thread(struct cofi_lines *lines, int32_t tid);
 /* Code or symbols changed: make all lines anew. */

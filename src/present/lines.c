@@ -38,6 +38,7 @@ struct cofi_lines {
     size_t room;
     size_t kept; /* bytes in entries */
     uint32_t age; /* how often all was forgotten */
+    struct cofi_demangler *demangler;
     struct scratch scratch;
 };
 
@@ -66,6 +67,8 @@ static void let_go(struct cofi_lines *lines)
         memset(lines->entries, 0, lines->room * sizeof *lines->entries);
     lines->kept = 0;
 }
+
+void cofi_lines_demangle(struct cofi_lines *lines, struct cofi_demangler *demangler) { lines->demangler = demangler; }
 
 void cofi_lines_thread(struct cofi_lines *lines, int32_t tid)
 {
@@ -130,13 +133,19 @@ static void disassemble(struct cofi_view *view, const struct cofi_flow_insn *ins
         snprintf(out, n, "(%s)", cofi_class_name(insn->cls));
 }
 
+static void find_symbol(const struct cofi_lines *lines, struct cofi_view *view, uint64_t address, bool want_line, struct cofi_symbol *symbol)
+{
+    cofi_view_symbol(view, address, want_line, symbol);
+    symbol->name = cofi_demangle(lines->demangler, symbol->name);
+}
+
 /* The symbol that a direct branch goes to, or "". */
-static void target_symbol(struct cofi_view *view, const struct cofi_flow_block *block, char *out, size_t n)
+static void target_symbol(const struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block, char *out, size_t n)
 {
     struct cofi_symbol symbol = {0};
     out[0] = '\0';
     if (block->target)
-        cofi_view_symbol(view, block->target, false, &symbol);
+        find_symbol(lines, view, block->target, false, &symbol);
     if (symbol.name)
         cofi_symbol_print(&symbol, block->target, out, n);
 }
@@ -147,13 +156,13 @@ static int text_line(struct cofi_lines *lines, struct cofi_view *view, const str
     struct scratch *s = &lines->scratch;
     struct cofi_symbol symbol;
     char insn_text[160];
-    cofi_view_symbol(view, insn->ip, lines->source, &symbol);
+    find_symbol(lines, view, insn->ip, lines->source, &symbol);
     cofi_symbol_print(&symbol, insn->ip, s->name, sizeof s->name);
     s->source[0] = s->target[0] = '\0';
     if (symbol.file)
         snprintf(s->source, sizeof s->source, "%s:%d", base_name(symbol.file), symbol.line);
     if (i + 1 == block->n)
-        target_symbol(view, block, s->target, sizeof s->target);
+        target_symbol(lines, view, block, s->target, sizeof s->target);
     disassemble(view, insn, insn_text, sizeof insn_text);
     return snprintf(s->line, sizeof s->line, "%016" PRIx64 "  %-28s %-18s %s%s%s%s\n", insn->ip, s->name, s->source, insn_text,
                     s->target[0] ? " <" : "", s->target, s->target[0] ? ">" : "");
@@ -164,7 +173,7 @@ static int json_line(struct cofi_lines *lines, struct cofi_view *view, const str
     struct scratch *s = &lines->scratch;
     struct cofi_symbol symbol;
     char insn_text[160];
-    cofi_view_symbol(view, insn->ip, lines->source, &symbol);
+    find_symbol(lines, view, insn->ip, lines->source, &symbol);
     disassemble(view, insn, insn_text, sizeof insn_text);
     return snprintf(s->line, sizeof s->line,
                     "{\"v\":1,\"tid\":%d,\"ip\":\"0x%" PRIx64 "\",\"length\":%u,\"class\":\"%s\","

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cofi/demangle.h>
+
 #include "base/error.h"
 
 static const char *const actions[COFI_FILTER_ACTIONS] = {"filter", "start", "stop", "tracestop", "trigger"};
@@ -209,15 +211,16 @@ static bool is_function(const GElf_Sym *sym)
     return sym->st_shndx != SHN_UNDEF && (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE);
 }
 
-/* Whether a symbol's name is that, a version behind it or not. */
-static bool is_named(const char *name, const char *wanted)
+/* Whether a symbol's name is that, a version behind it or not; names: as its source has it, or null. */
+static bool is_named(const char *name, const char *wanted, struct cofi_demangler *names)
 {
     size_t n = strlen(wanted);
+    name = cofi_demangle(names, name);
     return name && !strncmp(name, wanted, n) && (!name[n] || name[n] == '@');
 }
 
 /* Collect functions of a name from one symbol table; returns how many there are now. */
-static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const char *name, struct found *found,
+static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const char *name, struct cofi_demangler *names, struct found *found,
                       size_t n, size_t room)
 {
     Elf_Data *data = elf_getdata(section, NULL);
@@ -225,7 +228,7 @@ static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const cha
         GElf_Sym sym;
         uint64_t offset;
         if (!gelf_getsym(data, (int)i, &sym) || !is_function(&sym) ||
-            !is_named(elf_strptr(elf, sh->sh_link, sym.st_name), name) || !to_offset(elf, sym.st_value, &offset))
+            !is_named(elf_strptr(elf, sh->sh_link, sym.st_name), name, names) || !to_offset(elf, sym.st_value, &offset))
             continue;
         size_t known = 0;
         while (known < n && found[known].offset != offset)
@@ -237,15 +240,26 @@ static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const cha
     return n;
 }
 
-static size_t search(Elf *elf, const char *name, struct found *found, size_t room)
+static size_t search_tables(Elf *elf, const char *name, struct cofi_demangler *names, struct found *found, size_t room)
 {
     size_t n = 0;
     for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
         GElf_Shdr sh;
         if (gelf_getshdr(section, &sh) && (sh.sh_type == SHT_SYMTAB || sh.sh_type == SHT_DYNSYM) && sh.sh_entsize)
-            n = collect(elf, section, &sh, name, found, n, room);
+            n = collect(elf, section, &sh, name, names, found, n, room);
     }
     qsort(found, n, sizeof *found, by_offset);
+    return n;
+}
+
+/* As symbols have it; if none has, as sources do. */
+static size_t search(Elf *elf, const char *name, struct found *found, size_t room)
+{
+    struct cofi_demangler *names = NULL;
+    size_t n = search_tables(elf, name, NULL, found, room);
+    if (!n && cofi_demangler_open(&names, COFI_DEMANGLE_SIMPLE) >= 0)
+        n = search_tables(elf, name, names, found, room);
+    cofi_demangler_close(names);
     return n;
 }
 
@@ -268,7 +282,7 @@ static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, co
     n = place->is_global ? keep_global(found, n) : n;
     if (!n)
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.100s' in %.100s%s",
-                          kind, place->name, path, strstr(place->name, "::") ? "; C++ and Rust: as nm prints its symbol" : "");
+                          kind, place->name, path, strstr(place->name, "::") ? "; C++ and Rust: without parameters, or as nm prints its symbol" : "");
     if (place->number > n)
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s",
                           place->name, place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);

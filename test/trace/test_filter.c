@@ -66,7 +66,7 @@ static void what_cannot_be_chosen_is_told(void **state)
     refused("twice #3", COFI_ERR_NOT_FOUND, "'twice #3': there are 2 functions of that name in");
     refused("main #2", COFI_ERR_NOT_FOUND, "'main #2': there is 1 function of that name in");
     refused("nothing #2", COFI_ERR_NOT_FOUND, "no function 'nothing'");
-    refused("app::sum", COFI_ERR_NOT_FOUND, "; C++ and Rust: as nm prints its symbol");
+    refused("app::sum", COFI_ERR_NOT_FOUND, "; C++ and Rust: without parameters, or as nm prints its symbol");
     refused("parse #g", COFI_ERR_NOT_FOUND, "no global function 'parse'");
     refused("twice #", COFI_ERR_SYNTAX, "the number of a symbol, or g for a global one, expected at ''");
     refused("twice #2x", COFI_ERR_SYNTAX, "the number of a symbol, or g for a global one, expected at '2x'");

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * Symbols' names as their sources have them. */
+#ifndef COFI_DEMANGLE_H
+#define COFI_DEMANGLE_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How the names of C++ and Rust functions are shown. */
+enum cofi_demangle {
+    COFI_DEMANGLE_NO,     /* as symbol tables have them */
+    COFI_DEMANGLE_SIMPLE, /* as sources have them: "ns::list<int>::push" */
+    COFI_DEMANGLE_FULL    /* with parameters and return type, as far as they are told */
+};
+
+/* Names made readable, each once. Thread safe. */
+struct cofi_demangler;
+
+/* Errors: COFI_ERR_NOMEM. Inverse: cofi_demangler_close, which may be given null. */
+int cofi_demangler_open(struct cofi_demangler **demangler, enum cofi_demangle how);
+void cofi_demangler_close(struct cofi_demangler *demangler);
+/* A name of Itanium's C++ ABI ("_Z…") or of Rust's ("_R…", or like C++'s) made readable, with what linkers put behind it ("@plt", ".cold"). Valid while
+ * the demangler is open. Else name itself, which may be null, as the demangler may be. Bounded time: a name of 4 KB or more, or which would be written
+ * with as many characters, stays as it is; where a file has 64 of these, all further ones do. */
+const char *cofi_demangle(struct cofi_demangler *demangler, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
