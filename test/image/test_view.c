@@ -410,6 +410,17 @@ static void a_pe_file_is_laid_out_as_its_loader_does(void **state)
     assert_int_equal(byte_at(view, 0x180003000), 'd');
     assert_int_equal(byte_at(view, 0x180003200), -1);
     cofi_view_close(view);
+    /* What the file has behind a section's last page is not there; of one without a size all is. */
+    sections[8 + 1] = 2;
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("short.dll", file, 0x1a00), 0x190000000, &error), 0);
+    sections[8 + 1] = 0;
+    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("sizeless.dll", file, 0x1a00), 0x1a0000000, &error), 0);
+    view = view_of(image);
+    assert_int_equal(byte_at(view, 0x190001fff), 't');
+    assert_int_equal(byte_at(view, 0x190002000), -1);
+    assert_int_equal(byte_at(view, 0x1a00023ff), 't');
+    assert_int_equal(byte_at(view, 0x1a0002400), -1);
+    cofi_view_close(view);
     optional[56] = 0, optional[56 + 1] = 0x20; /* as large as in memory: a copy of that */
     assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("y.dll", file, 0x2000), 0x180000000, &error), COFI_ERR_BAD_FORMAT);
     head[6] = 200; /* more sections than the file has */
