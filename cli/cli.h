@@ -22,6 +22,9 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value);
 /* "family/model" or "family/model/stepping", decimal. */
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 
+/* The number of a word in a list that ends with null, or -1. */
+int word_number(const char *const *words, const char *text);
+
 /* The name of the option that getopt_long returned. */
 struct option;
 const char *option_name(const struct option *options, int value);

@@ -13,7 +13,7 @@
 #include "writer.h"
 
 enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_CHROME };
-static const char *const format_names[] = {[CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_CHROME] = "chrome"};
+static const char *const format_names[] = {[CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_CHROME] = "chrome", NULL};
 
 struct calls_options {
     struct session_options session;
@@ -76,12 +76,9 @@ static const struct option long_options[] = {
 
 static int take_format(const char *argument, enum calls_format *format)
 {
-    for (size_t i = 0; i < sizeof format_names / sizeof *format_names; i++)
-        if (!strcmp(argument, format_names[i])) {
-            *format = (enum calls_format)i;
-            return 0;
-        }
-    return -1;
+    int number = word_number(format_names, argument);
+    *format = (enum calls_format)number;
+    return number < 0 ? -1 : 0;
 }
 
 static int take_percent(const char *argument, double *percent)

@@ -56,15 +56,6 @@ static const struct option long_options[] = {
 
 /* ---- options ---- */
 
-/* The number of a word in a list that ends with null, or -1. */
-static int word(const char *const *words, const char *text)
-{
-    for (int i = 0; words[i]; i++)
-        if (!strcmp(words[i], text))
-            return i;
-    return -1;
-}
-
 static int take(void *opaque, int letter, const char *argument)
 {
     static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "line", "insn", NULL},
@@ -72,9 +63,9 @@ static int take(void *opaque, int letter, const char *argument)
     struct coverage_options *options = opaque;
     int choice = 0;
     switch (letter) {
-    case 'f': choice = word(formats, argument); options->format = (enum format)choice; break;
-    case 'b': choice = word(rows, argument); options->table.by = (enum coverage_by)choice; options->by_given = true; break;
-    case 's': choice = word(keys, argument); options->table.sort = (enum coverage_sort)choice; options->sort_given = true; break;
+    case 'f': choice = word_number(formats, argument); options->format = (enum format)choice; break;
+    case 'b': choice = word_number(rows, argument); options->table.by = (enum coverage_by)choice; options->by_given = true; break;
+    case 's': choice = word_number(keys, argument); options->table.sort = (enum coverage_sort)choice; options->sort_given = true; break;
     case 'o': options->output = argument; return *argument ? 0 : -1;
     case 'm': options->module = argument; break;
     case 'n': options->function = argument; break;

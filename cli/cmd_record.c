@@ -126,13 +126,10 @@ static bool parse_size(const char *text, uint64_t *value)
 
 static bool parse_on_full(const char *text, enum cofi_fast_full *on_full)
 {
-    static const char *const names[] = {[COFI_FAST_END] = "stop", [COFI_FAST_WAIT] = "wait", [COFI_FAST_DROP] = "drop"};
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!strcmp(text, names[i])) {
-            *on_full = (enum cofi_fast_full)i;
-            return true;
-        }
-    return false;
+    static const char *const names[] = {[COFI_FAST_END] = "stop", [COFI_FAST_WAIT] = "wait", [COFI_FAST_DROP] = "drop", NULL};
+    int number = word_number(names, text);
+    *on_full = (enum cofi_fast_full)number;
+    return number >= 0;
 }
 
 /* "UNIT:FILE[:FIELDS]"; cut up in place. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the commands share: numbers as people give them, arrays that grow. See cli.h. */
+ * What the commands share: numbers and words as people give them, arrays that grow. See cli.h. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -13,6 +13,14 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value)
     errno = 0;
     *value = strtoull(text, &end, 0);
     return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+}
+
+int word_number(const char *const *words, const char *text)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], text))
+            return i;
+    return -1;
 }
 
 const char *option_name(const struct option *options, int value)

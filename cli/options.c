@@ -71,13 +71,10 @@ static int parse_threads(struct session_options *options, const char *text)
 
 static int parse_demangle(struct session_options *options, const char *text)
 {
-    static const char *const hows[] = {[COFI_DEMANGLE_NO] = "no", [COFI_DEMANGLE_SIMPLE] = "simple", [COFI_DEMANGLE_FULL] = "full"};
-    for (size_t i = 0; i < sizeof hows / sizeof hows[0]; i++)
-        if (!strcmp(text, hows[i])) {
-            options->demangle = (enum cofi_demangle)i;
-            return 0;
-        }
-    return -1;
+    static const char *const hows[] = {[COFI_DEMANGLE_NO] = "no", [COFI_DEMANGLE_SIMPLE] = "simple", [COFI_DEMANGLE_FULL] = "full", NULL};
+    int number = word_number(hows, text);
+    options->demangle = (enum cofi_demangle)number;
+    return number < 0 ? -1 : 0;
 }
 
 static int take_common(struct session_options *options, int letter, const char *argument)

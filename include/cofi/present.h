@@ -88,8 +88,8 @@ void cofi_timeline_gap(struct cofi_timeline *timeline, const char *text, uint64_
 /* Nothing follows; all is left. 0, COFI_ERR_NOMEM (then calls are missing), or put's first error. */
 int cofi_timeline_end(struct cofi_timeline *timeline, uint64_t insns);
 
-/* Room for a printed name, of which more is cut, and for that as JSON has it: six bytes for one. */
-enum { COFI_NAME_BYTES = 4096, COFI_NAME_JSON_BYTES = 6 * COFI_NAME_BYTES };
+/* Room for a printed name as JSON has it: six bytes for one. */
+enum { COFI_NAME_JSON_BYTES = 6 * COFI_NAME_BYTES };
 /* A function as cofi_symbol_print prints a symbol: its name, or where it begins; returns the length as snprintf. */
 int cofi_function_print(const struct cofi_function *function, char *out, size_t n);
 /* "name+0x12" (or "name", "module+0x…", "0x…") of an address; returns the length as snprintf. */

@@ -7,7 +7,6 @@
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,6 @@
 #include "base/strings.h"
 
 enum {
-    NAME_MOST = 4096,     /* bytes, either way */
     PARTS_MOST = 1 << 14, /* of a name, where it is written out */
     OVERRUNS_MOST = 64,   /* names that took too much, until no more are tried, for each may leave memory behind */
 };
@@ -84,8 +82,12 @@ static void take(const char *bytes, size_t n, void *opaque)
     text->n += n;
 }
 
-/* Whether what a part is made of lies in it as in most: two parts, either of which may be null. */
-static bool is_pair(const struct demangle_component *part)
+/* What a part of a name is made of; either may be null. */
+struct parts {
+    const struct demangle_component *left, *right;
+};
+
+static struct parts parts_of(const struct demangle_component *part)
 {
     switch ((int)part->type) {
     case DEMANGLE_COMPONENT_NAME:
@@ -97,28 +99,14 @@ static bool is_pair(const struct demangle_component *part)
     case DEMANGLE_COMPONENT_NUMBER:
     case DEMANGLE_COMPONENT_TEMPLATE_PARAM:
     case DEMANGLE_COMPONENT_FUNCTION_PARAM:
-    case DEMANGLE_COMPONENT_UNNAMED_TYPE:
-    case DEMANGLE_COMPONENT_FIXED_TYPE:
-    case DEMANGLE_COMPONENT_EXTENDED_OPERATOR:
-    case DEMANGLE_COMPONENT_CTOR:
-    case DEMANGLE_COMPONENT_DTOR:
+    case DEMANGLE_COMPONENT_UNNAMED_TYPE: return (struct parts){NULL, NULL};
+    case DEMANGLE_COMPONENT_FIXED_TYPE: return (struct parts){part->u.s_fixed.length, NULL};
+    case DEMANGLE_COMPONENT_EXTENDED_OPERATOR: return (struct parts){part->u.s_extended_operator.name, NULL};
+    case DEMANGLE_COMPONENT_CTOR: return (struct parts){part->u.s_ctor.name, NULL};
+    case DEMANGLE_COMPONENT_DTOR: return (struct parts){part->u.s_dtor.name, NULL};
     case DEMANGLE_COMPONENT_LAMBDA:
-    case DEMANGLE_COMPONENT_DEFAULT_ARG: return false;
-    default: return true;
-    }
-}
-
-/* The one part of those that have one, at another place. */
-static const struct demangle_component *only_part(const struct demangle_component *part)
-{
-    switch ((int)part->type) {
-    case DEMANGLE_COMPONENT_FIXED_TYPE: return part->u.s_fixed.length;
-    case DEMANGLE_COMPONENT_EXTENDED_OPERATOR: return part->u.s_extended_operator.name;
-    case DEMANGLE_COMPONENT_CTOR: return part->u.s_ctor.name;
-    case DEMANGLE_COMPONENT_DTOR: return part->u.s_dtor.name;
-    case DEMANGLE_COMPONENT_LAMBDA:
-    case DEMANGLE_COMPONENT_DEFAULT_ARG: return part->u.s_unary_num.sub;
-    default: return NULL;
+    case DEMANGLE_COMPONENT_DEFAULT_ARG: return (struct parts){part->u.s_unary_num.sub, NULL};
+    default: return (struct parts){part->u.s_binary.left, part->u.s_binary.right};
     }
 }
 
@@ -128,10 +116,9 @@ static size_t count_parts(const struct demangle_component *part, size_t most)
 {
     if (!part || !most)
         return 0;
-    if (!is_pair(part))
-        return 1 + count_parts(only_part(part), most - 1);
-    size_t n = 1 + count_parts(part->u.s_binary.left, most - 1);
-    return n + count_parts(part->u.s_binary.right, most > n ? most - n : 0);
+    struct parts of = parts_of(part);
+    size_t n = 1 + count_parts(of.left, most - 1);
+    return n + count_parts(of.right, most > n ? most - n : 0);
 }
 
 /* false: it is not C++'s. text->n is 0 where it takes too much. */
@@ -174,19 +161,20 @@ static const char *suffix_of(const char *name, size_t *mangled)
 static bool demangle(struct cofi_demangler *demangler, const char *name, char *out, size_t room)
 {
     int options = demangler->how == COFI_DEMANGLE_FULL ? DMGL_PARAMS | DMGL_ANSI : DMGL_NO_OPTS;
-    char mangled[NAME_MOST];
+    char mangled[COFI_NAME_BYTES];
     size_t n;
     const char *suffix = suffix_of(name, &n);
-    if (n >= sizeof mangled || strlen(suffix) >= room)
+    size_t suffix_n = strlen(suffix);
+    if (n >= sizeof mangled || suffix_n >= room)
         return false;
     memcpy(mangled, name, n);
     mangled[n] = '\0';
-    struct text *text = &(struct text){.out = out, .room = room - strlen(suffix)};
+    struct text *text = &(struct text){.out = out, .room = room - suffix_n};
     bool tried = of_rust(mangled, text) || of_cpp(mangled, options, text);
     if (tried && !text->n)
         demangler->overruns++;
     if (text->n)
-        memcpy(out + text->n, suffix, strlen(suffix) + 1);
+        memcpy(out + text->n, suffix, suffix_n + 1);
     return text->n;
 }
 
@@ -203,7 +191,7 @@ static struct row *find(struct cofi_demangler *demangler, const char *name, uint
 
 static struct row *add(struct cofi_demangler *demangler, const char *name, uint32_t hash)
 {
-    char out[NAME_MOST];
+    char out[COFI_NAME_BYTES];
     if (cofi__array_grow(&demangler->rows, &demangler->room, demangler->n, sizeof *demangler->rows) < 0)
         return NULL;
     struct row row = {.mangled = strdup(name)};

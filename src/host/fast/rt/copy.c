@@ -16,7 +16,9 @@ static unsigned pick_rip(uint32_t used)
 /* XCHG of R8 and RAX is the opcode of NOP, and with REP it is PAUSE for Intel's processors: a prefix without effect in its place. */
 static void unrepeat_xchg(uint8_t *p, const struct cofi__fast *x)
 {
-    for (unsigned i = 0; x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x93 && i < x->opcode_offset; i++)
+    if (x->space != COFI__FAST_LEGACY || x->map || x->opcode != 0x93)
+        return;
+    for (unsigned i = 0; i < x->opcode_offset; i++)
         if (p[i] == 0xf3)
             p[i] = 0x3e;
 }
