@@ -90,6 +90,7 @@ struct cofi_fast_result {
     uint32_t left;           /* threads that went on unrecorded when the user stopped the recording */
     int32_t running;         /* the command's process if it goes on: see cofi_fast_wait; else 0 */
     uint32_t translated;     /* of them those that did so as translated code, for they could not be taken out of it */
+    uint32_t adopted;        /* how often a program took over the code that an earlier run of it had translated of a file */
 };
 
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */

@@ -32,9 +32,9 @@ int main(int argc, char **argv)
     if (status < 0)
         fprintf(stderr, "fast-record: %s: %s\n", cofi_error_text(status), e.text);
     if (verbose)
-        fprintf(stderr, "fast-record: %u tasks, %u processes, %u foreign, %llu log bytes, %llu bytes, %llu branches, %u flushes\n", r.tasks,
+        fprintf(stderr, "fast-record: %u tasks, %u processes, %u foreign, %llu log bytes, %llu bytes, %llu branches, %u adopted, %u flushes\n", r.tasks,
                 r.processes, r.foreign, (unsigned long long)r.log_bytes, (unsigned long long)r.bytes,
-                (unsigned long long)r.branches, r.flushes);
+                (unsigned long long)r.branches, r.adopted, r.flushes);
     if (status < 0)
         return 125;
     return WIFEXITED(r.wait_status) ? WEXITSTATUS(r.wait_status) : 128 + WTERMSIG(r.wait_status);

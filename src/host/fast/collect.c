@@ -131,6 +131,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     }
     k->slot_bytes = slot_bytes(k);
     k->slots = count_slots(k, o->pid);
+    k->store_bytes = k->slots == SLOTS_MAX ? COFI__FAST_STORE_BYTES : 0;
 }
 
 static int open_recording(struct cofi__fast_collector *c, struct cofi_error *error)
@@ -187,6 +188,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
     if (c->control) {
         c->control->stopped = 1;
         c->result->flushes = c->control->flushes;
+        c->result->adopted = c->control->adopted;
     }
     free(c->seats);
     free(c->memo);

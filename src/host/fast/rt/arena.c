@@ -14,8 +14,7 @@ enum { ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
 static struct generation {
     struct arena arenas[ARENAS];
     unsigned count;
-    uint8_t *bottom, *top, *end; /* descriptors */
-    uint16_t *counts, *next_count; /* of cold blocks: the first one, the next */
+    struct heap heap;
     uint64_t epoch;              /* when it was last in use */
 } generations[GENERATIONS], *now = generations;
 
@@ -29,7 +28,7 @@ static size_t usable(size_t n)
 }
 
 /* Large programs scatter over these tables: fewer and larger pages. No harm where the kernel has none. */
-static void use_huge_pages(uint64_t from, uint64_t to)
+void arena_use_huge_pages(uint64_t from, uint64_t to)
 {
     from = (from + HUGE - 1) & ~(uint64_t)(HUGE - 1);
     sys(SYS_madvise, from, to - from, MADV_HUGEPAGE, 0, 0, 0);
@@ -52,29 +51,37 @@ void arena_init(void)
 {
     keep_out_of_cores(COFI__FAST_SHARED_BASE, cofi__fast_shared_bytes(rt.control));
     keep_out_of_cores(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES);
-    use_huge_pages(CACHE_IBL, CACHE_HASH);
-    use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
+    arena_use_huge_pages(CACHE_IBL, CACHE_HASH);
+    arena_use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
     for (unsigned i = 0; i < GENERATIONS; i++) {
-        struct generation *g = &generations[i];
+        struct heap *h = &generations[i].heap;
         uint8_t *start = (uint8_t *)CACHE_DESCRIPTORS + i * half;
-        g->bottom = g->top = first_use(start);
-        g->end = g->bottom + usable((size_t)(start + half - g->bottom));
-        use_huge_pages((uint64_t)g->bottom + SMALL, (uint64_t)start + half);
-        g->counts = g->next_count = (uint16_t *)CACHE_COUNTS + i * COUNTS;
+        h->bottom = h->top = first_use(start);
+        h->end = h->bottom + usable((size_t)(start + half - h->bottom));
+        arena_use_huge_pages((uint64_t)h->bottom + SMALL, (uint64_t)start + half);
+        h->counts = h->next_count = (uint16_t *)CACHE_COUNTS + i * COUNTS;
+        h->counts_end = h->counts + COUNTS;
     }
     rt.epoch = now->epoch = 1;
 }
 
-void *rt_alloc(size_t n)
+void *heap_alloc(struct heap *h, size_t n)
 {
-    void *p = now->top;
+    void *p = h->top;
     n = (n + 7) & ~(size_t)7;
-    if (now->top + n > now->end)
+    if (h->top + n > h->end)
         rt_die("descriptor memory is full; bytes", n);
-    now->top += n;
+    h->top += n;
     return p;
 }
+
+void heap_trim(struct heap *h, void *end)
+{
+    h->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
+}
+
+void *rt_alloc(size_t n) { return heap_alloc(&now->heap, n); }
 
 size_t rt_kept_left(void) { return (size_t)((uint8_t *)CACHE_KEPT_END - kept); }
 
@@ -86,18 +93,6 @@ void *rt_alloc_kept(size_t n)
         rt_die("kept memory is full; bytes", n);
     kept += n;
     return p;
-}
-
-void rt_trim(void *end)
-{
-    now->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
-}
-
-/* For a cold block's runs. Many lie in a cache line: they are written far more often than what else is kept of such blocks is
- * looked at. */
-uint16_t *arena_count(void)
-{
-    return now->next_count++;
 }
 
 static bool near(uint64_t a, uint64_t b)
@@ -140,29 +135,39 @@ void arena_hold_room(void)
     room_end = got > 0 ? room + bytes : 0;
 }
 
-/* An arena is about to take its place. */
-static void use_room(void)
+/* An arena is about to take its place; or has not. Whether there was any. */
+static bool use_room(void)
 {
     if (room_end == room)
-        return;
+        return false;
     room_end -= ARENA_BYTES;
     sys(SYS_munmap, room_end, ARENA_BYTES, 0, 0, 0, 0);
+    return true;
+}
+
+static void give_room_back(void)
+{
+    if (map_code(room_end, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)room_end)
+        room_end += ARENA_BYTES;
+}
+
+static bool map_arena_at(struct arena *a, uint64_t base)
+{
+    a->base = (uint8_t *)base;
+    return map_code(base, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)base;
 }
 
 /* Reserve an arena so near to pc that RIP-relative operands reach from it. */
-static bool map_arena(struct arena *a, uint64_t pc)
+static bool map_arena_near(struct arena *a, uint64_t pc)
 {
     static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
                                     0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
-    use_room();
     for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
         if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
             continue;
-        if (map_code(want, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)want) {
-            a->base = (uint8_t *)want;
+        if (map_arena_at(a, want))
             return true;
-        }
     }
     long got = map_code(0, ARENA_BYTES, 0);
     a->base = (uint8_t *)got;
@@ -171,29 +176,66 @@ static bool map_arena(struct arena *a, uint64_t pc)
 
 static void begin_arena(struct arena *a)
 {
-    a->hot = first_use(a->base);
-    a->cold = first_use(a->base + ARENA_HOT);
+    a->hot = a->first_hot;
+    a->cold = a->first_cold;
     translate_doors(a);
     __atomic_store_n(&a->blocks, 0, __ATOMIC_RELEASE);
 }
 
-struct arena *cache_arena(uint64_t pc)
+void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold)
 {
-    for (unsigned i = 0; i < now->count; i++)
-        if (near((uint64_t)now->arenas[i].base, pc))
-            return &now->arenas[i];
-    if (now->count == ARENAS)
-        return &now->arenas[0];
+    a->first_hot = a->base + first_hot;
+    a->first_cold = a->base + first_cold;
+    arena_use_huge_pages((uint64_t)a->first_hot + SMALL, (uint64_t)a->base + ARENA_HOT);
+    arena_use_huge_pages((uint64_t)a->first_cold + SMALL, (uint64_t)a->base + ARENA_BYTES);
+    begin_arena(a);
+}
+
+/* At base, or near pc where that is 0. */
+static struct arena *add_arena(struct module *m, struct heap *heap, uint64_t base, uint64_t pc)
+{
     struct arena *a = &now->arenas[now->count];
-    if (!map_arena(a, pc))
-        rt_die("no memory for translated code near", pc);
+    bool used = use_room();
+    if (base ? !map_arena_at(a, base) : !map_arena_near(a, pc)) {
+        if (used)
+            give_room_back();
+        return NULL;
+    }
     keep_out_of_cores((uint64_t)a->base, ARENA_BYTES);
-    use_huge_pages((uint64_t)first_use(a->base) + SMALL, (uint64_t)a->base + ARENA_HOT);
-    use_huge_pages((uint64_t)first_use(a->base + ARENA_HOT) + SMALL, (uint64_t)a->base + ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
     a->index = (uint32_t *)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
-    begin_arena(a);
+    a->heap = heap;
+    a->module = m;
+    if (!base)
+        arena_place(a, (uint64_t)(first_use(a->base) - a->base), (uint64_t)(first_use(a->base + ARENA_HOT) - a->base));
     now->count++;
+    return a;
+}
+
+struct arena *arena_for_module(struct module *m, struct heap *heap, uint64_t base, uint64_t pc)
+{
+    unsigned own = 0;
+    for (unsigned i = 0; i < now->count; i++)
+        own += !now->arenas[i].module;
+    unsigned left = ARENAS - now->count, reserve = own < 2 ? 2 - own : 0; /* for what is in no module */
+    return left > reserve ? add_arena(m, heap, base, pc) : NULL;
+}
+
+/* The arena for what lies near pc and is not shared. */
+static struct arena *own_arena(uint64_t pc)
+{
+    struct arena *any = NULL;
+    for (unsigned i = 0; i < now->count; i++) {
+        struct arena *a = &now->arenas[i];
+        if (!a->module && near((uint64_t)a->base, pc))
+            return a;
+        any = a->module ? any : a;
+    }
+    if (now->count == ARENAS && any)
+        return any;
+    struct arena *a = add_arena(NULL, &now->heap, 0, pc);
+    if (!a)
+        rt_die("no memory for translated code near", pc);
     return a;
 }
 
@@ -209,21 +251,30 @@ const struct arena *arena_at(uint64_t address)
     return NULL;
 }
 
-/* Whether there may be no room between `used` and end, of memory that begins at start. */
-static bool is_full(const uint8_t *start, const uint8_t *used, const uint8_t *end)
+/* Whether there may be no room between `used` and end, of memory that is used from first on. */
+static bool is_full(const uint8_t *first, const uint8_t *used, const uint8_t *end)
 {
-    const uint8_t *first = first_use(start);
     return used + ARENA_MARGIN > first + usable((size_t)(end - first));
 }
 
-/* Whether there may be no room for one more block of code at pc. */
-bool arena_full(uint64_t pc)
+/* Whether there may be no room for one more block. */
+static bool has_no_room(const struct arena *a)
 {
-    const struct arena *a = cache_arena(pc);
-    const uint8_t *half = a->base + ARENA_HOT;
-    return is_full(a->base, a->hot, half) || is_full(half, a->cold, a->base + ARENA_BYTES) || now->top + ARENA_MARGIN > now->end ||
-           now->next_count + 2 > now->counts + COUNTS ||
-           a->blocks + 1 >= CACHE_INDEX_BYTES / sizeof *a->index || cache_full();
+    const struct heap *h = a->heap;
+    size_t blocks = a->module ? SHARE_BLOCKS : CACHE_INDEX_BYTES / sizeof *a->index;
+    return is_full(a->first_hot, a->hot, a->base + ARENA_HOT) || is_full(a->first_cold, a->cold, a->base + ARENA_BYTES) ||
+           h->top + ARENA_MARGIN > h->end || h->next_count + 2 > h->counts_end || a->blocks + 1 >= blocks;
+}
+
+struct arena *arena_for(const struct region *r, uint64_t pc)
+{
+    struct arena *a = share_arena(r);
+    return a && !has_no_room(a) ? a : own_arena(pc);
+}
+
+bool arena_full(const struct region *r, uint64_t pc)
+{
+    return cache_full() || has_no_room(arena_for(r, pc));
 }
 
 /* No thread is in translated code, nor will be. */
@@ -251,15 +302,17 @@ static void empty(struct generation *g)
 {
     for (unsigned i = 0; i < g->count; i++) {
         struct arena *a = &g->arenas[i];
-        give_back(first_use(a->base), a->hot);
-        give_back(first_use(a->base + ARENA_HOT), a->cold);
+        give_back(a->first_hot, a->hot);
+        give_back(a->first_cold, a->cold);
         give_back(a->index, a->index + a->blocks);
+        a->heap = &g->heap;
+        a->module = NULL;
         begin_arena(a);
     }
-    give_back(g->bottom, g->top);
-    g->top = g->bottom;
-    give_back(g->counts, g->next_count);
-    g->next_count = g->counts;
+    give_back(g->heap.bottom, g->heap.top);
+    g->heap.top = g->heap.bottom;
+    give_back(g->heap.counts, g->heap.next_count);
+    g->heap.next_count = g->heap.counts;
 }
 
 /* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was

@@ -38,6 +38,27 @@ static inline void mark(struct build *g, uint64_t pc, unsigned fix)
                                            (uint8_t)g->pending};
 }
 
+/* The 8 bytes of code at p are to be a guest address, or that times -1. */
+static inline void note_address(const struct build *g, const uint8_t *p, uint64_t address, bool minus)
+{
+    if (g->arena->module)
+        share_address(g->arena, p, address, minus);
+}
+
+/* mov reg, a guest address. */
+static inline void move_address(const struct build *g, struct out *o, unsigned reg, uint64_t address)
+{
+    note_address(g, o->p + 2, address, false);
+    move_imm(o, reg, address);
+}
+
+/* … times -1. */
+static inline void move_minus(const struct build *g, struct out *o, unsigned reg, uint64_t address)
+{
+    note_address(g, o->p + 2, address, true);
+    move_imm(o, reg, -address);
+}
+
 static inline bool fits32(int64_t v)
 {
     return v == (int32_t)v;

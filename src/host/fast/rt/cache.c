@@ -181,17 +181,34 @@ const struct exit *cache_exit_at(const struct block *b, const uint8_t *code)
     return NULL;
 }
 
-void cache_add(struct arena *a, struct block *b)
+/* Let indirect transfers find the block. */
+void cache_ibl(struct block *b)
+{
+    if (!b->arrived)
+        return;
+    put_second(ibl2_entry(b), b->pc + 1, (uint64_t)b->code_start);
+    __atomic_store_n(ibl_entry(b), (uint64_t)b->code_start, __ATOMIC_RELEASE);
+}
+
+/* Let the block be found, by who looks for it, and by indirect transfers where these may link to it. */
+static void enter(struct block *b, bool link)
 {
     if (!ibl_ready[b->mode])
         forget_ibl(b->mode);
+    if (2 * used >= entries)
+        table_grow();
+    table_put(key_of(b->pc, b->mode, b->arrived), address_of(b));
+    if (link)
+        cache_ibl(b);
+}
+
+void cache_add(struct arena *a, struct block *b)
+{
     if ((a->blocks + 1) * sizeof *a->index > CACHE_INDEX_BYTES)
         rt_die("block index is full", a->blocks);
     a->index[a->blocks] = address_of(b);
     __atomic_store_n(&a->blocks, a->blocks + 1, __ATOMIC_RELEASE);
-    if (2 * used >= entries)
-        table_grow();
-    table_put(key_of(b->pc, b->mode, b->arrived), address_of(b));
+    enter(b, false);
 }
 
 static void patch(const struct exit *e, const uint8_t *to)
@@ -216,15 +233,6 @@ void cache_link(struct exit *e, struct block *b)
     e->next_in = b->incoming;
     b->incoming = address_of(e);
     patch(e, code);
-}
-
-/* Let indirect transfers find the block. */
-void cache_ibl(struct block *b)
-{
-    if (!b->arrived)
-        return;
-    put_second(ibl2_entry(b), b->pc + 1, (uint64_t)b->code_start);
-    __atomic_store_n(ibl_entry(b), (uint64_t)b->code_start, __ATOMIC_RELEASE);
 }
 
 static void unlink_out(struct block *b)
@@ -334,6 +342,36 @@ void cache_replace(struct block *old, struct block *b, bool link)
         struct exit *next = exit_at(in->next_in);
         cache_link(in, b);
         in = next;
+    }
+}
+
+/* An exit's link, to a block of the same arena or to nothing, as others have left it. */
+static void adopt_link(const struct arena *a, struct exit *e)
+{
+    struct block *b = block_at(e->to);
+    if ((uint8_t *)b >= a->heap->bottom && (uint8_t *)b < a->heap->top) {
+        e->next_in = b->incoming;
+        b->incoming = address_of(e);
+    } else {
+        e->to = 0;
+        patch(e, stub_of(e));
+    }
+}
+
+void cache_adopt(struct arena *a, uint64_t since)
+{
+    enum { AHEAD = 8 };
+    bool known = trace_all_know(since);
+    for (size_t i = 0; i < a->blocks; i++) {
+        struct block *b = block_at(a->index[i]);
+        struct exit *exits = block_exits(b);
+        const struct block *next = block_at(a->index[i + AHEAD < a->blocks ? i + AHEAD : i]);
+        __builtin_prefetch(first_of(key_of(next->pc, next->mode, next->arrived)));
+        for (unsigned k = 0; k < b->exits; k++)
+            if (exits[k].to)
+                adopt_link(a, &exits[k]);
+        if (!b->dead)
+            enter(b, known);
     }
 }
 

@@ -17,7 +17,9 @@
 #define CACHE_COUNTS_END (CACHE_COUNTS + 0x200000)
 #define CACHE_KEPT CACHE_COUNTS_END                            /* what lives as long as the process */
 #define CACHE_KEPT_END (CACHE_KEPT + 0x100000)
-#define CACHE_DESCRIPTORS CACHE_KEPT_END                       /* of blocks, halved between two generations */
+#define CACHE_MODULES CACHE_KEPT_END                           /* descriptors and counts of code that runs of a program share (share.c) */
+#define CACHE_MODULES_BYTES 0x3000000ul
+#define CACHE_DESCRIPTORS (CACHE_MODULES + CACHE_MODULES_BYTES) /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
 
 #define ARENA_BYTES 0x8000000ul
@@ -26,27 +28,58 @@
 
 enum { HUGE = 2 << 20 }; /* bytes of a huge page */
 
+/* Memory for descriptors, and for what cold blocks count. */
+struct heap {
+    uint8_t *bottom, *top, *end;
+    uint16_t *counts, *next_count, *counts_end;
+};
+
+struct module;
+
 struct arena {
-    uint8_t *base, *hot, *cold;
+    uint8_t *base, *first_hot, *first_cold, *hot, *cold;
     const uint8_t *leave, *leave_hot, *leave_hot_arrived; /* translate_doors */
     uint32_t *index; /* addresses of descriptors */
     size_t blocks;
+    struct heap *heap;
+    struct module *module; /* whose code alone lies here, or null */
 };
 
 bool cache_full(void);
 void cache_add(struct arena *a, struct block *b);
+/* Blocks that an arena has got, with links between them. */
+void cache_adopt(struct arena *a, uint64_t since);
 void translate_doors(struct arena *a);
 
 /* arena.c; the lock is held, but for arena_at. */
 void arena_init(void);
-struct arena *cache_arena(uint64_t pc);
+/* Where the code at pc of the region goes. */
+struct arena *arena_for(const struct region *r, uint64_t pc);
+/* One more arena for a module: at base, and arena_place follows, or near pc where that is 0; null: there is no place. */
+struct arena *arena_for_module(struct module *m, struct heap *heap, uint64_t base, uint64_t pc);
+/* It is used from these places on, which count from its base. */
+void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold);
+void arena_use_huge_pages(uint64_t from, uint64_t to);
 const struct arena *arena_at(uint64_t address);
-bool arena_full(uint64_t pc);
+bool arena_full(const struct region *r, uint64_t pc);
 bool arena_next_generation(void);
-void rt_trim(void *end);
-uint16_t *arena_count(void);
+void *heap_alloc(struct heap *h, size_t n);
+void heap_trim(struct heap *h, void *end);
 void arena_unmap(void);
 void arena_hold_room(void);
 bool arena_is_room(uint64_t address);
+
+/* share.c; the lock is held, but at a program's begin and end. */
+enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */
+void share_begin(void);
+/* Code of the region is about to be translated. Whether there are blocks of it now that were not. */
+bool share_meet(const struct region *r);
+/* The arena of the module that the region shows; null: its code is not shared. */
+struct arena *share_arena(const struct region *r);
+/* The arena has a new block, made of code in r. */
+struct plan;
+void share_made(struct arena *a, const struct region *r, const struct plan *plan);
+/* The 8 bytes at p, in the arena, are to be a guest address, or that times -1. */
+void share_address(struct arena *a, const uint8_t *p, uint64_t address, bool minus);
 
 #endif

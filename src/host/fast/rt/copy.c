@@ -95,7 +95,7 @@ void copy_insn(struct build *g, const struct item *it)
     mark(g, it->pc, move_rip ? FIX_RIP | sr << FIX_RIP_SHIFT : 0);
     if (move_rip) {
         store(o, rip_stand_ins[sr], AT(s_rip));
-        move_imm(o, rip_stand_ins[sr], copy_rip_target(it));
+        move_address(g, o, rip_stand_ins[sr], copy_rip_target(it));
     }
     uint8_t *p = out_bytes(o);
     insn_bytes(o, it->bytes, x->length);

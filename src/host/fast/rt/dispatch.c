@@ -91,7 +91,9 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
-    if (arena_full(pc)) {
+    if (share_meet(r))
+        return get_block(t, pc, arrived);
+    if (arena_full(r, pc)) {
         cache_flush();
         return get_block(t, pc, arrived); /* others may have been here meanwhile */
     }
@@ -153,7 +155,7 @@ static void warm(struct thread *t, bool arrived)
     rt_lock();
     struct block *old = cache_find(t->pc, t->mode, arrived);
     const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
-    if (r && arena_full(t->pc)) {
+    if (r && arena_full(r, t->pc)) {
         cache_flush();
     } else if (r) {
         struct block *b = make_block(t, r, t->pc, arrived, false);
@@ -266,6 +268,8 @@ static void begin_program(struct thread *t)
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end);
     cache_init();
+    if (!t->attached)
+        share_begin();
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();

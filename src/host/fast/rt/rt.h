@@ -183,6 +183,7 @@ struct runtime {
     bool locks;           /* what the guest maps from now on is locked in memory */
     bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */
+    bool has_sections;    /* … or there may be some that are not */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
@@ -230,6 +231,7 @@ void *memset(void *to, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 void rt_die(const char *why, uint64_t value) __attribute__((noreturn));
 void rt_lock(void);
+bool rt_try_lock(void);
 void rt_unlock(void);
 void *rt_alloc(size_t n);      /* for blocks; gone with their generation */
 void *rt_alloc_kept(size_t n); /* never freed */
@@ -329,6 +331,9 @@ void halt_others(struct thread *t);
 void halt_over(struct thread *t);
 bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info);
 void halt_gate(struct thread *t);
+
+/* share.c: the program ends, and what was translated is for its next runs. */
+void share_leave(void);
 
 /* leave.c */
 bool leave_wanted(const struct thread *t);

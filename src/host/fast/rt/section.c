@@ -78,10 +78,13 @@ void section_look(uint64_t pc, uint64_t at)
 {
     struct descriptor d;
     uint32_t sign;
-    if (!registered || rt.sections == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
+    if (rt.sections == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
         return;
     if (d.version || d.start - pc >= NEAR || !d.bytes || d.bytes > LONG || d.abort - d.start < d.bytes || section_at(d.start) ||
-        rt_probe(&sign, (const void *)(d.abort - 4), 4) || sign != signature)
+        rt_probe(&sign, (const void *)(d.abort - 4), 4))
+        return;
+    rt.has_sections = true;
+    if (!registered || sign != signature)
         return;
     sections[rt.sections++] = (struct section){d.start, d.start + d.bytes, d.abort};
     cache_invalidate(d.start, d.start + d.bytes);

@@ -198,6 +198,8 @@ static void __attribute__((noreturn)) do_exit(struct thread *t)
     signals_block_all();
     if (t->sysno == SYS_exit_group)
         halt_others(t);
+    if (t->sysno == SYS_exit_group && !t->head.vfork)
+        share_leave();
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
     uint64_t nr = t->sysno, status = t->regs[RDI];
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);

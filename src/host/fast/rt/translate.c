@@ -146,6 +146,7 @@ static void emit_push(struct build *g, uint64_t v)
     g->cold.p = (uint8_t *)(((uintptr_t)g->cold.p + 7) & ~(uintptr_t)7);
     BYTES(&g->hot, "\xff\x35");
     rel32(&g->hot, g->cold.p);
+    note_address(g, g->cold.p, v, false);
     b8(&g->cold, v);
 }
 
@@ -211,7 +212,7 @@ static void emit_memory_target(struct build *g, const struct item *it)
         uint32_t disp = (uint32_t)(copy_rip_target(it) - (uint64_t)o->p);
         __builtin_memcpy(out_bytes(o) - 4, &disp, 4);
     } else if (it->x.rip_relative) {
-        move_imm(o, RCX, copy_rip_target(it));
+        move_address(g, o, RCX, copy_rip_target(it));
         if (it->x.prefixes & COFI__FAST_FS)
             b1(o, 0x64);
         BYTES(o, "\x48\x8b\x09"); /* mov rcx, [rcx] */
@@ -264,10 +265,9 @@ static void emit_ret(struct build *g, const struct item *it)
     emit_dispatch(g, it->pc);
 }
 
-/* Go to `other` unless RCX has the value; it is 0 then. */
-static void emit_unless(struct out *o, uint64_t value, const uint8_t *other)
+/* Go to `other` unless RCX has the value that RDX has times -1; it is 0 then. */
+static void emit_unless(struct out *o, const uint8_t *other)
 {
-    move_imm(o, RDX, -value);
     BYTES(o, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     BYTES(o, "\xe3\x05");         /* jrcxz over the jump */
     jump(o, other);
@@ -279,8 +279,9 @@ static void emit_ret_here(struct build *g, const struct item *it)
     struct out *o = &g->hot;
     emit_pop(g, it);
     emit_target_record(g, it->pc);
-    emit_unless(o, it->target, g->cold.p);
-    move_imm(&g->cold, RDX, it->target);
+    move_minus(g, o, RDX, it->target);
+    emit_unless(o, g->cold.p);
+    move_address(g, &g->cold, RDX, it->target);
     BYTES(&g->cold, "\x48\x8d\x0c\x11"); /* lea rcx, [rcx+rdx] */
     emit_lookup(g, &g->cold);
 }
@@ -331,7 +332,7 @@ static void emit_arrival(struct build *g, uint64_t pc)
     if (rt.control->loops)
         jump_gs(o, AT(miss_entry));
     g->b->code_start = o->p;
-    move_imm(o, RDX, -pc);
+    move_minus(g, o, RDX, pc);
     if (rt.control->loops) {
         BYTES(o, "\x48\x8d\x4c\x11\x01"); /* lea rcx, [rcx+rdx+1] */
         BYTES(o, "\xe2\xe7");             /* loop to the jump: falls through where RCX was 1, and leaves it one less */
@@ -397,7 +398,8 @@ static void emit_check(struct build *g)
     while (at < high) {
         unsigned left = (unsigned)(high - at), n = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         emit_peek(o, at, n);
-        emit_unless(o, peek(at, n), stale);
+        move_imm(o, RDX, -peek(at, n));
+        emit_unless(o, stale);
         at += n;
     }
     regs_emit_settle(g, &g->cold);
@@ -439,9 +441,10 @@ static void emit_plan(struct build *g)
         emit_item(g, &g->plan->item[g->at]);
 }
 
-static void begin_count(struct block *b)
+/* Many counts lie in a cache line: they are written far more often than what else is kept of such blocks is looked at. */
+static void begin_count(struct heap *h, struct block *b)
 {
-    uint16_t *runs_left = arena_count();
+    uint16_t *runs_left = h->next_count++;
     *runs_left = (uint16_t)rt.control->cold_runs;
     b->runs_left = address_of(runs_left);
 }
@@ -478,12 +481,12 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     static struct plan plan;
     static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc, mode, cold);
-    struct arena *a = cache_arena(pc);
-    struct block *b = rt_alloc(sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
+    struct arena *a = arena_for(r, pc);
+    struct block *b = heap_alloc(a->heap, sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
     *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold,
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     if (cold)
-        begin_count(b);
+        begin_count(a->heap, b);
     struct build g = {.hot = out_at(a->hot, draft.hot), .cold = out_at(a->cold, draft.cold), .arena = a, .b = b,
                       .points = points, .plan = &plan,
                       .compared_to = !plan.compared ? 0 : plan.high < r->end ? plan.high : r->end,
@@ -493,7 +496,8 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     a->cold = put_code(a->cold, g.cold.p, draft.cold);
     uint8_t *packed = (uint8_t *)(block_exits(b) + b->exits);
     b->points = (uint16_t)points_pack(packed, points, g.marks);
-    rt_trim(packed + b->points);
+    heap_trim(a->heap, packed + b->points);
     cache_add(a, b);
+    share_made(a, r, &plan);
     return b;
 }

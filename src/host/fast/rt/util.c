@@ -54,10 +54,15 @@ void rt_die(const char *why, uint64_t value)
 
 /* One lock for the cache and the maps. A signal handler takes it for a write to watched code only, which is never one of a thread
  * that has it. */
-void rt_lock(void)
+bool rt_try_lock(void)
 {
     uint32_t free = 0;
-    if (__atomic_compare_exchange_n(&rt.lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return __atomic_compare_exchange_n(&rt.lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+void rt_lock(void)
+{
+    if (rt_try_lock())
         return;
     while (__atomic_exchange_n(&rt.lock, 2, __ATOMIC_ACQUIRE))
         sys(SYS_futex, (uint64_t)&rt.lock, 128, 2, 0, 0, 0);

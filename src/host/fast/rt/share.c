@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT
+ * Translated code that runs of a program hand on to the next ones, within a recording: it lies in the memory that they share.
+ * The first run to end says of which files most was translated. In those that begin from then on the code of these goes, file by file,
+ * to arenas and descriptors of its own. The descriptors' place is the same in all runs, that of the code is as far from the file's. Who
+ * ends leaves a copy. Who begins takes it, if the code that it was made of is there, byte by byte, and puts the guest's addresses in it
+ * right; it goes on as if it had translated all that itself. A program with filters, attached to, or with restartable sequences
+ * neither gives nor takes. */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/cache.h"
+#include "host/fast/rt/plan.h"
+
+enum { MODULES = 32, PROBES = 16, LEAST_BLOCKS = 64, ZONE_LEAST = 1 << 20, ZONE_MOST = 16 << 20, PAGE = 4096,
+       ADDRESSES = 3 << 16, PAGES = 1 << 15, PAGES_OF_CODE = 1 << 16 };
+enum { UNKNOWN, CHOOSING, CHOSEN }; /* a program's modules */
+#define MINUS 0x80000000u /* in the list of addresses, of those times -1; the rest is the place in the arena */
+
+/* A page of code, from the region's start, as it was when the first block was made of it. */
+struct page {
+    uint64_t sum;
+    uint32_t number, reserved;
+};
+
+/* What there is beside the addresses of a module's blocks, in the place for an arena's index. */
+struct beside {
+    uint32_t blocks[SHARE_BLOCKS];
+    uint32_t addresses[ADDRESSES]; /* in code: where they are */
+    struct page pages[PAGES];
+    uint8_t has[PAGES_OF_CODE / 8]; /* which pages are there, a bit each */
+};
+_Static_assert(sizeof(struct beside) <= CACHE_INDEX_BYTES, "the index's place");
+
+/* A file's code in this process. */
+struct module {
+    uint64_t start, end;  /* of the region */
+    uint32_t origin;
+    uint32_t blocks;      /* made of it in this process */
+    uint32_t addresses, pages;
+    bool fixed;           /* not all addresses are known: the code is good where it is only */
+    bool changed;         /* since the copy was made that is there */
+    struct arena *arena;  /* null: it is not shared */
+    struct heap heap;
+    struct cofi__fast_module *shared;
+};
+
+enum part { PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_DESCRIPTORS, PART_COUNTS, PART_HOT, PART_COLD, PARTS };
+
+/* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
+struct copy {
+    uint64_t start;             /* of the region */
+    uint64_t base;              /* of the arena */
+    uint64_t first_hot, first_cold; /* from there */
+    uint64_t blocks;
+    uint64_t fixed;
+    uint64_t bytes[PARTS];
+};
+
+static struct cofi__fast_program *program; /* null: it has none */
+static bool shares; /* its modules were chosen when it began */
+static struct module modules[MODULES];
+static unsigned count;
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+    h = (h ^ v) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+static uint64_t program_key(const struct stat *exe)
+{
+    uint64_t h = mix(mix(1, exe->st_dev), exe->st_ino);
+    h = mix(mix(h, (uint64_t)exe->st_size), (uint64_t)exe->st_mtim.tv_sec);
+    return mix(h, (uint64_t)exe->st_mtim.tv_nsec) | 1;
+}
+
+/* Claim a key's place, or find who has. */
+static bool take_key(uint64_t *place, uint64_t key)
+{
+    uint64_t free = 0;
+    return __atomic_compare_exchange_n(place, &free, key, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || free == key;
+}
+
+void share_begin(void)
+{
+    struct stat exe;
+    const struct cofi__fast_control *c = rt.control;
+    struct cofi__fast_store *store = cofi__fast_store(c);
+    if (!store || c->filters || c->cache_bytes || sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/exe", (uint64_t)&exe, 0, 0, 0))
+        return;
+    uint64_t key = program_key(&exe);
+    for (unsigned i = 0; i < PROBES; i++) {
+        struct cofi__fast_program *p = &store->programs[((key >> 1) + i) % COFI__FAST_PROGRAMS];
+        if (!take_key(&p->key, key))
+            continue;
+        program = p;
+        shares = __atomic_load_n(&p->state, __ATOMIC_SEQ_CST) == CHOSEN;
+        return;
+    }
+}
+
+/* Whether the region's code may be shared: it is a file's, as it is there. */
+static bool is_fit(const struct region *r)
+{
+    return r->file && !r->dirty && !r->writable && !r->shared && !r->told && (r->end - r->start) / PAGE <= PAGES_OF_CODE;
+}
+
+static bool shows(const struct region *r, const struct module *m)
+{
+    return m->start == r->start && m->end == r->end && m->origin == r->origin;
+}
+
+static struct module *find(const struct region *r)
+{
+    static struct module *last = modules; /* mostly the same */
+    if (count && shows(r, last))
+        return last;
+    for (struct module *m = modules; m < modules + count; m++)
+        if (shows(r, m))
+            return last = m;
+    return NULL;
+}
+
+struct arena *share_arena(const struct region *r)
+{
+    const struct module *m = shares && rt.epoch == 1 && is_fit(r) ? find(r) : NULL;
+    return m && m->pages + 2 * (PLAN_INSNS + 1) <= PAGES ? m->arena : NULL;
+}
+
+static uint64_t module_key(uint64_t origin, uint64_t bytes)
+{
+    return mix(mix(1, origin), bytes) | 1;
+}
+
+/* Whether this process has it already: a file may lie at several addresses, or at another one than before. */
+static bool is_taken(const struct cofi__fast_module *s)
+{
+    for (const struct module *m = modules; m < modules + count; m++)
+        if (m->shared == s)
+            return true;
+    return false;
+}
+
+/* What runs of the program have in common of a module; null: nothing. */
+static struct cofi__fast_module *find_shared(const struct region *r)
+{
+    uint64_t key = module_key(r->origin, r->end - r->start);
+    for (struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
+        if (s->key == key && !is_taken(s))
+            return s;
+    return NULL;
+}
+
+static void begin_heap(struct heap *h, const struct cofi__fast_module *s)
+{
+    uint8_t *zone = (uint8_t *)CACHE_MODULES + s->zone;
+    h->counts = h->next_count = (uint16_t *)zone;
+    h->bottom = h->top = zone + s->zone_bytes / 32;
+    h->counts_end = (uint16_t *)h->bottom;
+    h->end = zone + s->zone_bytes;
+    if (s->zone_bytes >= HUGE)
+        arena_use_huge_pages((uint64_t)h->bottom, (uint64_t)h->end);
+}
+
+static struct beside *beside(const struct arena *a)
+{
+    return (struct beside *)a->index;
+}
+
+/* Of a page's bytes, in four lanes that do not wait for each other. */
+static uint64_t sum(const void *page)
+{
+    const uint64_t *word = page;
+    uint64_t lane[4] = {1, 2, 3, 4};
+    for (unsigned i = 0; i < PAGE / sizeof *word; i += 4)
+        for (unsigned k = 0; k < 4; k++)
+            lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
+    return mix(mix(mix(lane[0], lane[1]), lane[2]), lane[3]);
+}
+
+static void add_page(struct module *m, uint64_t address)
+{
+    struct beside *to = beside(m->arena);
+    uint64_t number = (address - m->start) / PAGE;
+    if (to->has[number / 8] >> number % 8 & 1)
+        return;
+    to->has[number / 8] |= (uint8_t)(1 << number % 8);
+    to->pages[m->pages++] = (struct page){sum((const void *)(m->start + number * PAGE)), (uint32_t)number, 0};
+}
+
+void share_made(struct arena *a, const struct region *r, const struct plan *plan)
+{
+    struct module *m = program && is_fit(r) ? find(r) : NULL;
+    if (m)
+        m->blocks++;
+    if (!a->module)
+        return;
+    for (const struct item *it = plan->item; it < plan->item + plan->count; it++) {
+        uint64_t last = it->pc + (it->action == DO_STEP ? 15 : it->x.length) - 1;
+        if (it->action == DO_LEAVE)
+            continue;
+        add_page(a->module, it->pc);
+        add_page(a->module, last < r->end ? last : r->end - 1);
+    }
+}
+
+void share_address(struct arena *a, const uint8_t *p, uint64_t address, bool minus)
+{
+    struct module *m = a->module;
+    m->fixed |= m->addresses == ADDRESSES || !(address >> 32);
+    if (!m->fixed)
+        beside(a)->addresses[m->addresses++] = (uint32_t)(p - a->base) | (minus ? MINUS : 0);
+}
+
+/* ---- what is left ---- */
+
+/* Where a part lies, of what there is or is to be. */
+static void *place_of(const struct module *m, enum part part)
+{
+    const struct arena *a = m->arena;
+    switch (part) {
+    case PART_INDEX: return a->index;
+    case PART_ADDRESSES: return beside(a)->addresses;
+    case PART_PAGES: return beside(a)->pages;
+    case PART_HAS: return beside(a)->has;
+    case PART_DESCRIPTORS: return m->heap.bottom;
+    case PART_COUNTS: return m->heap.counts;
+    case PART_HOT: return a->first_hot;
+    case PART_COLD: return a->first_cold;
+    case PARTS: break;
+    }
+    return NULL;
+}
+
+static struct copy describe(const struct module *m)
+{
+    const struct arena *a = m->arena;
+    uint64_t base = (uint64_t)a->base;
+    return (struct copy){m->start, base, (uint64_t)a->first_hot - base, (uint64_t)a->first_cold - base, a->blocks, m->fixed,
+                         {[PART_INDEX] = a->blocks * sizeof *a->index, [PART_ADDRESSES] = m->addresses * sizeof(uint32_t),
+                          [PART_PAGES] = m->pages * sizeof(struct page), [PART_HAS] = (m->end - m->start) / PAGE / 8 + 1,
+                          [PART_DESCRIPTORS] = (uint64_t)(m->heap.top - m->heap.bottom),
+                          [PART_COUNTS] = (uint64_t)(m->heap.next_count - m->heap.counts) * sizeof *m->heap.counts,
+                          [PART_HOT] = (uint64_t)(a->hot - a->first_hot), [PART_COLD] = (uint64_t)(a->cold - a->first_cold)}};
+}
+
+static uint64_t round8(uint64_t n)
+{
+    return (n + 7) & ~(uint64_t)7;
+}
+
+/* Room in the store up to `end`; 0: there is none. */
+static uint64_t allot(struct cofi__fast_store *store, uint64_t end, uint64_t bytes)
+{
+    uint64_t used = __atomic_load_n(&store->used, __ATOMIC_SEQ_CST), at;
+    do {
+        at = used ? used : round8(sizeof *store);
+        if (at > end || bytes > end - at)
+            return 0;
+    } while (!__atomic_compare_exchange_n(&store->used, &used, at + bytes, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+    return at;
+}
+
+static const struct copy *copy_of(const struct cofi__fast_module *s)
+{
+    uint64_t at = __atomic_load_n(&s->copy, __ATOMIC_SEQ_CST);
+    return at ? (const struct copy *)((uint8_t *)cofi__fast_store(rt.control) + at) : NULL;
+}
+
+/* Whether what there is of a module is worth a copy, beside the one that there is. */
+static bool is_more(const struct module *m)
+{
+    const struct copy *c = copy_of(m->shared);
+    return m->arena->blocks >= LEAST_BLOCKS && (!c || m->changed || m->arena->blocks > c->blocks + c->blocks / 2);
+}
+
+static void leave_copy(const struct module *m)
+{
+    struct cofi__fast_store *store = cofi__fast_store(rt.control);
+    struct copy c = describe(m);
+    uint64_t bytes = sizeof c;
+    for (unsigned i = 0; i < PARTS; i++)
+        bytes += round8(c.bytes[i]);
+    /* What a copy takes the place of is not given back, for somebody may be reading it. */
+    uint64_t room = rt.control->store_bytes, at = allot(store, m->shared->copy ? room / 2 : room, bytes);
+    if (!at)
+        return;
+    uint8_t *to = (uint8_t *)store + at;
+    memcpy(to, &c, sizeof c);
+    to += sizeof c;
+    for (unsigned i = 0; i < PARTS; to += round8(c.bytes[i]), i++)
+        memcpy(to, place_of(m, i), c.bytes[i]);
+    __atomic_store_n(&m->shared->copy, at, __ATOMIC_SEQ_CST);
+}
+
+static void leave_copies(void)
+{
+    for (const struct module *m = modules; m < modules + count; m++)
+        if (m->arena && is_more(m))
+            leave_copy(m);
+}
+
+/* The module with most blocks, which are no more of it then; null: there is none that is worth it. */
+static struct module *take_largest(void)
+{
+    struct module *largest = modules;
+    for (struct module *m = modules; m < modules + count; m++)
+        largest = m->blocks > largest->blocks ? m : largest;
+    if (!count || largest->blocks < LEAST_BLOCKS)
+        return NULL;
+    largest->blocks = 0;
+    return largest;
+}
+
+static uint64_t zone_bytes(uint64_t code)
+{
+    return code < ZONE_LEAST ? ZONE_LEAST : code > ZONE_MOST ? ZONE_MOST : (code + HUGE - 1) & ~(uint64_t)(HUGE - 1);
+}
+
+static bool is_chosen(uint64_t key, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (program->modules[i].key == key)
+            return true;
+    return false;
+}
+
+/* Which modules are shared, and where their descriptors go. */
+static void choose(void)
+{
+    uint32_t state = UNKNOWN;
+    uint64_t used = 0;
+    unsigned n = 0;
+    if (!__atomic_compare_exchange_n(&program->state, &state, CHOOSING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        return;
+    for (const struct module *m; n < COFI__FAST_MODULES && (m = take_largest());) {
+        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code);
+        if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places, or is too large */
+            continue;
+        program->modules[n++] = (struct cofi__fast_module){key, 0, (uint32_t)used, (uint32_t)zone};
+        used += zone;
+    }
+    __atomic_store_n(&program->state, CHOSEN, __ATOMIC_SEQ_CST);
+}
+
+void share_leave(void)
+{
+    if (!program || rt.epoch != 1 || rt.has_sections || rt.stops_tsc || !rt_try_lock())
+        return;
+    if (shares)
+        leave_copies();
+    else
+        choose();
+    rt_unlock();
+}
+
+/* ---- and taken ---- */
+
+/* A copy and where its parts lie. */
+struct found {
+    const struct copy *copy;
+    const uint8_t *parts[PARTS];
+};
+
+static struct found look_at(const struct copy *c)
+{
+    struct found f = {.copy = c};
+    const uint8_t *p = (const uint8_t *)(c + 1);
+    for (unsigned i = 0; i < PARTS; p += round8(c->bytes[i]), i++)
+        f.parts[i] = p;
+    return f;
+}
+
+/* Whether the code that a copy was made of is what lies in the region. Pages behind a file's end cannot be read. */
+static bool is_same(const struct region *r, const struct found *f)
+{
+    const struct page *page = (const struct page *)f->parts[PART_PAGES], *end = page + f->copy->bytes[PART_PAGES] / sizeof *page;
+    uint8_t byte;
+    for (; page < end; page++) {
+        const uint8_t *p = (const uint8_t *)r->start + (uint64_t)page->number * PAGE;
+        if (rt_probe(&byte, p, 1) || sum(p) != page->sum)
+            return false;
+    }
+    return true;
+}
+
+/* What names guest addresses, in code and descriptors, is as many bytes off as the region lies elsewhere. */
+static void relocate(const struct module *m, const struct region *r, uint64_t delta)
+{
+    const struct arena *a = m->arena;
+    for (uint32_t i = 0; delta && i < m->addresses; i++) {
+        uint32_t at = beside(a)->addresses[i];
+        uint8_t *p = a->base + (at & ~MINUS);
+        uint64_t v;
+        __builtin_memcpy(&v, p, sizeof v);
+        v += at & MINUS ? -delta : delta;
+        __builtin_memcpy(p, &v, sizeof v);
+    }
+    for (size_t i = 0; i < a->blocks; i++) {
+        struct block *b = block_at(a->index[i]);
+        b->pc += delta;
+        b->code_start += delta;
+        b->since = r->since;
+        b->incoming = 0;
+    }
+}
+
+/* All pages at once; where the kernel cannot, each when it is come to. */
+static void populate(const void *start, uint64_t bytes)
+{
+    uint64_t from = (uint64_t)start & ~(uint64_t)(PAGE - 1), to = ((uint64_t)start + bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    if (to - from > 4 * PAGE)
+        sys(SYS_madvise, from, to - from, MADV_POPULATE_WRITE, 0, 0, 0);
+}
+
+/* Take a copy: false where its code lies elsewhere than now, or there is no place for it where it belongs. */
+static bool adopt(struct module *m, const struct region *r, const struct found *f)
+{
+    const struct copy *c = f->copy;
+    uint64_t delta = r->start - c->start;
+    if (c->fixed && delta)
+        return false;
+    struct arena *a = arena_for_module(m, &m->heap, c->base + delta, r->start);
+    if (!a)
+        return false;
+    arena_place(a, c->first_hot, c->first_cold);
+    m->arena = a;
+    m->addresses = (uint32_t)(c->bytes[PART_ADDRESSES] / sizeof(uint32_t));
+    m->pages = (uint32_t)(c->bytes[PART_PAGES] / sizeof(struct page));
+    m->fixed = c->fixed;
+    for (unsigned i = 0; i < PARTS; i++) {
+        populate(place_of(m, i), c->bytes[i]);
+        memcpy(place_of(m, i), f->parts[i], c->bytes[i]);
+    }
+    m->heap.top = m->heap.bottom + c->bytes[PART_DESCRIPTORS];
+    m->heap.next_count = m->heap.counts + c->bytes[PART_COUNTS] / sizeof *m->heap.counts;
+    a->hot = a->first_hot + c->bytes[PART_HOT];
+    a->cold = a->first_cold + c->bytes[PART_COLD];
+    __atomic_store_n(&a->blocks, c->blocks, __ATOMIC_RELEASE);
+    relocate(m, r, delta);
+    cache_adopt(a, r->since);
+    __atomic_add_fetch(&rt.control->adopted, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* The module's code goes to an arena of its own. Whether there is a copy in it. */
+static bool begin_module(struct module *m, const struct region *r)
+{
+    begin_heap(&m->heap, m->shared);
+    const struct copy *c = copy_of(m->shared);
+    if (c) {
+        struct found f = look_at(c);
+        m->changed = !is_same(r, &f);
+        if (!m->changed)
+            return adopt(m, r, &f);
+    }
+    m->fixed = r->start >> 32 == 0; /* where addresses have 32 bits in code, no list has them */
+    m->arena = arena_for_module(m, &m->heap, 0, r->start);
+    return false;
+}
+
+bool share_meet(const struct region *r)
+{
+    if (!program || rt.epoch != 1 || rt.stops_tsc || count == MODULES || !is_fit(r) || find(r))
+        return false;
+    struct cofi__fast_module *s = shares ? find_shared(r) : NULL;
+    struct module *m = &modules[count++];
+    *m = (struct module){.start = r->start, .end = r->end, .origin = r->origin, .shared = s};
+    return s && begin_module(m, r);
+}
