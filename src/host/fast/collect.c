@@ -565,16 +565,21 @@ unsigned cofi__fast_busy(const struct cofi__fast_collector *c)
     return busy;
 }
 
+/* What a log leads to was told before, so notes are taken once more behind the logs. */
 unsigned cofi__fast_leave(struct cofi__fast_collector *c)
 {
     unsigned left = 0;
     cofi__fast_collect(c);
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (c->seats[i].known) {
+            take_chunks(c, cofi__fast_slot(c, i), &c->seats[i]);
             cofi__fast_take_live(c, i);
             c->result->branches += c->seats[i].encoder.branches;
             left++;
         }
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        if (c->seats[i].known)
+            take_notes(c, i);
     return left;
 }
 

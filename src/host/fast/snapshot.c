@@ -125,8 +125,9 @@ void cofi__fast_take_live(struct cofi__fast_collector *c, uint32_t index)
     const struct thread *t = cofi__fast_slot(c, index);
     const struct cofi__fast_control *k = &c->made;
     struct cofi__fast_seat *seat = &c->seats[index];
-    uint32_t chunk = t->head.chunk;
-    if (k->keep_all && chunk == t->head.full % k->chunks) {
+    uint64_t next = t->head.drained; /* it may be full meanwhile, and stays as it is then */
+    uint32_t chunk = (uint32_t)(next % k->chunks);
+    if (k->keep_all && (chunk == t->head.chunk || __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE) > next)) {
         const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, chunk);
         cofi__fast_take_log(c, seat, log, written(log, k->chunk_bytes));
     } else if (!k->keep_all) {
