@@ -140,7 +140,7 @@ struct cofi__fast_slot {
     uint32_t asked_for;           /* a child of it may be: one that is nested, or a vfork's */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
     uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until that has it; above it: how often it was freed */
-    uint32_t begun;               /* chunks of this slot that any thread has ever used: the others are zero */
+    uint64_t dirty[COFI__FAST_CHUNKS_MAX]; /* bytes of a chunk that may not be zero, at its start: all while a thread fills it */
 };
 
 /* First page of the shared memory. */

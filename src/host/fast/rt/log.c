@@ -71,11 +71,23 @@ static void use_chunk(struct thread *t, uint32_t chunk)
 {
     t->p = chunk_start(t, chunk);
     t->chunk_end = t->p + rt.control->chunk_bytes;
-    if (chunk < t->head.begun)
-        memset((void *)t->p, 0, rt.control->chunk_bytes);
-    else
-        t->head.begun = chunk + 1;
+    uint64_t dirty = t->head.dirty[chunk];
+    memset((void *)t->p, 0, dirty < rt.control->chunk_bytes ? dirty : rt.control->chunk_bytes);
+    t->head.dirty[chunk] = rt.control->chunk_bytes;
     __atomic_store_n(&t->head.chunk, chunk, __ATOMIC_RELEASE);
+}
+
+/* The thread logs no more, perhaps: who has its slot next needs to clear that much only. A record's last bytes lie behind p. */
+void log_rest(struct thread *t)
+{
+    uint64_t end = t->p + COFI__FAST_CONTROL_BYTES;
+    t->head.dirty[t->head.chunk] = (end < t->chunk_end ? end : t->chunk_end) - chunk_start(t, t->head.chunk);
+}
+
+/* It does, after all. */
+void log_again(struct thread *t)
+{
+    t->head.dirty[t->head.chunk] = rt.control->chunk_bytes;
 }
 
 static void put_record(struct thread *t, unsigned what, uint64_t address);

@@ -243,6 +243,8 @@ void log_put(struct thread *t, unsigned what, uint64_t address);
 void log_tip(struct thread *t, unsigned outcomes, uint64_t target);
 void log_outcomes(struct thread *t, unsigned outcomes);
 void log_trim(struct thread *t);
+void log_rest(struct thread *t);
+void log_again(struct thread *t);
 bool log_is_guard(const struct thread *t, uint64_t fault);
 void log_guard(struct thread *t);
 uint64_t log_nowhere(const struct thread *t);

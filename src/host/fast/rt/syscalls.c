@@ -184,7 +184,9 @@ static long do_exec(struct thread *t)
         signals_hand_over(t, true);
     }
     forbid_lend(t, true);
+    log_rest(t);
     long r = pass(t);
+    log_again(t);
     forbid_lend(t, false);
     if (alone)
         signals_hand_over(t, false);
@@ -201,6 +203,7 @@ static void __attribute__((noreturn)) do_exit(struct thread *t)
     if (t->sysno == SYS_exit_group && !t->head.vfork)
         share_leave();
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
+    log_rest(t);
     uint64_t nr = t->sysno, status = t->regs[RDI];
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);
     /* The slot, this stack with it, may belong to another thread from here on. */
