@@ -334,8 +334,8 @@ void halt_over(struct thread *t);
 bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info);
 void halt_gate(struct thread *t);
 
-/* share.c: the program ends, and what was translated is for its next runs. */
-void share_leave(void);
+/* share.c: the program ends, perhaps by an exec, and what was translated is for its next runs. */
+void share_leave(const struct thread *t);
 
 /* leave.c */
 bool leave_wanted(const struct thread *t);

@@ -345,9 +345,10 @@ static void choose(void)
     __atomic_store_n(&program->state, CHOSEN, __ATOMIC_SEQ_CST);
 }
 
-void share_leave(void)
+/* A child that shares its parent's memory is not the program's end. */
+void share_leave(const struct thread *t)
 {
-    if (!program || rt.epoch != 1 || rt.has_sections || rt.stops_tsc || !rt_try_lock())
+    if (!program || t->head.vfork || rt.epoch != 1 || rt.has_sections || rt.stops_tsc || !rt_try_lock())
         return;
     if (shares)
         leave_copies();

@@ -183,6 +183,8 @@ static long do_exec(struct thread *t)
         halt_others(t);
         signals_hand_over(t, true);
     }
+    if (alone)
+        share_leave(t);
     forbid_lend(t, true);
     log_rest(t);
     long r = pass(t);
@@ -200,8 +202,8 @@ static void __attribute__((noreturn)) do_exit(struct thread *t)
     signals_block_all();
     if (t->sysno == SYS_exit_group)
         halt_others(t);
-    if (t->sysno == SYS_exit_group && !t->head.vfork)
-        share_leave();
+    if (t->sysno == SYS_exit_group)
+        share_leave(t);
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
     log_rest(t);
     uint64_t nr = t->sysno, status = t->regs[RDI];
