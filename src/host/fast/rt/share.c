@@ -33,19 +33,6 @@ struct beside {
 };
 _Static_assert(sizeof(struct beside) <= CACHE_INDEX_BYTES, "the index's place");
 
-/* A file's code in this process. */
-struct module {
-    uint64_t start, end;  /* of the region */
-    uint32_t origin;
-    uint32_t blocks;      /* made of it in this process */
-    uint32_t addresses, pages;
-    bool fixed;           /* not all addresses are known: the code is good where it is only */
-    bool changed;         /* since the copy was made that is there */
-    struct arena *arena;  /* null: it is not shared */
-    struct heap heap;
-    struct cofi__fast_module *shared;
-};
-
 enum part { PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_DESCRIPTORS, PART_COUNTS, PART_HOT, PART_COLD, PARTS };
 
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
@@ -56,6 +43,19 @@ struct copy {
     uint64_t blocks;
     uint64_t fixed;
     uint64_t bytes[PARTS];
+};
+
+/* A file's code in this process. */
+struct module {
+    uint64_t start, end;  /* of the region */
+    uint32_t origin;
+    uint32_t blocks;      /* made of it in this process */
+    uint32_t addresses, pages;
+    bool fixed;           /* not all addresses are known: the code is good where it is only */
+    struct arena *arena;  /* null: it is not shared */
+    struct heap heap;
+    struct cofi__fast_module *shared;
+    const struct copy *stale; /* the copy that there was, of other code; or null */
 };
 
 static struct cofi__fast_program *program; /* null: it has none */
@@ -273,7 +273,7 @@ static const struct copy *copy_of(const struct cofi__fast_module *s)
 static bool is_more(const struct module *m)
 {
     const struct copy *c = copy_of(m->shared);
-    return m->arena->blocks >= LEAST_BLOCKS && (!c || m->changed || m->arena->blocks > c->blocks + c->blocks / 2);
+    return m->arena->blocks >= LEAST_BLOCKS && (!c || c == m->stale || m->arena->blocks > c->blocks + c->blocks / 2);
 }
 
 static void leave_copy(const struct module *m)
@@ -453,9 +453,9 @@ static bool begin_module(struct module *m, const struct region *r)
     const struct copy *c = copy_of(m->shared);
     if (c) {
         struct found f = look_at(c);
-        m->changed = !is_same(r, &f);
-        if (!m->changed)
+        if (is_same(r, &f))
             return adopt(m, r, &f);
+        m->stale = c;
     }
     m->fixed = r->start >> 32 == 0; /* where addresses have 32 bits in code, no list has them */
     m->arena = arena_for_module(m, &m->heap, 0, r->start);
