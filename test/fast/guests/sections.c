@@ -72,8 +72,9 @@ int guest_sections(void)
     pthread_t threads[THREADS];
     struct itimerval never = {{0, 0}, {0, 0}};
     long sum = 0;
-    if (!__rseq_size) {
-        puts("0");
+    if (!__rseq_size) { /* code like any other */
+        static struct rseq mine;
+        puts(count_up(&mine) ? "0" : "aborted");
         return 0;
     }
     struct sigaction a = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
