@@ -125,7 +125,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
         const struct cofi_filter *f = &o->filters->filter[i];
-        uint64_t file = f->path ? cofi__fast_path_hash(f->path, strlen(f->path)) : 0;
+        uint64_t file = f->path ? cofi__fast_hash(f->path, strlen(f->path)) : 0;
         k->filter[k->filters++] = (struct cofi__fast_filter){.file = file, .start = f->start, .action = f->action,
                                                              .end = f->start + (f->size ? f->size : 1)};
     }

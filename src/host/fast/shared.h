@@ -83,12 +83,12 @@ struct cofi__fast_filter {
 };
 enum { COFI__FAST_FILTERS_MAX = 16 };
 
-/* FNV-1a over a path of n bytes, never 0. */
-static inline uint64_t cofi__fast_path_hash(const char *path, size_t n)
+/* FNV-1a over n bytes, never 0. */
+static inline uint64_t cofi__fast_hash(const void *bytes, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < n; i++)
-        h = (h ^ (uint8_t)path[i]) * 0x100000001b3u;
+        h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
     return h ? h : 1;
 }
 

@@ -36,7 +36,7 @@ void filter_maps_begin(void)
 /* A file is mapped. */
 void filter_maps_file(const struct region *r, const struct origin *o)
 {
-    uint64_t hash = rt.control->filters ? cofi__fast_path_hash(o->name, o->n) : 0, bytes = r->end - r->start;
+    uint64_t hash = rt.control->filters ? cofi__fast_hash(o->name, o->n) : 0, bytes = r->end - r->start;
     for (unsigned i = 0; i < rt.control->filters; i++) {
         const struct cofi__fast_filter *f = &rt.control->filter[i];
         if (f->file != hash)

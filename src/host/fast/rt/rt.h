@@ -233,7 +233,7 @@ void rt_die(const char *why, uint64_t value) __attribute__((noreturn));
 void rt_lock(void);
 bool rt_try_lock(void);
 void rt_unlock(void);
-void *rt_alloc(size_t n);      /* for blocks; gone with their generation */
+void *rt_alloc(size_t n);      /* gone with the generation of code in use */
 void *rt_alloc_kept(size_t n); /* never freed */
 size_t rt_kept_left(void);
 

@@ -63,17 +63,10 @@ static bool shares; /* its modules were chosen when it began */
 static struct module modules[MODULES];
 static unsigned count;
 
-static uint64_t mix(uint64_t h, uint64_t v)
-{
-    h = (h ^ v) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 32;
-}
-
 static uint64_t program_key(const struct stat *exe)
 {
-    uint64_t h = mix(mix(1, exe->st_dev), exe->st_ino);
-    h = mix(mix(h, (uint64_t)exe->st_size), (uint64_t)exe->st_mtim.tv_sec);
-    return mix(h, (uint64_t)exe->st_mtim.tv_nsec) | 1;
+    const uint64_t v[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size, (uint64_t)exe->st_mtim.tv_sec, (uint64_t)exe->st_mtim.tv_nsec};
+    return cofi__fast_hash(v, sizeof v);
 }
 
 /* Claim a key's place, or find who has. */
@@ -92,7 +85,7 @@ void share_begin(void)
         return;
     uint64_t key = program_key(&exe);
     for (unsigned i = 0; i < PROBES; i++) {
-        struct cofi__fast_program *p = &store->programs[((key >> 1) + i) % COFI__FAST_PROGRAMS];
+        struct cofi__fast_program *p = &store->programs[(key + i) % COFI__FAST_PROGRAMS];
         if (!take_key(&p->key, key))
             continue;
         program = p;
@@ -131,7 +124,8 @@ struct arena *share_arena(const struct region *r)
 
 static uint64_t module_key(uint64_t origin, uint64_t bytes)
 {
-    return mix(mix(1, origin), bytes) | 1;
+    const uint64_t v[] = {origin, bytes};
+    return cofi__fast_hash(v, sizeof v);
 }
 
 /* Whether this process has it already: a file may lie at several addresses, or at another one than before. */
@@ -177,7 +171,7 @@ static uint64_t sum(const void *page)
     for (unsigned i = 0; i < PAGE / sizeof *word; i += 4)
         for (unsigned k = 0; k < 4; k++)
             lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
-    return mix(mix(mix(lane[0], lane[1]), lane[2]), lane[3]);
+    return cofi__fast_hash(lane, sizeof lane);
 }
 
 static void add_page(struct module *m, uint64_t address)
