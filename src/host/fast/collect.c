@@ -597,13 +597,12 @@ void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 static void free_taken(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
-    struct cofi__fast_seat *seat = &c->seats[index];
     uint32_t taken = COFI__FAST_SLOT_TAKEN;
-    seat->maker_pid = seat->maker_tid = 0;
-    seat->lost_at = 0;
     cofi__fast_forget_child(&t->head);
-    if (__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        cofi__fast_freed(c->control, index);
+    if (!__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        return;
+    c->seats[index] = (struct cofi__fast_seat){0}; /* a program that was killed as it started had one; nobody else is to have its number */
+    cofi__fast_freed(c->control, index);
 }
 
 /* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child

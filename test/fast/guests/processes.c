@@ -182,16 +182,22 @@ int guest_exec_fails_in_threads(void)
     return unlink(name);
 }
 
+static pid_t spawn(char *const *argv)
+{
+    extern char **environ;
+    pid_t pid = -1;
+    posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+    return pid;
+}
+
 /* A signal for a program that is just starting: it ends it, or stops it until it may go on, whenever it comes. */
 int guest_killed_early(void)
 {
     enum { ROUNDS = 150, STEP_US = 40 };
-    extern char **environ;
     char *argv[] = {"sleep", "10", NULL};
     int killed = 0, stopped = 0, status;
     for (int i = 0; i < ROUNDS; i++) {
-        pid_t pid;
-        posix_spawn(&pid, "/bin/sleep", NULL, NULL, argv, environ);
+        pid_t pid = spawn(argv);
         usleep((useconds_t)(i * STEP_US));
         if (i % 3 == 0) {
             kill(pid, SIGSTOP);
@@ -202,6 +208,28 @@ int guest_killed_early(void)
         killed += waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP;
     }
     printf("%d killed, %d stopped\n", killed, stopped);
+    return 0;
+}
+
+/* Programs that are killed before their first instruction, and others once that has been seen: those have numbers of their own. */
+int guest_killed_first(void)
+{
+    enum { ROUNDS = 60, STEP_US = 25, OTHERS = 20, SEEN_S = 4 };
+    char *sleeper[] = {"sleep", "10", NULL}, *other[] = {"true", NULL};
+    int killed = 0, ended = 0, status;
+    pid_t pids[OTHERS];
+    for (int i = 0; i < ROUNDS; i++) {
+        pid_t pid = spawn(sleeper);
+        usleep((useconds_t)(i * STEP_US));
+        kill(pid, SIGKILL);
+        killed += waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
+    }
+    sleep(SEEN_S);
+    for (int i = 0; i < OTHERS; i++)
+        pids[i] = spawn(other);
+    for (int i = 0; i < OTHERS; i++)
+        ended += waitpid(pids[i], &status, 0) == pids[i] && status == 0;
+    printf("%d killed, %d ended\n", killed, ended);
     return 0;
 }
 
