@@ -123,13 +123,15 @@ static void machine_of_name(struct cofi_sideband *sb)
 }
 
 /* TEXT_POKE: u64 addr, u16 old_len, u16 new_len, old bytes, new bytes. */
+enum { POKE_BYTES = 20 };
+
 static bool read_poke(struct cofi_recording *recording, const uint8_t *record, size_t n, bool copied,
                       struct cofi_sideband *sb)
 {
     size_t old = le16(record + 16), new = le16(record + 18);
-    if (n - 20 < old + new)
+    if (n - POKE_BYTES < old + new)
         return false;
-    const uint8_t *bytes = record + 20 + old;
+    const uint8_t *bytes = record + POKE_BYTES + old;
     if (copied) {
         uint8_t *copy = cofi__keep_alloc(&recording->keep, new);
         recording->nomem |= !copy;
@@ -142,6 +144,36 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
     sb->len = new;
     sb->bytes = bytes;
     return true;
+}
+
+/* The bytes at an offset of the file if they are a TEXT_POKE's; null: they are not, as where the file was written anew by another tool. */
+static const uint8_t *poked_bytes(const struct cofi_recording *recording, uint64_t at, uint64_t len)
+{
+    const struct cofi__input *in = &recording->in;
+    if (at < POKE_BYTES || at > in->n || len > in->n - at)
+        return NULL;
+    const uint8_t *record = in->bytes + at - POKE_BYTES;
+    return le32(record) == PERF_TEXT_POKE && !le16(record + 16) && le16(record + 18) >= len ? record + POKE_BYTES : NULL;
+}
+
+/* The mapping that shows perf bytes of this very file: those of the TEXT_POKE before it, with which it is one CODE, or of an earlier one. */
+static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, bool copied, struct cofi_sideband *sb)
+{
+    uint64_t addr = le64(record + 16), len = le64(record + 24);
+    const uint8_t *bytes = copied ? NULL : poked_bytes(recording, le64(record + 32), len);
+    struct cofi_sideband *rows = recording->sideband.items, *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
+    read_ids(record + 8, &sb->pid, &sb->tid);
+    bool same = last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == addr;
+    if (same && last->len >= len && (!bytes || last->bytes == bytes)) {
+        last->ahead = last->len - len;
+        last->len = len;
+        return false;
+    }
+    sb->kind = COFI_SB_CODE;
+    sb->addr = addr;
+    sb->len = len;
+    sb->bytes = bytes;
+    return bytes;
 }
 
 /* Smallest size of a record's body with its header; 0: not sideband. */
@@ -158,7 +190,7 @@ static size_t body_bytes(uint32_t type)
     case PERF_ITRACE_START: return 16;
     case PERF_SWITCH: return 8;
     case PERF_SWITCH_CPU_WIDE: return 16;
-    case PERF_TEXT_POKE: return 20;
+    case PERF_TEXT_POKE: return POKE_BYTES;
     }
     return 0;
 }
@@ -185,9 +217,8 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
         sb->out = sb->preempt = false;
         if ((mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER) && sb->machine == HOST)
             sb->machine = SOME_GUEST;
-        /* The mapping that shows perf the bytes of the TEXT_POKE before it: CODE stands for both. */
         if (type == PERF_MMAP2 && !(misc & PERF_MISC_MMAP_BUILD_ID) && le64(record + 56) == COFI_CODE_GENERATION)
-            return false;
+            return read_code_map(recording, record, copied, sb);
         read_mmap(recording, record, n, type, misc, sb);
         if (sb->machine == SOME_GUEST)
             machine_of_name(sb);

@@ -93,6 +93,7 @@ static void release(struct cofi_writer *writer)
     cofi__writer_build_ids_free(writer);
     cofi__buffer_fini(&writer->sideband);
     cofi__buffer_fini(&writer->index);
+    free(writer->known);
     pthread_mutex_destroy(&writer->lock);
     pthread_cond_destroy(&writer->idle);
     free(writer->filter);

@@ -67,6 +67,7 @@ struct cofi_writer {
     _Atomic size_t buffered; /* bytes of room in all streams' buffers */
     struct cofi__build_id *build_ids[BUILD_ID_BUCKETS];
     uint64_t first_ns, last_ns, round_ns;
+    struct cofi__known_code *known; /* null: none yet */
     struct cofi__deflate *deflate; /* compressed: offsets are of the unpacked file, written in order */
 };
 
@@ -95,6 +96,10 @@ int cofi__writer_record(struct cofi_writer *writer, const struct cofi_sideband *
 
 /* Locked: wait for writes under way, then make the file complete as of now. */
 int cofi__writer_complete(struct cofi_writer *writer, bool last);
+
+/* known_code.c; the writer is locked. Where the file has these bytes already, 0: not known; and that it will have them at `at`. */
+uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *bytes, size_t n);
+void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at);
 
 /* writer_features.c; the writer is locked, all else is written. */
 int cofi__writer_features(struct cofi_writer *writer);

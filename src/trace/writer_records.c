@@ -158,39 +158,42 @@ static size_t put_poke(struct cofi__buffer *out, const struct cofi_sideband *sb,
     return at;
 }
 
-/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), then a
- * mapping of this very file at those bytes, which makes perf read the code from here. */
+/* A mapping of this very file, which makes perf read the code from there. */
+static void put_code_map(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr, uint64_t len, uint64_t at)
+{
+    struct cofi__buffer *out = &writer->sideband;
+    size_t start = begin(out, PERF_MMAP2, PERF_MISC_USER);
+    put_ids(out, sb->pid, sb->tid);
+    cofi__buffer_put_le(out, addr, 8);
+    cofi__buffer_put_le(out, len, 8);
+    cofi__buffer_put_le(out, at, 8);
+    cofi__buffer_zero(out, 16);
+    cofi__buffer_put_le(out, COFI_CODE_GENERATION, 8);
+    cofi__buffer_put_le(out, 5, 4); /* PROT_READ | PROT_EXEC */
+    cofi__buffer_put_le(out, 2, 4); /* MAP_PRIVATE */
+    put_name(out, writer->path, start);
+    end_kernel(out, start, sb);
+}
+
+/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), unless the file has them, then a
+ * mapping of them. */
 static int put_code(struct cofi_writer *writer, const struct cofi_sideband *sb)
 {
     struct cofi__buffer *out = &writer->sideband;
     for (uint64_t i = 0; i < sb->len; i += CODE_PIECE) {
         uint64_t left = sb->len - i, piece = left < CODE_PIECE ? left : CODE_PIECE;
-        uint64_t n = left < CODE_PIECE + CODE_OVERLAP ? left : CODE_PIECE + CODE_OVERLAP;
+        uint64_t there = left + sb->ahead, n = there < piece + CODE_OVERLAP ? there : piece + CODE_OVERLAP;
+        const uint8_t *bytes = sb->bytes + i;
         if (out->n > 1 << 20)
             COFI_TRY(cofi__writer_drain(writer));
-        size_t at = put_poke(out, sb, sb->addr + i, sb->bytes + i, (size_t)n);
-        if (sb->kernel)
-            continue;
-        struct cofi_sideband map = *sb;
-        map.kind = COFI_SB_MMAP;
-        map.addr = sb->addr + i;
-        map.len = piece;
-        map.pgoff = writer->end + at;
-        map.prot = 5; /* PROT_READ | PROT_EXEC */
-        map.flags = 2; /* MAP_PRIVATE */
-        map.name = writer->path;
-        map.build_id_size = 0;
-        size_t start = begin(out, PERF_MMAP2, PERF_MISC_USER);
-        put_ids(out, map.pid, map.tid);
-        cofi__buffer_put_le(out, map.addr, 8);
-        cofi__buffer_put_le(out, map.len, 8);
-        cofi__buffer_put_le(out, map.pgoff, 8);
-        cofi__buffer_zero(out, 16);
-        cofi__buffer_put_le(out, COFI_CODE_GENERATION, 8);
-        cofi__buffer_put_le(out, map.prot, 4);
-        cofi__buffer_put_le(out, map.flags, 4);
-        put_name(out, map.name, start);
-        end_kernel(out, start, &map);
+        uint64_t at = sb->kernel ? 0 : cofi__known_code_find(writer, bytes, (size_t)n);
+        if (!at) {
+            at = writer->end + put_poke(out, sb, sb->addr + i, bytes, (size_t)n);
+            if (!sb->kernel)
+                cofi__known_code_add(writer, bytes, (size_t)n, at);
+        }
+        if (!sb->kernel)
+            put_code_map(writer, sb, sb->addr + i, piece, at);
     }
     return 0;
 }

@@ -217,6 +217,40 @@ static void address_spaces_follow_fork_exec_and_rewritten_code(void **state)
     cofi_recording_close(recording);
 }
 
+/* Two processes have the same code, of which perf sees 16 bytes more each time; a third has other code in its second byte. */
+static void code_that_is_told_again_is_in_the_file_once(void **state)
+{
+    (void)state;
+    enum { LEN = 2048, AHEAD = 16, PIDS = 40 };
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("again.data");
+    uint8_t code[LEN + AHEAD];
+    struct stat st;
+    for (size_t i = 0; i < sizeof code; i++)
+        code[i] = (uint8_t)(i * 7 + (i >> 8));
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (int pid = 1; pid <= PIDS; pid++) {
+        code[1] = pid == 3 ? 0xee : 0xdd;
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = pid, .tid = pid, .time_ns = (uint64_t)pid, .addr = 0x1000u * (unsigned)pid,
+                                           .bytes = code, .len = LEN, .ahead = AHEAD});
+        if (pid % 8 == 0) /* from here on they are not on their way to the file any more but in it */
+            assert_int_equal(cofi_writer_flush(writer), 0);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_in_range(st.st_size, 2 * sizeof code, 10 * sizeof code);
+    struct cofi_recording *recording = open_recording(path);
+    for (int pid = 1; pid <= PIDS; pid++) {
+        uint64_t at = 0x1000u * (unsigned)pid;
+        assert_int_equal(byte_at(recording, pid, 100, at), code[0]);
+        assert_int_equal(byte_at(recording, pid, 100, at + 1), pid == 3 ? 0xee : 0xdd);
+        assert_int_equal(byte_at(recording, pid, 100, at + LEN - 1), code[LEN - 1]);
+        assert_int_equal(byte_at(recording, pid, 100, at + LEN), -1);
+    }
+    cofi_recording_close(recording);
+}
+
 static void code_longer_than_a_record_is_whole_at_every_address(void **state)
 {
     (void)state;
@@ -504,6 +538,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
         cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
+        cmocka_unit_test(code_that_is_told_again_is_in_the_file_once),
         cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
         cmocka_unit_test(threads_write_at_once_and_flush_between),
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),

@@ -121,6 +121,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
+    clock_gettime(CLOCK_REALTIME_COARSE, &k->began);
     k->limits = cofi__fast_limits_to_come(o->pid);
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
@@ -394,7 +395,8 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
             break; /* its file has it */
         sb.kind = COFI_SB_CODE;
         sb.bytes = bytes;
-        sb.len = h->bytes;
+        sb.len = h->bytes < COFI__FAST_CODE_PIECE ? h->bytes : COFI__FAST_CODE_PIECE;
+        sb.ahead = h->bytes - sb.len;
         tell_code(c, t, seat, &sb, h->tsc);
         break;
     case COFI__FAST_NOTE_FORK: take_fork(c, t, seat, h); break;

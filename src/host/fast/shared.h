@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Where things lie in the traced program. Both places are free in ordinary programs and under the sanitizers. */
 #define COFI__FAST_RUNTIME_BASE 0x6e000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
@@ -40,7 +41,7 @@ enum { COFI__FAST_TIP_BYTES = 7, COFI__FAST_CONTROL_BYTES = 18 };
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
     COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE and the origin above it; name */
-    COFI__FAST_NOTE_CODE,   /* a: address; bytes. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
+    COFI__FAST_NOTE_CODE,   /* a: address; bytes, up to CODE_PIECE, and those ahead of them. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
     COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
     COFI__FAST_NOTE_COMM,   /* name */
     COFI__FAST_NOTE_EXIT,
@@ -54,6 +55,8 @@ enum cofi__fast_note {
 /* The collector may find another file by that name, or none: its code is told page by page. Where a file is mapped twice at a place, both
  * have the same origin, in 32 bits. */
 enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
+
+enum { COFI__FAST_CODE_PIECE = 2048, COFI__FAST_CODE_AHEAD = 16 };
 
 /* What a note about code of such a mapping, which begins at start, has for d. */
 static inline uint64_t cofi__fast_mapping(uint64_t origin, uint64_t start, uint64_t end)
@@ -170,6 +173,7 @@ struct cofi__fast_control {
     uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     struct cofi__fast_names names; /* the collector's */
+    struct timespec began;        /* the recording [host/young.h] */
     uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];

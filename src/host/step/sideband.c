@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the units' decoder must know beside the trace: names, mappings, code, births and deaths. */
 #include <string.h>
+#include <time.h>
 
 #include "host/proc.h"
 #include "host/step/engine.h"
@@ -47,9 +48,9 @@ static void tell_mapping(void *opaque, struct step_space *space, const struct st
 }
 
 static void tell_code(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes,
-                      size_t len, const char *label)
+                      size_t len, size_t ahead, const char *label)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_CODE, .addr = addr, .len = len, .bytes = bytes,
+    struct cofi_sideband sideband = {.kind = COFI_SB_CODE, .addr = addr, .len = len, .bytes = bytes, .ahead = ahead,
                                      .name = label[0] ? label : NULL};
     tell_users(opaque, space, &sideband);
 }
@@ -58,6 +59,7 @@ void cofi__step_news_init(struct step_engine *engine)
 {
     engine->news = (struct step_news){.opaque = engine, .code = tell_code, .mapping = tell_mapping,
                                       .namespaces = &engine->namespaces};
+    clock_gettime(CLOCK_REALTIME_COARSE, &engine->news.began);
 }
 
 void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)

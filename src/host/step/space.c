@@ -15,6 +15,7 @@
 #include "host/names.h"
 #include "host/step/code.h"
 #include "host/step/maps.h"
+#include "host/young.h"
 
 /* ---- memory of a stopped thread ---- */
 
@@ -234,7 +235,7 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
     size_t len = (size_t)(m->end - m->start);
     uint8_t *bytes = malloc(len);
     if (bytes && cofi__step_read(tid, m->start, bytes, len) == len) {
-        news->code(news->opaque, space, m->start, bytes, len, m->path);
+        news->code(news->opaque, space, m->start, bytes, len, 0, m->path);
         for (size_t i = 0; i < len; i += STEP_PAGE) {
             struct step_page *page = add_page(space, m->start + i);
             if (!page)
@@ -247,10 +248,9 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
 }
 
 /* The same name leads us there, most often. */
-static bool leads_there(const struct step_mapping *m, pid_t tid)
+static bool leads_there(const struct step_mapping *m, pid_t tid, struct stat *st)
 {
-    struct stat st;
-    return cofi__namespace_is_ours(tid) && !stat(m->path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode;
+    return cofi__namespace_is_ours(tid) && !stat(m->path, st) && S_ISREG(st->st_mode) && st->st_ino == m->inode;
 }
 
 /* A file is told by where we find it. */
@@ -258,8 +258,11 @@ static void tell_mapping(struct step_space *space, pid_t tid, struct step_mappin
 {
     char name[COFI__NAME_BYTES];
     struct step_mapping told = *m;
+    struct stat file;
     bool found = cofi__step_maps_is_file(m) && strlen(m->path) < sizeof name;
-    if (found && !leads_there(m, tid)) {
+    if (found && leads_there(m, tid, &file)) {
+        found = !cofi__is_young(&file, &news->began);
+    } else if (found) {
         told.path = strcpy(name, m->path);
         found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name) == COFI__FOUND;
     }
@@ -324,6 +327,17 @@ static bool file_has(const struct step_mapping *m, uint64_t addr, const uint8_t 
     return got > 0 && !memcmp(there, bytes, STEP_PAGE);
 }
 
+/* A page as it was read, and the bytes behind it if they can be. */
+static void tell_page(struct step_space *space, const struct step_page *page, pid_t tid, const struct step_mapping *m,
+                      const struct step_news *news)
+{
+    uint8_t bytes[STEP_PAGE + STEP_INSN_MAX + 1];
+    size_t ahead = sizeof bytes - STEP_PAGE;
+    memcpy(bytes, page->bytes, STEP_PAGE);
+    ahead = cofi__step_read(tid, page->addr + STEP_PAGE, bytes + STEP_PAGE, ahead) == ahead ? ahead : 0;
+    news->code(news->opaque, space, page->addr, bytes, STEP_PAGE, ahead, m->path);
+}
+
 /* Read a page afresh; tell it if no file has it or it is not what was told. */
 static bool read_page(struct step_space *space, struct step_page *page, bool fresh, pid_t tid,
                       const struct step_mapping *m, const struct step_news *news)
@@ -344,7 +358,7 @@ static bool read_page(struct step_space *space, struct step_page *page, bool fre
     space->last = page;
     if (!same) {
         page->coded = true;
-        news->code(news->opaque, space, page->addr, page->bytes, STEP_PAGE, m->path);
+        tell_page(space, page, tid, m, news);
     }
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include <cofi/insn.h>
 
@@ -63,10 +64,11 @@ struct step_space {
 /* New bytes or a new mapping that the observers must learn of. Return < 0 ends. */
 struct step_news {
     void *opaque;
-    void (*code)(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes, size_t len,
-                 const char *label);
+    void (*code)(void *opaque, struct step_space *space, uint64_t addr, const uint8_t *bytes, size_t len, size_t ahead,
+                 const char *label); /* ahead: bytes behind these that are there too */
     void (*mapping)(void *opaque, struct step_space *space, const struct step_mapping *mapping);
     struct cofi__namespaces *namespaces; /* of mounts, where files are looked for */
+    struct timespec began;               /* the recording [host/young.h] */
 };
 
 struct step_space *cofi__step_space_new(void);

@@ -73,7 +73,7 @@ bool arena_is_room(uint64_t address);
 enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */
 void share_begin(void);
 /* Code of the region is about to be translated. Whether there are blocks of it now that were not. */
-bool share_meet(const struct region *r);
+bool share_meet(struct thread *t, const struct region *r);
 /* The arena of the module that the region shows; null: its code is not shared. */
 struct arena *share_arena(const struct region *r);
 /* The arena has a new block, made of code in r. */

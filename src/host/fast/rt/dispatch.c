@@ -11,9 +11,9 @@ struct runtime rt;
 static void note_code(struct thread *t, const struct block *b)
 {
     uint64_t high = block_high(b);
-    for (uint64_t a = block_low(b); a < high; a += 2048) {
+    for (uint64_t a = block_low(b); a < high; a += COFI__FAST_CODE_PIECE) {
         uint64_t v[4] = {a, 0, 0, 0};
-        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, high - a < 2048 ? high - a : 2048);
+        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, high - a < COFI__FAST_CODE_PIECE ? high - a : COFI__FAST_CODE_PIECE);
     }
 }
 
@@ -91,7 +91,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     const struct region *r = maps_find(t, pc);
     if (!r)
         return NULL;
-    if (share_meet(r))
+    if (share_meet(t, r))
         return get_block(t, pc, arrived);
     if (arena_full(r, pc)) {
         cache_flush();

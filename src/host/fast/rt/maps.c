@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "host/fast/rt/cache.h"
+#include "host/young.h"
 
 enum { PAGE = 4096, WATCHED = 1 << 15, INSN_MAX = 15 };
 
@@ -97,16 +98,24 @@ static bool names_are(const struct cofi__fast_names *names)
     return root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
 }
 
+enum found {
+    NOT_FOUND,
+    FOUND_YOUNG, /* its code is told all the same */
+    FOUND
+};
+
 /* Whether the collector finds a file by the name that its mapping has. */
-static bool is_found(const struct origin *o)
+static enum found find_file(const struct origin *o)
 {
     static char path[4096];
     struct stat file;
     if (!names_as_collector || o->n >= sizeof path)
-        return false;
+        return NOT_FOUND;
     memcpy(path, o->name, o->n);
     path[o->n] = 0;
-    return !sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) && S_ISREG(file.st_mode) && file.st_ino == o->inode;
+    if (sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) || !S_ISREG(file.st_mode) || file.st_ino != o->inode)
+        return NOT_FOUND;
+    return cofi__is_young(&file, &rt.control->began) ? FOUND_YOUNG : FOUND;
 }
 
 /* Whether a page of such a region is told for the first time. */
@@ -118,14 +127,22 @@ static bool tell_first(const struct region *r, uint64_t page)
     return first;
 }
 
+/* Of a page that can be read, a piece as it is, and what follows it if that can. */
+static void tell_piece(struct thread *t, const struct region *r, const uint64_t v[4])
+{
+    uint64_t end = v[0] + COFI__FAST_CODE_PIECE, ahead = COFI__FAST_CODE_AHEAD;
+    uint8_t byte;
+    if (end >= r->end || (end % PAGE == 0 && rt_probe(&byte, (const void *)end, 1)))
+        ahead = 0;
+    note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)v[0], COFI__FAST_CODE_PIECE + ahead);
+}
+
 /* As it was since the region is there: what was translated from it before is told by no TSC. */
 static void tell_page(struct thread *t, const struct region *r, uint64_t page)
 {
     uint64_t since = r->since > rt.space ? r->since : rt.space;
-    for (uint64_t a = page; a < page + PAGE; a += PAGE / 2) {
-        uint64_t v[4] = {a, since, r->start, cofi__fast_mapping(r->origin, r->start, r->end)};
-        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, PAGE / 2);
-    }
+    for (uint64_t a = page; a < page + PAGE; a += COFI__FAST_CODE_PIECE)
+        tell_piece(t, r, (uint64_t[4]){a, since, r->start, cofi__fast_mapping(r->origin, r->start, r->end)});
 }
 
 void maps_tell(struct thread *t, uint64_t start, uint64_t end)
@@ -155,10 +172,8 @@ static void announce(struct thread *t, const struct region *r, const struct orig
     uint64_t v[4] = {r->start, r->end, o->offset, PROT_READ | PROT_EXEC | elsewhere};
     note_put(t, COFI__FAST_NOTE_MAP, v, o->name, o->n);
     if (o->n >= 6 && !memcmp(o->name, "[vdso]", 6))
-        for (uint64_t a = r->start; a < r->end; a += 2048) {
-            uint64_t w[4] = {a, 0, 0, 0};
-            note_put(t, COFI__FAST_NOTE_CODE, w, (const void *)a, 2048);
-        }
+        for (uint64_t a = r->start; a < r->end; a += COFI__FAST_CODE_PIECE)
+            tell_piece(t, r, (uint64_t[4]){a});
 }
 
 static unsigned slot_of(uint64_t page)
@@ -211,12 +226,12 @@ static bool met_elsewhere; /* since the mappings were read last */
 static void meet(struct thread *t, struct region *r, const struct origin *o)
 {
     size_t n = (r->end - r->start) / PAGE / 8 + 1;
-    bool found = !r->file || is_found(o);
-    if (!found && n < rt_kept_left() / 2)
+    enum found found = r->file ? find_file(o) : FOUND;
+    if (found != FOUND && n < rt_kept_left() / 2)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
-    r->dirty |= !found && !r->told; /* told all the same, block by block */
-    met_elsewhere |= !found;
-    announce(t, r, o, found);
+    r->dirty |= found != FOUND && !r->told; /* told all the same, block by block */
+    met_elsewhere |= found == NOT_FOUND;
+    announce(t, r, o, found != NOT_FOUND);
 }
 
 static void add_region(struct thread *t, struct region r, const struct origin *o)

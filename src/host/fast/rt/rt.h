@@ -159,7 +159,7 @@ struct origin {
 struct region {
     uint64_t start, end;
     uint32_t origin;      /* which file and where in it: another number for others */
-    uint32_t told;        /* where the collector may find another file by its name, or none: address of a bit a page, told; else 0 */
+    uint32_t told;        /* where the collector may find another file by its name, or none, or none any more: address of a bit a page, told; else 0 */
     bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
     bool gone;            /* unmapped or replaced since the mappings were read */
     uint64_t since;       /* TSC: when it was first seen */

@@ -97,7 +97,7 @@ void share_begin(void)
 /* Whether the region's code may be shared: it is a file's, as it is there. */
 static bool is_fit(const struct region *r)
 {
-    return r->file && !r->dirty && !r->writable && !r->shared && !r->told && (r->end - r->start) / PAGE <= PAGES_OF_CODE;
+    return r->file && !r->dirty && !r->writable && !r->shared && (r->end - r->start) / PAGE <= PAGES_OF_CODE;
 }
 
 static bool shows(const struct region *r, const struct module *m)
@@ -440,15 +440,27 @@ static bool adopt(struct module *m, const struct region *r, const struct found *
     return true;
 }
 
+static void tell_pages(struct thread *t, const struct module *m, const struct region *r)
+{
+    for (uint32_t i = 0; r->told && i < m->pages; i++) {
+        uint64_t page = r->start + (uint64_t)beside(m->arena)->pages[i].number * PAGE;
+        maps_tell(t, page, page + 1);
+    }
+}
+
 /* The module's code goes to an arena of its own. Whether there is a copy in it. */
-static bool begin_module(struct module *m, const struct region *r)
+static bool begin_module(struct thread *t, struct module *m, const struct region *r)
 {
     begin_heap(&m->heap, m->shared);
     const struct copy *c = copy_of(m->shared);
     if (c) {
         struct found f = look_at(c);
-        if (is_same(r, &f))
-            return adopt(m, r, &f);
+        if (is_same(r, &f)) {
+            bool adopted = adopt(m, r, &f);
+            if (adopted)
+                tell_pages(t, m, r);
+            return adopted;
+        }
         m->stale = c;
     }
     m->fixed = r->start >> 32 == 0; /* where addresses have 32 bits in code, no list has them */
@@ -456,12 +468,12 @@ static bool begin_module(struct module *m, const struct region *r)
     return false;
 }
 
-bool share_meet(const struct region *r)
+bool share_meet(struct thread *t, const struct region *r)
 {
     if (!program || rt.epoch != 1 || rt.stops_tsc || count == MODULES || !is_fit(r) || find(r))
         return false;
     struct cofi__fast_module *s = shares ? find_shared(r) : NULL;
     struct module *m = &modules[count++];
     *m = (struct module){.start = r->start, .end = r->end, .origin = r->origin, .shared = s};
-    return s && begin_module(m, r);
+    return s && begin_module(t, m, r);
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * Files that may go before the recording ends. */
+#ifndef COFI_HOST_YOUNG_H
+#define COFI_HOST_YOUNG_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* Made, or made anew, since the recording began, as what a build tries and removes: the code of such a file that runs is recorded, too.
+ * began: by CLOCK_REALTIME_COARSE, which files' times are of. */
+static inline bool cofi__is_young(const struct stat *file, const struct timespec *began)
+{
+    return file->st_ctim.tv_sec > began->tv_sec || (file->st_ctim.tv_sec == began->tv_sec && file->st_ctim.tv_nsec >= began->tv_nsec);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes of code -> where the recording has them already: processes of the same program, and the vDSO of all, have the same. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/index.h"
+#include "trace/writer.h"
+
+/* Where places are forgotten for others; below LEAST a record that tells a place is hardly shorter than the bytes. */
+enum { ROWS = 1 << 15, LEAST = 512, MOST = 4096 + 16 };
+
+struct cofi__known_code {
+    struct {
+        uint64_t at; /* 0: none */
+        uint32_t hash, n;
+    } rows[ROWS];
+};
+
+static uint32_t hash_of(const uint8_t *bytes, size_t n)
+{
+    uint64_t h = n;
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        h = (h ^ le64(bytes + i)) * UINT64_C(0x9e3779b97f4a7c15);
+    return cofi__hash(h, h >> 32);
+}
+
+/* Whether the recording has these bytes there: on their way, or written. */
+static bool has(const struct cofi_writer *writer, uint64_t at, const uint8_t *bytes, size_t n)
+{
+    uint8_t there[MOST];
+    if (at >= writer->end)
+        return at - writer->end + n <= writer->sideband.n && !memcmp(writer->sideband.bytes + (at - writer->end), bytes, n);
+    return pread(writer->fd, there, n, (off_t)at) == (ssize_t)n && !memcmp(there, bytes, n);
+}
+
+uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *bytes, size_t n)
+{
+    if (!writer->known || n < LEAST || n > MOST)
+        return 0;
+    uint32_t hash = hash_of(bytes, n);
+    uint64_t at = writer->known->rows[hash % ROWS].at;
+    bool same = at && writer->known->rows[hash % ROWS].hash == hash && writer->known->rows[hash % ROWS].n == n;
+    return same && has(writer, at, bytes, n) ? at : 0;
+}
+
+void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at)
+{
+    if (writer->deflate || n < LEAST || n > MOST) /* what is compressed cannot be looked at, and finds such bytes itself */
+        return;
+    if (!writer->known)
+        writer->known = calloc(1, sizeof *writer->known);
+    uint32_t hash = hash_of(bytes, n);
+    if (writer->known) {
+        writer->known->rows[hash % ROWS].at = at;
+        writer->known->rows[hash % ROWS].hash = hash;
+        writer->known->rows[hash % ROWS].n = (uint32_t)n;
+    }
+}
