@@ -49,8 +49,8 @@ struct cofi_sideband {
     uint64_t aux_offset, aux_size, aux_flags;
     int32_t machine;  /* whose pids and addresses these are: 0: the host's; else those of the guest whose hypervisor has
                        * this pid, -1: of one that is not told (perf kvm, perf inject --guest-data) */
-    uint64_t ahead;   /* CODE: how many of the bytes behind these `len` are there, too, in `bytes`: perf reads 16 at an instruction's place */
     int32_t vcpu;     /* with machine: the guest's processor, -1: not told */
+    uint64_t ahead;   /* CODE: how many of the bytes behind these `len` are there, too, in `bytes`: perf reads 16 at an instruction's place */
 };
 
 enum { COFI_INFO_RANGES_MAX = 4 };

@@ -146,21 +146,22 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
     return true;
 }
 
-/* The bytes at an offset of the file if they are a TEXT_POKE's; null: they are not, as where the file was written anew by another tool. */
-static const uint8_t *poked_bytes(const struct cofi_recording *recording, uint64_t at, uint64_t len)
+/* How many bytes a TEXT_POKE has whose bytes lie at an offset of the file; 0: there is none, as where the file was written anew by another tool. */
+static uint64_t poked_at(const struct cofi_recording *recording, uint64_t at)
 {
     const struct cofi__input *in = &recording->in;
-    if (at < POKE_BYTES || at > in->n || len > in->n - at)
-        return NULL;
+    if (at < POKE_BYTES || at > in->n)
+        return 0;
     const uint8_t *record = in->bytes + at - POKE_BYTES;
-    return le32(record) == PERF_TEXT_POKE && !le16(record + 16) && le16(record + 18) >= len ? record + POKE_BYTES : NULL;
+    uint64_t n = le16(record + 18);
+    return le32(record) == PERF_TEXT_POKE && !le16(record + 16) && n <= in->n - at ? n : 0;
 }
 
 /* The mapping that shows perf bytes of this very file: those of the TEXT_POKE before it, with which it is one CODE, or of an earlier one. */
 static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, bool copied, struct cofi_sideband *sb)
 {
-    uint64_t addr = le64(record + 16), len = le64(record + 24);
-    const uint8_t *bytes = copied ? NULL : poked_bytes(recording, le64(record + 32), len);
+    uint64_t addr = le64(record + 16), len = le64(record + 24), at = le64(record + 32), poked = copied ? 0 : poked_at(recording, at);
+    const uint8_t *bytes = poked && poked >= len ? recording->in.bytes + at : NULL;
     struct cofi_sideband *rows = recording->sideband.items, *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
     read_ids(record + 8, &sb->pid, &sb->tid);
     bool same = last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == addr;
@@ -172,6 +173,7 @@ static bool read_code_map(struct cofi_recording *recording, const uint8_t *recor
     sb->kind = COFI_SB_CODE;
     sb->addr = addr;
     sb->len = len;
+    sb->ahead = bytes ? poked - len : 0;
     sb->bytes = bytes;
     return bytes;
 }

@@ -248,6 +248,11 @@ static void code_that_is_told_again_is_in_the_file_once(void **state)
         assert_int_equal(byte_at(recording, pid, 100, at + LEN - 1), code[LEN - 1]);
         assert_int_equal(byte_at(recording, pid, 100, at + LEN), -1);
     }
+    const struct cofi_sideband *sb;
+    size_t codes = 0;
+    for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++)
+        codes += sb->kind == COFI_SB_CODE && sb->len == LEN && sb->ahead == AHEAD && sb->bytes[LEN] == code[LEN];
+    assert_int_equal(codes, PIDS);
     cofi_recording_close(recording);
 }
 
