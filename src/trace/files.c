@@ -86,7 +86,24 @@ static int list_debug(const struct listing *listing, const struct cofi__source *
     return status;
 }
 
-static int list_source(const struct listing *listing, struct cofi__source *source)
+/* Whether the recording has the pages of a mapping that ran, as of a file that was made while it was recorded. What a program changed in
+ * its own code is told in smaller pieces. */
+static bool has_pages(const struct cofi_recording *recording, const struct cofi_sideband *map)
+{
+    enum { LEAST = 2048 };
+    const struct cofi_sideband *end = (const struct cofi_sideband *)recording->sideband.items + recording->sideband.n;
+    for (const struct cofi_sideband *sb = map + 1; sb < end; sb++) {
+        if (sb->pid != map->pid || sb->machine != map->machine)
+            continue;
+        if (sb->kind == COFI_SB_CODE && sb->len >= LEAST && sb->addr - map->addr < map->len)
+            return true;
+        if (sb->kind == COFI_SB_FORK || (sb->kind == COFI_SB_COMM && sb->exec))
+            break;
+    }
+    return false;
+}
+
+static int list_source(const struct listing *listing, struct cofi__source *source, const struct cofi_sideband *map)
 {
     const char *why = cofi__source_open(source) < 0 ? source->why : NULL, *found = cofi__source_file(source);
     int fd = why ? -1 : cofi__open_regular(found);
@@ -94,7 +111,7 @@ static int list_source(const struct listing *listing, struct cofi__source *sourc
         return 0;
     if (!why)
         why = fd < 0 ? "cannot be opened any more" : refusal(source, fd);
-    int status = hand_over(listing, source->path, found, fd, why);
+    int status = why && has_pages(listing->recording, map) ? 0 : hand_over(listing, source->path, found, fd, why);
     if (!status && !why)
         status = list_debug(listing, source, fd);
     if (fd >= 0)
@@ -136,7 +153,7 @@ static int list_once(struct listing *listing, const struct cofi_sideband *map)
     if (cofi__map_get(&listing->seen, (uintptr_t)source, 0))
         return 0;
     COFI_TRY(cofi__map_put(&listing->seen, (uintptr_t)source, 0, 1));
-    return cofi__is_jitdump(map->name) ? list_jitdump(listing, map->name) : list_source(listing, source);
+    return cofi__is_jitdump(map->name) ? list_jitdump(listing, map->name) : list_source(listing, source, map);
 }
 
 static bool maps_code(const struct cofi_sideband *sb)
