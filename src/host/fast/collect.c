@@ -121,7 +121,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
-    clock_gettime(CLOCK_REALTIME_COARSE, &k->began);
+    clock_gettime(CLOCK_REALTIME, &k->began);
     k->limits = cofi__fast_limits_to_come(o->pid);
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {
