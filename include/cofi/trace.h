@@ -28,7 +28,7 @@ enum cofi_sideband_kind {
     COFI_SB_SWITCH_CPU,   /* cpu-wide: out, ppid/ptid: next or previous */
     COFI_SB_AUX,          /* aux_offset, aux_size, aux_flags */
     COFI_SB_LOST,         /* len: how many records perf lost */
-    COFI_SB_CODE,         /* addr, bytes, len: from time on, these bytes are there */
+    COFI_SB_CODE,         /* addr, bytes, len, ahead: from time on, these bytes are there */
     COFI_SB_TEXT_POKE     /* kernel code changed: addr, bytes, len */
 };
 
