@@ -5,6 +5,7 @@
 
 #include <cofi/trace.h>
 
+#include "base/map.h"
 #include "trace/kernel_names.h"
 #include "trace/modules.h"
 
@@ -188,6 +189,7 @@ struct cofi_recording {
     uint64_t switch_event;         /* the number of sched:sched_switch */
     uint32_t switch_offset;        /* of next_pid in its bytes; 0: the recording does not know the event */
     struct cofi__vector sideband;  /* struct cofi_sideband */
+    struct cofi__map codes;        /* where code's bytes lie in the file, as its mappings say -> its row of sideband, while records are read */
     struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
     struct cofi__vector build_ids; /* struct cofi__build_id_row; by path once all are there */
@@ -250,6 +252,8 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
 bool cofi__read_sideband(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at,
                          bool copied, struct cofi_sideband *sideband);
 
+/* sideband.c, once all records are read: the bytes of code whose bytes other records have. */
+void cofi__find_codes(struct cofi_recording *recording);
 /* sideband.c: a name for code that the kernel made (BPF programs, trampolines). */
 void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record, size_t n);
 

@@ -114,6 +114,7 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
     if (!recording->has_info && !recording->streams.n)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
                           "cofi record, or perf record -e intel_pt//");
+    cofi__find_codes(recording);
     cofi__finish_streams(recording);
     warn_of_losses(recording);
     bool sorted = sort_by_time(recording->sideband.items, recording->sideband.n);
@@ -182,6 +183,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     free(recording->ids.items);
     free(recording->guest_ids.items);
     free(recording->machines.items);
+    cofi__map_free(&recording->codes);
     free(recording->sideband.items);
     free(recording->streams.items);
     free(recording->build_ids.items);

@@ -146,36 +146,44 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
     return true;
 }
 
-/* How many bytes a TEXT_POKE has whose bytes lie at an offset of the file; 0: there is none, as where the file was written anew by another tool. */
-static uint64_t poked_at(const struct cofi_recording *recording, uint64_t at)
+/* The mapping that shows perf bytes of the file: those of the TEXT_POKE before it, with which it is one CODE, or of another one, which is looked
+ * for once all are there. Where they lie is told by the mappings, for tools that write the file anew leave it to say where they lay. */
+static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, struct cofi_sideband *sb)
 {
-    const struct cofi__input *in = &recording->in;
-    if (at < POKE_BYTES || at > in->n)
-        return 0;
-    const uint8_t *record = in->bytes + at - POKE_BYTES;
-    uint64_t n = le16(record + 18);
-    return le32(record) == PERF_TEXT_POKE && !le16(record + 16) && n <= in->n - at ? n : 0;
-}
-
-/* The mapping that shows perf bytes of this very file: those of the TEXT_POKE before it, with which it is one CODE, or of an earlier one. */
-static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, bool copied, struct cofi_sideband *sb)
-{
-    uint64_t addr = le64(record + 16), len = le64(record + 24), at = le64(record + 32), poked = copied ? 0 : poked_at(recording, at);
-    const uint8_t *bytes = poked && poked >= len ? recording->in.bytes + at : NULL;
     struct cofi_sideband *rows = recording->sideband.items, *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
     read_ids(record + 8, &sb->pid, &sb->tid);
-    bool same = last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == addr;
-    if (same && last->len >= len && (!bytes || last->bytes == bytes)) {
-        last->ahead = last->len - len;
-        last->len = len;
+    sb->addr = le64(record + 16);
+    sb->len = le64(record + 24);
+    sb->pgoff = le64(record + 32);
+    if (last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == sb->addr &&
+        last->bytes && last->len >= sb->len) {
+        last->ahead = last->len - sb->len;
+        last->len = sb->len;
+        recording->nomem |= cofi__map_put(&recording->codes, sb->pgoff, 0, (uint32_t)recording->sideband.n - 1) < 0;
         return false;
     }
     sb->kind = COFI_SB_CODE;
-    sb->addr = addr;
-    sb->len = len;
-    sb->ahead = bytes ? poked - len : 0;
-    sb->bytes = bytes;
-    return bytes;
+    return true;
+}
+
+void cofi__find_codes(struct cofi_recording *recording)
+{
+    struct cofi_sideband *rows = recording->sideband.items;
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        if (rows[i].kind != COFI_SB_CODE || rows[i].bytes)
+            continue;
+        const uint32_t *row = cofi__map_get(&recording->codes, rows[i].pgoff, 0);
+        if (row && rows[*row].len + rows[*row].ahead >= rows[i].len) {
+            rows[i].bytes = rows[*row].bytes;
+            rows[i].ahead = rows[*row].len + rows[*row].ahead - rows[i].len;
+            continue;
+        }
+        cofi__damage(recording, "code at %#llx: no record has the bytes that it shows at %#llx", (unsigned long long)rows[i].addr,
+                     (unsigned long long)rows[i].pgoff);
+        rows[i].kind = COFI_SB_LOST;
+        rows[i].len = 0;
+    }
+    cofi__map_free(&recording->codes);
 }
 
 /* Smallest size of a record's body with its header; 0: not sideband. */
@@ -220,7 +228,7 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
         if ((mode == PERF_MISC_GUEST_KERNEL || mode == PERF_MISC_GUEST_USER) && sb->machine == HOST)
             sb->machine = SOME_GUEST;
         if (type == PERF_MMAP2 && !(misc & PERF_MISC_MMAP_BUILD_ID) && le64(record + 56) == COFI_CODE_GENERATION)
-            return read_code_map(recording, record, copied, sb);
+            return read_code_map(recording, record, sb);
         read_mmap(recording, record, n, type, misc, sb);
         if (sb->machine == SOME_GUEST)
             machine_of_name(sb);
