@@ -419,9 +419,9 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
 static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
 {
     const uint8_t *ring = (const uint8_t *)t + COFI__FAST_SLOT_NOTES;
-    uint8_t *out = to;
-    for (size_t i = 0; i < n; i++)
-        out[i] = ring[(at + i) % COFI__FAST_NOTES_BYTES];
+    uint64_t start = at % COFI__FAST_NOTES_BYTES, left = COFI__FAST_NOTES_BYTES - start, first = n < left ? n : left;
+    memcpy(to, ring + start, first);
+    memcpy((uint8_t *)to + first, ring, n - first);
 }
 
 enum { NOTE_BYTES = 4096 };
