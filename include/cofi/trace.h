@@ -50,8 +50,11 @@ struct cofi_sideband {
     int32_t machine;  /* whose pids and addresses these are: 0: the host's; else those of the guest whose hypervisor has
                        * this pid, -1: of one that is not told (perf kvm, perf inject --guest-data) */
     int32_t vcpu;     /* with machine: the guest's processor, -1: not told */
-    uint64_t ahead;   /* CODE: how many of the bytes behind these `len` are there, too, in `bytes`: perf reads 16 at an instruction's place */
+    uint64_t ahead;   /* CODE: how many bytes behind these `len` are in `bytes`, too, of which COFI_CODE_AHEAD are of use */
 };
+
+/* perf reads as many bytes at an instruction's place in a file, wherever the mapping ends. */
+enum { COFI_CODE_AHEAD = 16 };
 
 enum { COFI_INFO_RANGES_MAX = 4 };
 

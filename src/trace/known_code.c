@@ -9,10 +9,10 @@
 #include "trace/writer.h"
 
 /* Where places are forgotten for others; below LEAST a record that tells a place is hardly shorter than the bytes. */
-enum { ROWS = 1 << 15, LEAST = 512, MOST = 4096 + 16 };
+enum { ROWS = 1 << 15, LEAST = 512, MOST = 4096 + COFI_CODE_AHEAD };
 
 struct cofi__known_code {
-    struct {
+    struct row {
         uint64_t at; /* 0: none */
         uint32_t hash, n;
     } rows[ROWS];
@@ -40,21 +40,16 @@ uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *
     if (!writer->known || n < LEAST || n > MOST)
         return 0;
     uint32_t hash = hash_of(bytes, n);
-    uint64_t at = writer->known->rows[hash % ROWS].at;
-    bool same = at && writer->known->rows[hash % ROWS].hash == hash && writer->known->rows[hash % ROWS].n == n;
-    return same && has(writer, at, bytes, n) ? at : 0;
+    const struct row *row = &writer->known->rows[hash % ROWS];
+    return row->at && row->hash == hash && row->n == n && has(writer, row->at, bytes, n) ? row->at : 0;
 }
 
 void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at)
 {
     if (writer->deflate || n < LEAST || n > MOST) /* what is compressed cannot be looked at, and finds such bytes itself */
         return;
-    if (!writer->known)
-        writer->known = calloc(1, sizeof *writer->known);
+    if (!writer->known && !(writer->known = calloc(1, sizeof *writer->known)))
+        return;
     uint32_t hash = hash_of(bytes, n);
-    if (writer->known) {
-        writer->known->rows[hash % ROWS].at = at;
-        writer->known->rows[hash % ROWS].hash = hash;
-        writer->known->rows[hash % ROWS].n = (uint32_t)n;
-    }
+    writer->known->rows[hash % ROWS] = (struct row){at, hash, (uint32_t)n};
 }

@@ -91,15 +91,21 @@ static void read_ids(const uint8_t *p, int32_t *a, int32_t *b)
     *b = (int32_t)le32(p + 4);
 }
 
+/* What MMAP, MMAP2 and mappings of code begin with. */
+static void read_place(const uint8_t *record, struct cofi_sideband *sb)
+{
+    read_ids(record + 8, &sb->pid, &sb->tid);
+    sb->addr = le64(record + 16);
+    sb->len = le64(record + 24);
+    sb->pgoff = le64(record + 32);
+}
+
 static void read_mmap(struct cofi_recording *recording, const uint8_t *record, size_t n, uint32_t type,
                       uint16_t misc, struct cofi_sideband *sb)
 {
     size_t name = type == PERF_MMAP2 ? 72 : 40;
     sb->kind = COFI_SB_MMAP;
-    read_ids(record + 8, &sb->pid, &sb->tid);
-    sb->addr = le64(record + 16);
-    sb->len = le64(record + 24);
-    sb->pgoff = le64(record + 32);
+    read_place(record, sb);
     sb->prot = 5;
     if (type == PERF_MMAP2) {
         sb->prot = le32(record + 64);
@@ -151,10 +157,7 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
 static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, struct cofi_sideband *sb)
 {
     struct cofi_sideband *rows = recording->sideband.items, *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
-    read_ids(record + 8, &sb->pid, &sb->tid);
-    sb->addr = le64(record + 16);
-    sb->len = le64(record + 24);
-    sb->pgoff = le64(record + 32);
+    read_place(record, sb);
     if (last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == sb->addr &&
         last->bytes && last->len >= sb->len) {
         last->ahead = last->len - sb->len;

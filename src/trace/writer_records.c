@@ -12,10 +12,8 @@
 
 enum {
     NAME_MAX_BYTES = 4096,
-    /* Code is written in pieces, each with the next 16 bytes behind it, so that perf, which reads 16 bytes
-     * at an instruction's place in the file, sees one whole that starts in this piece. */
-    CODE_PIECE = 60 * 1024,
-    CODE_OVERLAP = 16
+    /* Code is written in pieces, each with COFI_CODE_AHEAD bytes behind it, so that perf sees an instruction whole that starts in it. */
+    CODE_PIECE = 60 * 1024
 };
 
 /* Start a record; its size is filled in by end_record. Returns where it starts. */
@@ -175,25 +173,29 @@ static void put_code_map(struct cofi_writer *writer, const struct cofi_sideband 
     end_kernel(out, start, sb);
 }
 
-/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), unless the file has them, then a
- * mapping of them. */
+/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), unless the file has them already. Returns
+ * where it has them. */
+static uint64_t place_code(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr, const uint8_t *bytes, size_t n)
+{
+    uint64_t at = cofi__known_code_find(writer, bytes, n);
+    if (at)
+        return at;
+    at = writer->end + put_poke(&writer->sideband, sb, addr, bytes, n);
+    cofi__known_code_add(writer, bytes, n, at);
+    return at;
+}
+
 static int put_code(struct cofi_writer *writer, const struct cofi_sideband *sb)
 {
-    struct cofi__buffer *out = &writer->sideband;
     for (uint64_t i = 0; i < sb->len; i += CODE_PIECE) {
-        uint64_t left = sb->len - i, piece = left < CODE_PIECE ? left : CODE_PIECE;
-        uint64_t there = left + sb->ahead, n = there < piece + CODE_OVERLAP ? there : piece + CODE_OVERLAP;
-        const uint8_t *bytes = sb->bytes + i;
-        if (out->n > 1 << 20)
+        uint64_t left = sb->len - i, piece = left < CODE_PIECE ? left : CODE_PIECE, there = left + sb->ahead;
+        size_t n = (size_t)(there < piece + COFI_CODE_AHEAD ? there : piece + COFI_CODE_AHEAD);
+        if (writer->sideband.n > 1 << 20)
             COFI_TRY(cofi__writer_drain(writer));
-        uint64_t at = sb->kernel ? 0 : cofi__known_code_find(writer, bytes, (size_t)n);
-        if (!at) {
-            at = writer->end + put_poke(out, sb, sb->addr + i, bytes, (size_t)n);
-            if (!sb->kernel)
-                cofi__known_code_add(writer, bytes, (size_t)n, at);
-        }
-        if (!sb->kernel)
-            put_code_map(writer, sb, sb->addr + i, piece, at);
+        if (sb->kernel)
+            put_poke(&writer->sideband, sb, sb->addr + i, sb->bytes + i, n);
+        else
+            put_code_map(writer, sb, sb->addr + i, piece, place_code(writer, sb, sb->addr + i, sb->bytes + i, n));
     }
     return 0;
 }

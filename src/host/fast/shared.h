@@ -56,7 +56,7 @@ enum cofi__fast_note {
  * have the same origin, in 32 bits. */
 enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
 
-enum { COFI__FAST_CODE_PIECE = 2048, COFI__FAST_CODE_AHEAD = 16 };
+enum { COFI__FAST_CODE_PIECE = 2048 };
 
 /* What a note about code of such a mapping, which begins at start, has for d. */
 static inline uint64_t cofi__fast_mapping(uint64_t origin, uint64_t start, uint64_t end)

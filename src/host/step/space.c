@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cofi/trace.h>
+
 #include "base/array.h"
 #include "host/names.h"
 #include "host/step/code.h"
@@ -331,10 +333,9 @@ static bool file_has(const struct step_mapping *m, uint64_t addr, const uint8_t 
 static void tell_page(struct step_space *space, const struct step_page *page, pid_t tid, const struct step_mapping *m,
                       const struct step_news *news)
 {
-    uint8_t bytes[STEP_PAGE + STEP_INSN_MAX + 1];
-    size_t ahead = sizeof bytes - STEP_PAGE;
+    uint8_t bytes[STEP_PAGE + COFI_CODE_AHEAD];
     memcpy(bytes, page->bytes, STEP_PAGE);
-    ahead = cofi__step_read(tid, page->addr + STEP_PAGE, bytes + STEP_PAGE, ahead) == ahead ? ahead : 0;
+    size_t ahead = cofi__step_read(tid, page->addr + STEP_PAGE, bytes + STEP_PAGE, COFI_CODE_AHEAD);
     news->code(news->opaque, space, page->addr, bytes, STEP_PAGE, ahead, m->path);
 }
 

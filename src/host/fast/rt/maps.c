@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <cofi/trace.h>
+
 #include "host/fast/rt/cache.h"
 #include "host/young.h"
 
@@ -130,7 +132,7 @@ static bool tell_first(const struct region *r, uint64_t page)
 /* Of a page that can be read, a piece as it is, and what follows it if that can. */
 static void tell_piece(struct thread *t, const struct region *r, const uint64_t v[4])
 {
-    uint64_t end = v[0] + COFI__FAST_CODE_PIECE, ahead = COFI__FAST_CODE_AHEAD;
+    uint64_t end = v[0] + COFI__FAST_CODE_PIECE, ahead = COFI_CODE_AHEAD;
     uint8_t byte;
     if (end >= r->end || (end % PAGE == 0 && rt_probe(&byte, (const void *)end, 1)))
         ahead = 0;
