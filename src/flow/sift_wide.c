@@ -10,24 +10,30 @@
 #define WIDE_TARGET target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")
 #define WIDE static inline __attribute__((always_inline, WIDE_TARGET))
 
-/* What a byte begins: its packet's size, and which it is. OTHER: one that is for the loop that goes packet by packet. */
-enum { SIZE = 0x0f, TNT = 0x10, TIP = 0x20, CYC = 0x40, OTHER = 0x80 };
+/* What a byte begins: its packet's size, and which it is. TWO alone: an MTC; neither of these four: a TNT. A PAD is a CYC of no cycles. OTHER: a
+ * packet that is for the loop that goes packet by packet. */
+enum { SIZE = 0x0f, TWO = 0x10, CYC = 0x20, TIP = 0x40, OTHER = 0x80 };
 
 #define KIND(c) \
-    ((c) == 0 ? 1 : (c) == PT_MTC ? 2 : PT_SIZE(c) > 1 ? TIP | PT_SIZE(c) : PT_SIZE(c) ? TNT | 1 : ((c) & 7) == 3 ? CYC | 1 : \
-     ((c) & 7) == 7 ? CYC | 2 : OTHER | 1)
+    ((c) == 0 ? CYC | 1 : (c) == PT_MTC ? TWO | 2 : PT_SIZE(c) > 1 ? TIP | PT_SIZE(c) : PT_SIZE(c) ? 1 : ((c) & 7) == 3 ? CYC | 1 : \
+     ((c) & 7) == 7 ? CYC | TWO | 2 : OTHER | 1)
 static const _Alignas(64) uint8_t kinds[256] = {BYTES(KIND)};
 
 enum { WINDOW = SIFT_WINDOW, READS = WINDOW + 8, WINDOWS = 8 };
 
-/* 64 bytes of trace, a bit or a byte each. */
+/* 64 bytes of trace, a bit each. */
 struct window {
-    const uint8_t *bytes;
-    uint64_t starts;    /* where packets begin */
-    uint64_t tnt, tip, cyc, cyc_2, mtc, other;
-    uint64_t partial;   /* TNTs of fewer than 6 outcomes */
-    uint64_t keep;      /* bytes of TNTs and TIPs */
-    unsigned rest;      /* how much of the last packet lies behind the window */
+    uint64_t tnt, tip, cyc; /* where these begin */
+    uint64_t two;           /* of timing those that have two bytes */
+    uint64_t partial;       /* TNTs of fewer than 6 outcomes */
+    uint64_t far;           /* TIPs that tell whether their target is the kernel's */
+    uint64_t keep;          /* bytes of TNTs and TIPs */
+};
+
+/* The packet that reaches into the next window: by so many bytes, which are timing or not. */
+struct carry {
+    unsigned at;
+    uint64_t timing;
 };
 
 /* ---- where packets begin ---- */
@@ -71,66 +77,59 @@ WIDE uint64_t starts_of(__m512i kind, unsigned *at)
 WIDE uint64_t with(__m512i kind, unsigned which) { return _mm512_test_epi8_mask(kind, _mm512_set1_epi8((char)which)); }
 WIDE uint64_t at_least(__m512i kind, unsigned which) { return _mm512_cmpge_epu8_mask(kind, _mm512_set1_epi8((char)which)); }
 WIDE uint64_t is(__m512i v, unsigned which) { return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8((char)which)); }
+WIDE uint64_t signs(__m512i v) { return (uint64_t)_mm512_movepi8_mask(v); }
 
-/* TIPs with the bytes of their addresses; a TIP has two of them at least. */
-WIDE uint64_t whole_tips(uint64_t tip, __m512i kind)
+/* False where there are other packets, or long CYCs. */
+WIDE bool look(struct window *x, const uint8_t *bytes, struct carry *carry)
 {
-    uint64_t of_4 = tip & at_least(kind, TIP | 5), of_6 = tip & at_least(kind, TIP | 7), of_8 = tip & at_least(kind, TIP | 9);
-    return tip | tip << 1 | tip << 2 | of_4 << 3 | of_4 << 4 | of_6 << 5 | of_6 << 6 | of_8 << 7 | of_8 << 8;
-}
-
-WIDE struct window look(const uint8_t *bytes, unsigned *at)
-{
-    struct window x = {.bytes = bytes};
     __m512i v = _mm512_loadu_si512(bytes), kind = kinds_of(v);
-    x.starts = starts_of(kind, at);
-    x.tnt = with(kind, TNT) & x.starts;
-    x.tip = with(kind, TIP) & x.starts;
-    x.cyc = with(kind, CYC) & x.starts;
-    x.cyc_2 = is(kind, CYC | 2) & x.starts;
-    x.mtc = is(v, PT_MTC) & x.starts;
-    x.other = (with(kind, OTHER) & x.starts) | (x.cyc_2 & with(_mm512_loadu_si512(bytes + 1), 1));
-    x.partial = x.tnt & ~(uint64_t)_mm512_movepi8_mask(v);
-    x.keep = x.tnt | whole_tips(x.tip, kind);
-    return x;
+    uint64_t starts = starts_of(kind, &carry->at);
+    x->tip = with(kind, TIP) & starts;
+    x->cyc = with(kind, CYC) & starts;
+    x->two = with(kind, TWO) & starts;
+    x->far = at_least(kind, TIP | 7) & x->tip;
+    x->tnt = starts & ~(x->tip | x->cyc | x->two);
+    x->partial = x->tnt & ~signs(v);
+    x->keep = ~(x->cyc | x->two | x->two << 1 | carry->timing);
+    carry->timing = x->two >> 63;
+    return !((signs(kind) & starts) | (x->two & x->cyc & with(_mm512_loadu_si512(bytes + 1), 1)));
 }
 
 /* ---- timing ---- */
 
 /* The cycles of some CYCs of one or two bytes, in eight parts [SDM Cycle Count Packet (CYC) Packet]. */
-WIDE __m512i cycles_of(const struct window *x, uint64_t which)
+WIDE __m512i cycles_of(const struct window *x, const uint8_t *bytes, uint64_t which)
 {
-    __m512i v = _mm512_loadu_si512(x->bytes), behind = _mm512_loadu_si512(x->bytes + 1), zero = _mm512_setzero_si512();
+    __m512i v = _mm512_loadu_si512(bytes), behind = _mm512_loadu_si512(bytes + 1), zero = _mm512_setzero_si512();
     __m512i low = _mm512_and_si512(_mm512_srli_epi16(v, 3), _mm512_set1_epi8(0x1f));
     __m512i high = _mm512_and_si512(_mm512_srli_epi16(behind, 1), _mm512_set1_epi8(0x7f));
     __m512i lows = _mm512_sad_epu8(_mm512_maskz_mov_epi8(which, low), zero);
-    __m512i highs = _mm512_sad_epu8(_mm512_maskz_mov_epi8(which & x->cyc_2, high), zero);
+    __m512i highs = _mm512_sad_epu8(_mm512_maskz_mov_epi8(which & x->two, high), zero);
     return _mm512_add_epi64(lows, _mm512_slli_epi64(highs, 5));
 }
 
 /* The window's MTCs, and the cycles before each. Returns those behind the last one. */
-WIDE __m512i tell(struct cofi__clock *clock, const struct window *x, __m512i cycles)
+WIDE __m512i tell(struct cofi__clock *clock, const struct window *x, const uint8_t *bytes, __m512i cycles)
 {
     uint64_t left = x->cyc;
-    for (uint64_t mtc = x->mtc; mtc; mtc = _blsr_u64(mtc)) {
+    for (uint64_t mtc = x->two & ~x->cyc; mtc; mtc = _blsr_u64(mtc)) {
         uint64_t before = _blsmsk_u64(mtc);
-        clock->cycles += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(cycles, cycles_of(x, left & before)));
-        cofi__clock_mtc(clock, x->bytes[_tzcnt_u64(mtc) + 1]);
+        clock->cycles += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(cycles, cycles_of(x, bytes, left & before)));
+        cofi__clock_mtc(clock, bytes[_tzcnt_u64(mtc) + 1]);
         cycles = _mm512_setzero_si512();
         left &= ~before;
     }
-    return _mm512_add_epi64(cycles, cycles_of(x, left));
+    return _mm512_add_epi64(cycles, cycles_of(x, bytes, left));
 }
 
 /* ---- outcomes and targets ---- */
 
 /* May one of the targets be in user mode, and the one before in the kernel? Addresses of 6 and 8 bytes tell [SDM IP Compression]. */
-WIDE bool leaves_kernel(const struct window *x, uint64_t *last_ip)
+WIDE bool leaves_kernel(const struct window *x, const uint8_t *bytes, uint64_t *last_ip)
 {
-    __m512i v = _mm512_loadu_si512(x->bytes);
-    uint64_t of_6 = x->tip & is(v, PT_TIP(3)), of_8 = x->tip & is(v, PT_TIP(6)), all = of_6 | of_8;
-    uint64_t kernel = (of_6 & (uint64_t)_mm512_movepi8_mask(_mm512_loadu_si512(x->bytes + 6))) |
-                      (of_8 & (uint64_t)_mm512_movepi8_mask(_mm512_loadu_si512(x->bytes + 8)));
+    __m512i v = _mm512_loadu_si512(bytes);
+    uint64_t of_6 = x->far & is(v, PT_TIP(3)), of_8 = x->far & is(v, PT_TIP(6)), all = of_6 | of_8;
+    uint64_t kernel = (of_6 & signs(_mm512_loadu_si512(bytes + 6))) | (of_8 & signs(_mm512_loadu_si512(bytes + 8)));
     if (kernel != all && (kernel || *last_ip >> 63))
         return true;
     if (all)
@@ -170,16 +169,15 @@ WIDE unsigned next_bit(uint64_t bits, unsigned from, unsigned n)
 }
 
 /* Bytes kept, where TNTs were cut: those between a cut and the next target have to be put together anew. */
-WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, const struct window *x, uint64_t tips, uint64_t cuts, unsigned n)
+WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, __m512i v, uint64_t tips, uint64_t cuts, unsigned n)
 {
-    __m512i v = _mm512_loadu_si512(x->bytes);
     _Alignas(64) uint8_t kept[WINDOW + 8];
-    _mm512_store_si512(kept, _mm512_maskz_compress_epi8(x->keep, v));
+    _mm512_store_si512(kept, v);
     put_le(kept + WINDOW, 0, 8);
     for (unsigned at = 0; at < n;) {
         if (!w->n) {
             unsigned cut = next_bit(cuts, at, n);
-            _mm512_storeu_si512(q, _mm512_maskz_compress_epi8(_pdep_u64(~UINT64_C(0) << at, x->keep), v));
+            _mm512_storeu_si512(q, _mm512_maskz_compress_epi8(~UINT64_C(0) << at, v));
             q += cut - at;
             at = cut;
             if (at == n)
@@ -196,67 +194,71 @@ WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, const struct window *x, uint64
     return q;
 }
 
-WIDE uint8_t *put(struct sift *w, uint8_t *q, const struct window *x)
+WIDE uint8_t *put(struct sift *w, uint8_t *q, const struct window *x, const uint8_t *bytes)
 {
+    __m512i v = _mm512_maskz_compress_epi8(x->keep, _mm512_loadu_si512(bytes));
     unsigned n = (unsigned)_mm_popcnt_u64(x->keep);
     uint64_t tips = _pext_u64(x->tip, x->keep), cuts = _pext_u64(x->partial, x->keep) & ~(tips >> 1);
     if (w->n || cuts)
-        return put_cut(w, q, x, tips, cuts, n);
-    _mm512_storeu_si512(q, _mm512_maskz_compress_epi8(x->keep, _mm512_loadu_si512(x->bytes)));
+        return put_cut(w, q, v, tips, cuts, n);
+    _mm512_storeu_si512(q, v);
     return q + n;
 }
 
-/* What is left of a TIP that begins in the window, behind it. */
-WIDE uint8_t *put_rest(uint8_t *q, const struct window *x)
-{
-    memcpy(q, x->bytes + WINDOW, 8);
-    return x->tip > (x->starts & ~x->tip) ? q + x->rest : q;
-}
+WIDE const uint8_t *last_of(const uint8_t *bytes, uint64_t bits) { return bytes + 63 - _lzcnt_u64(bits); }
 
-WIDE const uint8_t *last_of(const struct window *x, uint64_t bits) { return x->bytes + 63 - _lzcnt_u64(bits); }
-
-WIDE void note_last(struct sift *w, const struct window *x)
+WIDE void note_last(struct sift *w, const struct window *x, const uint8_t *bytes)
 {
     if (x->tnt)
-        w->tnt = last_of(x, x->tnt);
+        w->tnt = last_of(bytes, x->tnt);
     if (!x->tip)
         return;
-    const uint8_t *last = last_of(x, x->tip);
-    uint64_t before = x->tip & ~(UINT64_C(1) << (last - x->bytes));
-    w->tip_before = before ? last_of(x, before) : w->tip;
+    const uint8_t *last = last_of(bytes, x->tip);
+    uint64_t before = x->tip & ~(UINT64_C(1) << (last - bytes));
+    w->tip_before = before ? last_of(bytes, before) : w->tip;
     w->tip = last;
 }
 
-/* The next windows, until there is a packet that cannot be taken here: all of them first, for that waits for no branch. */
-WIDE unsigned look_ahead(struct window *x, const uint8_t **p, const uint8_t *stop, const uint8_t *end, uint64_t *last_ip)
+/* What is left of a TIP that begins in the last window, behind it. */
+WIDE uint8_t *put_rest(uint8_t *q, const uint8_t *p, const struct carry *carry)
 {
-    unsigned at = 0, n = 0;
-    for (; n < WINDOWS && *p + at <= stop && end - *p >= READS; n++) {
-        unsigned rest = at;
-        x[n] = look(*p, &rest);
-        if (x[n].other || leaves_kernel(&x[n], last_ip))
+    memcpy(q, p, 8);
+    return carry->timing ? q : q + carry->at;
+}
+
+/* The next windows, until there is a packet that cannot be taken here: all of them first, for that waits for no branch. */
+WIDE unsigned look_ahead(struct window *x, const uint8_t *p, const uint8_t *stop, const uint8_t *end, uint64_t *last_ip, struct carry *carry)
+{
+    unsigned n = 0;
+    for (; n < WINDOWS && p + carry->at <= stop && end - p >= READS; n++, p += WINDOW) {
+        struct carry next = *carry;
+        if (!look(&x[n], p, &next) || (x[n].far && leaves_kernel(&x[n], p, last_ip)))
             break;
-        x[n].rest = at = rest;
-        *p += WINDOW;
+        *carry = next;
     }
-    *p += at;
     return n;
 }
 
 __attribute__((WIDE_TARGET))
 void cofi__sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end)
 {
-    struct window windows[WINDOWS];
-    unsigned n;
-    while (w->p <= stop && (n = look_ahead(windows, &w->p, stop, end, &w->last_ip))) {
+    struct window x[WINDOWS];
+    while (w->p <= stop) {
+        struct carry carry = {0};
+        unsigned n = look_ahead(x, w->p, stop, end, &w->last_ip, &carry);
+        if (!n)
+            break;
         __m512i cycles = _mm512_setzero_si512();
         for (unsigned i = 0; i < n; i++) {
-            w->q = put_rest(put(w, w->q, &windows[i]), &windows[i]);
-            note_last(w, &windows[i]);
+            w->q = put(w, w->q, &x[i], w->p + i * WINDOW);
+            note_last(w, &x[i], w->p + i * WINDOW);
         }
         for (unsigned i = 0; i < n; i++)
-            cycles = tell(clock, &windows[i], cycles);
+            cycles = tell(clock, &x[i], w->p + i * WINDOW, cycles);
         clock->cycles += (uint64_t)_mm512_reduce_add_epi64(cycles);
+        w->p += n * WINDOW;
+        w->q = put_rest(w->q, w->p, &carry);
+        w->p += carry.at;
     }
 }
 
