@@ -9,18 +9,36 @@
 #include <string.h>
 #include <unistd.h>
 
-int cofi__proc_number(int32_t pid, const char *name)
+static size_t take_line(const char *line, struct cofi__proc_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strlen(fields[i].name);
+        if (strncmp(line, fields[i].name, name) != 0)
+            continue;
+        fields[i].value = strtoull(line + name, NULL, fields[i].base);
+        return 1;
+    }
+    return 0;
+}
+
+size_t cofi__proc_fields(int32_t pid, struct cofi__proc_field *fields, size_t n)
 {
     char path[64], line[256];
-    int number = 0;
+    size_t found = 0;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     FILE *f = fopen(path, "re");
-    while (f && !number && fgets(line, sizeof line, f))
-        if (!strncmp(line, name, strlen(name)))
-            number = atoi(line + strlen(name));
+    while (f && found < n && fgets(line, sizeof line, f))
+        found += take_line(line, fields, n);
     if (f)
         fclose(f);
-    return number;
+    return found;
+}
+
+int cofi__proc_number(int32_t pid, const char *name)
+{
+    struct cofi__proc_field field = {name, 10, 0};
+    cofi__proc_fields(pid, &field, 1);
+    return (int)field.value;
 }
 
 bool cofi__proc_comm(int32_t tid, char *name, size_t room)

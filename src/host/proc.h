@@ -7,7 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The decimal number behind a name ("Tgid:") that begins a line of /proc/PID/status [proc_pid_status(5)]; 0: there is none. */
+/* The number behind a name ("SigIgn:", 16) that begins a line of /proc/PID/status [proc_pid_status(5)]. */
+struct cofi__proc_field {
+    const char *name;
+    int base;
+    uint64_t value;
+};
+
+/* How many of n there were; no two have the same name. */
+size_t cofi__proc_fields(int32_t pid, struct cofi__proc_field *fields, size_t n);
+/* The decimal number behind a name ("Tgid:"); 0: there is none. */
 int cofi__proc_number(int32_t pid, const char *name);
 /* A thread's name, of which /proc/TID/comm tells [proc_pid_comm(5)], as far as there is room; false: there is none. */
 bool cofi__proc_comm(int32_t tid, char *name, size_t room);

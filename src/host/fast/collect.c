@@ -3,6 +3,7 @@
 #include "host/fast/collect.h"
 #include "host/fast/memo.h"
 #include "host/names.h"
+#include "host/fast/inject.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
 
@@ -135,7 +136,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     k->store_bytes = k->slots == SLOTS_MAX ? COFI__FAST_STORE_BYTES : 0;
 }
 
-static int open_recording(struct cofi__fast_collector *c, struct cofi_error *error)
+int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     const struct cofi_fast_options *o = c->options;
     if (!o->path || o->no_trace)
@@ -149,37 +150,38 @@ static int open_recording(struct cofi__fast_collector *c, struct cofi_error *err
     return cofi_writer_open(&c->writer, o->path, &info, error);
 }
 
-/* As ftruncate, but for the limit of files' sizes, which is not meant for this memory: as far as it may be raised. */
-static int set_size(int fd, uint64_t bytes)
+/* The files that programs open. The limit of files' sizes, which is not meant for them, is raised meanwhile as far as it may be. */
+static bool make_memory(struct cofi__fast_collector *c)
 {
     struct rlimit old, most;
     bool limited = !getrlimit(RLIMIT_FSIZE, &old);
     most = (struct rlimit){old.rlim_max, old.rlim_max};
     if (limited)
         setrlimit(RLIMIT_FSIZE, &most);
-    int result = ftruncate(fd, (off_t)bytes);
+    c->code_fd = cofi__fast_code_file();
+    c->fd = memfd_create("cofi", MFD_CLOEXEC);
+    bool made = c->fd >= 0 && !ftruncate(c->fd, (off_t)c->shared_bytes);
     int error = errno;
     if (limited)
         setrlimit(RLIMIT_FSIZE, &old);
     errno = error;
-    return result;
+    return made;
 }
 
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     fill_control(c, &c->made);
     c->shared_bytes = cofi__fast_shared_bytes(&c->made);
-    c->fd = memfd_create("cofi", MFD_CLOEXEC);
     c->seats = calloc(c->made.slots, sizeof *c->seats);
     c->memo = calloc(1, sizeof *c->memo);
-    if (c->fd < 0 || !c->seats || !c->memo || set_size(c->fd, c->shared_bytes))
+    if (!make_memory(c) || !c->seats || !c->memo)
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->shared == MAP_FAILED)
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
     c->control = (struct cofi__fast_control *)c->shared;
     *c->control = c->made;
-    return open_recording(c, error);
+    return 0;
 }
 
 void cofi__fast_collector_close(struct cofi__fast_collector *c)
@@ -199,6 +201,8 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
         munmap(c->shared, c->shared_bytes);
     if (c->fd >= 0)
         close(c->fd);
+    if (c->code_fd >= 0)
+        close(c->code_fd);
 }
 
 void cofi__fast_keep_error(struct cofi__fast_collector *c, int status)

@@ -33,6 +33,7 @@ struct cofi__fast_collector {
     struct cofi_writer *writer;
     struct cofi_time_info time;
     int fd;                      /* of the shared memory */
+    int code_fd;                 /* of a file with the runtime's code */
     uint8_t *shared;
     size_t shared_bytes;
     struct cofi__fast_control *control;
@@ -55,7 +56,10 @@ struct cofi__fast_collector {
     bool left_told;
 };
 
+/* Memory for programs to share, and ours. */
 int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error *error);
+/* The recording's file; `time` is known. */
+int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error *error);
 void cofi__fast_collector_close(struct cofi__fast_collector *c);
 /* Take what the threads have written since the last time. Returns whether there was anything. */
 bool cofi__fast_collect(struct cofi__fast_collector *c);

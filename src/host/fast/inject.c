@@ -21,8 +21,9 @@
 #include "host/fast/lend.h"
 #include "host/fast/limits.h"
 #include "host/fast/own_calls.h"
+#include "host/proc.h"
 
-extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
+extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[], cofi__fast_stub[], cofi__fast_stub_end[];
 
 /* A page of the window that the runtime has no use for yet. */
 #define SCRATCH (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096)
@@ -35,8 +36,11 @@ struct remote {
     uint64_t syscall; /* address of a SYSCALL instruction */
     uint64_t mask;    /* the program's own: all signals are blocked meanwhile */
     bool mapped;      /* the runtime's window is ours */
-    bool stopped;     /* SIGSTOP, which cannot be blocked, has come */
+    bool out;         /* of the exec: its system call has ended */
+    uint64_t came;    /* signals that we let stop the program, and which came: SIGSTOP, which cannot be blocked, and SIGTRAP */
 };
+
+static uint64_t bit_of(int signo) { return UINT64_C(1) << (signo - 1); }
 
 int cofi__fast_wait_stop(pid_t pid)
 {
@@ -60,18 +64,20 @@ static int advance(struct remote *r, enum __ptrace_request how)
         stop = cofi__fast_wait_stop(r->pid);
         if (stop < 0)
             return stop;
-        r->stopped |= stop == SIGSTOP;
+        r->came |= stop == SIGSTOP ? bit_of(SIGSTOP) : 0;
     } while (stop != SIGTRAP);
     return 0;
+}
+
+static int block(struct remote *r, uint64_t signals)
+{
+    return ptrace(PTRACE_SETSIGMASK, r->pid, sizeof signals, &signals) ? COFI_ERR_SYSTEM : 0;
 }
 
 /* No signal until release_signals: one that came to an instruction of ours would end or stop what is half done. */
 static int hold_signals(struct remote *r)
 {
-    uint64_t all = ~0ull;
-    if (ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->mask, &r->mask) || ptrace(PTRACE_SETSIGMASK, r->pid, sizeof all, &all))
-        return COFI_ERR_SYSTEM;
-    return 0;
+    return ptrace(PTRACE_GETSIGMASK, r->pid, sizeof r->mask, &r->mask) ? COFI_ERR_SYSTEM : block(r, ~UINT64_C(0));
 }
 
 /* Whether the process has a signal waiting. */
@@ -87,8 +93,10 @@ static bool has_pending(pid_t pid, int signo)
 
 static void release_signals(const struct remote *r)
 {
-    if (r->stopped && !has_pending(r->pid, SIGCONT))
+    if (r->came & bit_of(SIGSTOP) && !has_pending(r->pid, SIGCONT))
         kill(r->pid, SIGSTOP);
+    if (r->came & bit_of(SIGTRAP))
+        kill(r->pid, SIGTRAP);
     ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->mask, &r->mask);
 }
 
@@ -243,43 +251,171 @@ void cofi__fast_enter(struct user_regs_struct *g, uint64_t slot_address)
     g->eflags = 0x202; /* C code wants DF clear */
 }
 
-/* The program's state, and the runtime's in its place; errors leave it as it was. */
-static int put_runtime(struct remote *r, int fd, size_t bytes, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
+/* ---- at its first instruction ---- */
+
+/* Whether it can be mapped to be executed [memfd_create(2), vm.memfd_noexec]. */
+static bool is_executable(int fd)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    return page != MAP_FAILED && !munmap(page, 4096);
+}
+
+int cofi__fast_code_file(void)
+{
+    enum { EXEC = 0x10, SEALS = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+    const size_t bytes = (size_t)(cofi__fast_blob_end - cofi__fast_blob);
+    int fd = memfd_create("cofi-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING | EXEC);
+    if (fd < 0) /* before Linux 6.3 */
+        fd = memfd_create("cofi-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd >= 0 && write(fd, cofi__fast_blob, bytes) == (ssize_t)bytes && !fcntl(fd, F_ADD_SEALS, SEALS) && is_executable(fd))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The stub and the paths it opens, in place of a program's code. */
+struct stub {
+    uint8_t code[192];
+    char runtime[32], shared[32];
+};
+
+/* Whether the program can run the stub: no filter is to see its calls, and the kernel would forget that SIGTRAP is ignored [signal(7)]. */
+static bool can_run_stub(const struct remote *r)
+{
+    struct cofi__proc_field fields[] = {{"SigIgn:", 16, 0}, {"Seccomp:", 10, 0}};
+    return r->regs.cs == 0x33 && cofi__proc_fields(r->pid, fields, 2) == 2 && !(fields[0].value & bit_of(SIGTRAP)) && !fields[1].value;
+}
+
+static struct user_regs_struct stub_regs(const struct remote *r, const struct cofi__fast_memory *m, uint64_t at)
+{
+    struct user_regs_struct g = r->regs;
+    g.orig_rax = (unsigned long long)-1;
+    g.rip = at;
+    g.rdi = COFI__FAST_RUNTIME_BASE, g.rsi = COFI__FAST_RUNTIME_BYTES, g.rdx = PROT_READ | PROT_WRITE | PROT_EXEC;
+    g.r10 = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, g.r8 = (unsigned long long)-1, g.r9 = 0;
+    g.rbx = at + offsetof(struct stub, runtime), g.rbp = (uint64_t)(cofi__fast_blob_end - cofi__fast_blob);
+    g.r12 = at + offsetof(struct stub, shared), g.r13 = COFI__FAST_SHARED_BASE, g.r14 = m->bytes;
+    g.r15 = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    return g;
+}
+
+/* To the stub's end; *g as it is there. */
+static int run_stub(struct remote *r, struct user_regs_struct *g)
+{
+    uint64_t end = g->rip + (uint64_t)(cofi__fast_stub_end - cofi__fast_stub);
+    if (block(r, ~bit_of(SIGTRAP)) < 0 || ptrace(PTRACE_SETREGS, r->pid, 0, g))
+        return COFI_ERR_SYSTEM;
+    r->out = true;
+    for (;;) {
+        COFI_TRY(advance(r, PTRACE_CONT));
+        if (ptrace(PTRACE_GETREGS, r->pid, 0, g))
+            return COFI_ERR_SYSTEM;
+        if (g->rip == end)
+            return block(r, ~UINT64_C(0));
+        r->came |= bit_of(SIGTRAP);
+    }
+}
+
+/* Its code in place of the page's first bytes, and these back again. */
+static int run_stub_at(struct remote *r, const struct cofi__fast_memory *m, int mem, uint64_t at, struct user_regs_struct *g)
+{
+    struct stub stub = {0}, saved;
+    memcpy(stub.code, cofi__fast_stub, (size_t)(cofi__fast_stub_end - cofi__fast_stub));
+    snprintf(stub.runtime, sizeof stub.runtime, "/proc/%d/fd/%d", getpid(), m->code);
+    snprintf(stub.shared, sizeof stub.shared, "/proc/%d/fd/%d", getpid(), m->fd);
+    if (pread(mem, &saved, sizeof saved, (off_t)at) != sizeof saved)
+        return COFI_ERR_UNSUPPORTED;
+    if (pwrite(mem, &stub, sizeof stub, (off_t)at) != sizeof stub)
+        return COFI_ERR_UNSUPPORTED;
+    *g = stub_regs(r, m, at);
+    int status = run_stub(r, g);
+    return pwrite(mem, &saved, sizeof saved, (off_t)at) == sizeof saved ? status : COFI_ERR_SYSTEM;
+}
+
+/* What the stub did, away again: the program stands as if it had not run. */
+static int undo_stub(struct remote *r, const struct user_regs_struct *g)
+{
+    long ignored;
+    COFI_TRY(begin(r));
+    if (g->r9 == 2)
+        COFI_TRY(call(r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, g->r14}));
+    if (g->r9 >= 1)
+        COFI_TRY(call(r, &ignored, SYS_munmap, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES}));
+    if ((int)g->r8 >= 0)
+        COFI_TRY(close_theirs(r, (int)g->r8));
+    return finish(r);
+}
+
+/* In two stops, where no filter is in the way. COFI_ERR_UNSUPPORTED: it is to be done call by call. */
+static int map_at_once(struct remote *r, const struct cofi__fast_memory *m, long *their_fd)
+{
+    char path[64];
+    struct user_regs_struct g;
+    if (m->code < 0 || ptrace(PTRACE_GETREGS, r->pid, 0, &r->regs) || !can_run_stub(r))
+        return COFI_ERR_UNSUPPORTED;
+    r->regs.rax = 0; /* execve's result, which the kernel has not put there yet */
+    snprintf(path, sizeof path, "/proc/%d/mem", r->pid);
+    int mem = open(path, O_RDWR | O_CLOEXEC);
+    if (mem < 0)
+        return COFI_ERR_UNSUPPORTED;
+    int status = run_stub_at(r, m, mem, r->regs.rip & ~UINT64_C(4095), &g);
+    close(mem);
+    COFI_TRY(status);
+    *their_fd = (int)g.r8;
+    if (g.r9 == 2 && cofi__fast_is_same_file(r->pid, *their_fd, m->fd))
+        return 0;
+    if (ptrace(PTRACE_SETREGS, r->pid, 0, &r->regs) || undo_stub(r, &g) < 0)
+        return COFI_ERR_SYSTEM;
+    return COFI_ERR_UNSUPPORTED;
+}
+
+/* One system call after the other, as filters let them pass. */
+static int map_by_calls(struct remote *r, const struct cofi__fast_memory *m, long *their_fd, struct cofi_error *error)
 {
     /* Out of the exec, so that registers written stay: its system call ends. */
-    if (advance(r, PTRACE_SYSCALL) < 0 || begin(r) < 0)
+    if ((!r->out && advance(r, PTRACE_SYSCALL) < 0) || begin(r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     if (r->regs.cs != 0x33) {
         finish(r);
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
     }
-    long their_fd;
     int status = cofi__fast_filters_let(r->pid, OWN_PROGRAM, NULL); /* where they cannot be read, it is tried */
     if (status != COFI_ERR_UNSUPPORTED)
-        status = map_runtime(r, fd, bytes, &their_fd);
-    if (status < 0) {
+        status = map_runtime(r, m->fd, m->bytes, their_fd);
+    if (status < 0)
         unmap_runtime(r);
-        finish(r);
-        return cofi__fail(error, status, COFI_NOWHERE, "process %d has no room for the runtime, or a seccomp filter", r->pid);
-    }
+    if (finish(r) < 0 || status < 0)
+        return cofi__fail(error, status < 0 ? status : COFI_ERR_SYSTEM, COFI_NOWHERE,
+                          "process %d has no room for the runtime, or a seccomp filter", r->pid);
+    return 0;
+}
+
+/* The program's state, and the runtime's in its place; errors leave it as it was. */
+static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
+{
+    long their_fd;
+    int status = map_at_once(r, m, &their_fd);
+    if (status == COFI_ERR_UNSUPPORTED)
+        COFI_TRY(map_by_calls(r, m, &their_fd, error));
+    else if (status < 0)
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     fill_context(slot, &r->regs, slot_address);
     slot->limited = cofi__fast_is_limited(r->pid);
     slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
     struct user_regs_struct start = r->regs;
-    COFI_TRY(finish(r));
     cofi__fast_enter(&start, slot_address);
     if (ptrace(PTRACE_SETREGS, r->pid, 0, &start))
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     return 0;
 }
 
-int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
-                      struct cofi_error *error)
+int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
 {
     struct remote r = {.pid = pid};
     if (hold_signals(&r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", pid);
-    int status = put_runtime(&r, fd, bytes, slot, slot_address, error);
+    int status = put_runtime(&r, memory, slot, slot_address, error);
     release_signals(&r);
     return status;
 }

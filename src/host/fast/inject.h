@@ -10,12 +10,19 @@
 
 #include "host/fast/rt/rt.h"
 
-/* The program `pid` is stopped by ptrace in or right after its exec. Map the runtime (fd: the shared memory of
- * `bytes`, opened by the caller) and let it start in `slot` when the program goes on. COFI_ERR_UNSUPPORTED: a
+/* What programs open: the memory that all share, and a file of the runtime, which they cannot write (negative: there is none). */
+struct cofi__fast_memory {
+    int fd, code;
+    size_t bytes; /* of fd */
+};
+
+/* A file for `code`; negative: none could be made, or nobody may execute it. */
+int cofi__fast_code_file(void);
+
+/* The program `pid` is stopped by ptrace in its exec. Map the runtime and let it start in `slot` when the program goes on. COFI_ERR_UNSUPPORTED: a
  * 32-bit program, or its memory has no room; the program is unharmed then and can go on by itself. Signals that come
  * meanwhile come to it afterwards. */
-int cofi__fast_inject(pid_t pid, int fd, size_t bytes, struct thread *slot, uint64_t slot_address,
-                      struct cofi_error *error);
+int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct thread *slot, uint64_t slot_address, struct cofi_error *error);
 
 /* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread stands as before then.
  * COFI_ERR_UNSUPPORTED: as above. */

@@ -85,27 +85,31 @@ static struct moment now_by_both(void)
     return m;
 }
 
-/* Within some millionths. */
-static void measure(struct cofi_time_conv *conv)
+/* Within some millionths, from two readings that lie 0.3 ms apart or more. */
+static void measure(struct cofi_time_conv *conv, struct moment a)
 {
-    struct timespec pause = {0, 300000};
-    struct moment a = now_by_both();
-    nanosleep(&pause, NULL);
+    const uint64_t apart = 300000, passed = now_by_both().ns - a.ns;
+    struct timespec pause = {0, passed < apart ? (long)(apart - passed) : 0};
+    if (pause.tv_nsec)
+        nanosleep(&pause, NULL);
     struct moment b = now_by_both();
     uint64_t ticks = b.ticks - a.ticks;
     conv->shift = 26;
     conv->mult = (uint32_t)(((unsigned __int128)(b.ns - a.ns) << 26) / (ticks ? ticks : 1));
 }
 
-void cofi_fast_time_info(struct cofi_time_info *time)
+/* begin: a moment ago. */
+static void tell_time(struct cofi_time_info *time, struct moment begin)
 {
     *time = (struct cofi_time_info){.tsc = true};
     if (!ask_perf(&time->conv))
-        measure(&time->conv);
+        measure(&time->conv, begin);
     /* The TSC's frequency in 100 MHz: 10 ticks a ns are 100. */
     if (time->conv.mult)
         time->nominal_ratio = (uint8_t)((((UINT64_C(10) << time->conv.shift) + time->conv.mult / 2) / time->conv.mult));
 }
+
+void cofi_fast_time_info(struct cofi_time_info *time) { tell_time(time, now_by_both()); }
 
 /* The child waits until it is seized, then runs the command; errno comes back over the pipe. */
 static void __attribute__((noreturn)) run_child(char *const *argv, const int gate[2], int report)
@@ -178,7 +182,8 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
     uint64_t tsc = __rdtsc();
-    int status = cofi__fast_inject(pid, c->fd, c->shared_bytes, t, cofi__fast_slot_address(&c->made, index), error);
+    struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes};
+    int status = cofi__fast_inject(pid, &memory, t, cofi__fast_slot_address(&c->made, index), error);
     if (status < 0) {
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
@@ -432,10 +437,13 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_fast_options, path), error));
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     COFI_TRY(cofi_fast_probe(error));
-    struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1};
-    cofi_fast_time_info(&c.time);
+    struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1, .code_fd = -1};
+    struct moment begin = now_by_both();
     int report = -1;
     int status = cofi__fast_collector_open(&c, error);
+    tell_time(&c.time, begin);
+    if (status >= 0)
+        status = cofi__fast_collector_begin(&c, error);
     if (status >= 0)
         status = options->argv ? spawn(&c, &report, error) : attach(&c, error);
     if (status >= 0) {
