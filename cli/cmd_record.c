@@ -93,6 +93,7 @@ static const char usage[] =
     "  --clock=virtual|real\n"
     "                       step: virtual (default): 1 GHz, a cycle an instruction; real: the machine's\n"
     "  --limit=N            step: let the program go after N instructions\n"
+    "  --code               the code that runs goes into the recording: it decodes where the files are gone or other ones\n"
     "  --no-follow          leave child processes alone\n"
     "  --verify             step: compare every instruction with memory before it runs\n"
     "  -p, --pid=PID        attach to a running process; Ctrl-C or the COMMAND's end (sleep 5, say; it is not recorded)\n"
@@ -150,7 +151,7 @@ static bool parse_also(struct job *job, char *text)
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
               OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TRIGGER, OPT_ON_FULL, OPT_MAX_SIZE,
-              OPT_PROGRESS, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET };
+              OPT_PROGRESS, OPT_CODE, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -170,6 +171,7 @@ static const struct option long_options[] = {
     {"on-full", required_argument, NULL, OPT_ON_FULL},
     {"max-size", required_argument, NULL, OPT_MAX_SIZE},
     {"progress", no_argument, NULL, OPT_PROGRESS},
+    {"code", no_argument, NULL, OPT_CODE},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
@@ -238,6 +240,7 @@ static bool take_option(struct job *job, int option, char *value)
         job->step.clock = !strcmp(value, "real") ? COFI_CLOCK_REAL : COFI_CLOCK_VIRTUAL;
         return !strcmp(value, "real") || !strcmp(value, "virtual");
     case OPT_LIMIT: return parse_number(value, UINT64_MAX, &job->step.limit) && job->step.limit;
+    case OPT_CODE: job->step.all_code = true; return true;
     case OPT_NO_FOLLOW: job->step.no_follow = true; return true;
     case OPT_VERIFY: job->step.verify_all = true; return true;
     case 'p':
@@ -658,6 +661,7 @@ static void describe_fast(struct job *job, const char *path)
     fast->snapshots = &signals_snapshots;
     fast->filters = job->filters.n && !needs_unit(job) ? &job->filters : NULL; /* a unit has ranges of its own */
     fast->no_follow = job->step.no_follow;
+    fast->all_code = job->step.all_code;
     fast->stop = &signals_stop;
     fast->release = &signals_release;
     fast->started = started(job);

@@ -71,6 +71,7 @@ struct cofi_fast_options {
     /* Called when a recorded process is seen, half a second later at most, to be traced by one that is not recorded, a debugger; or null.
      * name: the tracer's, empty if it cannot be read. */
     void (*traced)(void *opaque, int32_t pid, int32_t tracer, const char *name);
+    bool all_code;           /* the code that runs is recorded, also that of files that were there before; a page at a time */
 };
 
 struct cofi_fast_result {

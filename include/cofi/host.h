@@ -127,6 +127,7 @@ struct cofi_step_options {
     const struct cofi_observer *const *observers;
     size_t observers_n;
     const volatile int *release; /* counted up by a signal handler when the program is to be let go, or null */
+    bool all_code;           /* the code that runs is recorded, also that of files that were there before; a page at a time */
 };
 
 struct cofi_step_result {

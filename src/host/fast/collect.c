@@ -101,7 +101,7 @@ static uint64_t limit_of(pid_t pid, int resource, bool hard)
     return hard ? limit.rlim_max : limit.rlim_cur;
 }
 
-/* As many as limits leave room for: of the program's memory, half of which is its own, and of our files' sizes, as set_size raises it. */
+/* As many as limits leave room for: of the program's memory, half of which is its own, and of our files' sizes, as make_memory raises it. */
 static uint32_t count_slots(const struct cofi__fast_control *k, pid_t pid)
 {
     struct cofi__fast_control none = *k;
@@ -122,7 +122,8 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
-    clock_gettime(CLOCK_REALTIME, &k->began);
+    if (!o->all_code)
+        clock_gettime(CLOCK_REALTIME, &k->began);
     k->limits = cofi__fast_limits_to_come(o->pid);
     size_chunks(k, o);
     for (size_t i = 0; o->filters && i < o->filters->n; i++) {

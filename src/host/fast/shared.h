@@ -173,7 +173,7 @@ struct cofi__fast_control {
     uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     struct cofi__fast_names names; /* the collector's */
-    struct timespec began;        /* the recording [host/young.h] */
+    struct timespec began;        /* the recording [host/young.h]; 0: all files are young */
     uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];

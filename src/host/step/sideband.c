@@ -59,7 +59,8 @@ void cofi__step_news_init(struct step_engine *engine)
 {
     engine->news = (struct step_news){.opaque = engine, .code = tell_code, .mapping = tell_mapping,
                                       .namespaces = &engine->namespaces};
-    clock_gettime(CLOCK_REALTIME, &engine->news.began);
+    if (!engine->options->all_code)
+        clock_gettime(CLOCK_REALTIME, &engine->news.began);
 }
 
 void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec)

@@ -68,7 +68,7 @@ struct step_news {
                  const char *label); /* ahead: bytes behind these that are there too */
     void (*mapping)(void *opaque, struct step_space *space, const struct step_mapping *mapping);
     struct cofi__namespaces *namespaces; /* of mounts, where files are looked for */
-    struct timespec began;               /* the recording [host/young.h] */
+    struct timespec began;               /* the recording [host/young.h]; 0: all files are young */
 };
 
 struct step_space *cofi__step_space_new(void);
