@@ -247,6 +247,75 @@ int guest_vfork(void)
     return 0;
 }
 
+/* vfork in vfork's child, and so on: all of them share the memory. */
+static int below(int levels)
+{
+    volatile int n = 0;
+    pid_t p = vfork();
+    if (!p) {
+        n = levels ? below(levels - 1) : 0;
+        _exit(0);
+    }
+    waitpid(p, NULL, 0);
+    return n + 1;
+}
+
+int guest_vfork_deep(void)
+{
+    printf("%d processes\n", below(1200));
+    return 0;
+}
+
+static int is_handled(int signo)
+{
+    struct sigaction now;
+    sigaction(signo, NULL, &now);
+    return now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN;
+}
+
+static void on_any(int signo)
+{
+    (void)signo;
+}
+
+/* Its actions are its own, and its child's a copy of them. */
+static int with_own_actions(void *seen)
+{
+    signal(SIGUSR1, SIG_DFL);
+    signal(SIGUSR2, on_any);
+    pid_t p = fork();
+    if (!p) {
+        usleep(2000);
+        _exit(is_handled(SIGUSR1) * 2 + is_handled(SIGUSR2));
+    }
+    signal(SIGUSR2, SIG_DFL);
+    int status;
+    waitpid(p, &status, 0);
+    *(int *)seen += WEXITSTATUS(status);
+    return 0;
+}
+
+static int with_nothing(void *seen)
+{
+    ++*(int *)seen;
+    return 0;
+}
+
+/* Children that share the memory without vfork, one after the other. */
+int guest_shared_memory(void)
+{
+    enum { CHILDREN = 1200, STACK = 64 << 10 };
+    static uint8_t stack[STACK] __attribute__((aligned(16)));
+    int actions = 0, ended = 0;
+    signal(SIGUSR1, on_any);
+    for (int i = 0; i < CHILDREN; i++)
+        waitpid(clone(with_nothing, stack + STACK, CLONE_VM | SIGCHLD, &ended), NULL, 0);
+    for (int i = 0; i < 20; i++)
+        waitpid(clone(with_own_actions, stack + STACK, CLONE_VM | SIGCHLD, &actions), NULL, 0);
+    printf("%d ended, %d, %d %d\n", ended, actions, is_handled(SIGUSR1), is_handled(SIGUSR2));
+    return 0;
+}
+
 int guest_busy(void)
 {
     volatile uint64_t h = 1;

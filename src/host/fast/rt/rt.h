@@ -121,14 +121,15 @@ _Static_assert(offsetof(struct thread, target) == 0x1050, "entry.S");
 _Static_assert(offsetof(struct thread, regs) == 0x1080, "entry.S");
 _Static_assert(offsetof(struct thread, miss_id) == 0x1100, "entry.S");
 _Static_assert(offsetof(struct thread, mode) == 0x1108, "entry.S");
-_Static_assert(sizeof(struct thread) < COFI__FAST_SLOT_NOTES, "context fits its place");
 
-/* Signal actions of a process (or of a vfork child). */
+/* Signal actions of a process. */
 struct sighand {
     struct ksigaction actions[65];
-    uint32_t users;
-    struct sighand *next; /* unused ones */
 };
+
+/* In a slot, behind the context: the actions of a child that shares its parent's memory, not its actions (vfork). */
+enum { SLOT_SIGHAND = 0x8000 };
+_Static_assert(sizeof(struct thread) <= SLOT_SIGHAND && SLOT_SIGHAND + sizeof(struct sighand) <= COFI__FAST_SLOT_NOTES, "both fit");
 
 /* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. Or that
  * the thread leaves it, as the first one or another. */
@@ -389,6 +390,9 @@ bool forbid_call(struct thread *t);
 
 /* signals.c */
 void signals_init(struct thread *t);
+/* Of a thread that is made without CLONE_SIGHAND, before and after. */
+void signals_copy(const struct thread *t, struct thread *c, bool shares_memory);
+void signals_forked(struct thread *t);
 void signals_raise(struct thread *t, const struct ksiginfo *info);
 void signals_end(struct thread *t, int signo);
 void signals_deliver(struct thread *t);

@@ -77,7 +77,6 @@ void signals_own_stack(struct thread *t)
 /* The program's actions become ours. */
 static void take_actions(void)
 {
-    first_sighand.users = 1;
     for (int i = 1; i <= 64; i++)
         if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
@@ -115,6 +114,25 @@ static void break_off(struct thread *t)
         return;
     t->regs[RAX] = (uint64_t)-EINTR;
     t->pc += 2;
+}
+
+/* c is about to be made, and has t's actions. Those of a child with its own memory are a copy already, unless they lie in t's slot. */
+void signals_copy(const struct thread *t, struct thread *c, bool shares_memory)
+{
+    struct sighand *own = (struct sighand *)((uint64_t)c + SLOT_SIGHAND);
+    if (!shares_memory && t->sighand == &first_sighand)
+        return;
+    *own = *t->sighand;
+    c->sighand = own;
+}
+
+/* The first thread of a process with its own memory, which lives on when the thread's slot is another's. */
+void signals_forked(struct thread *t)
+{
+    if (t->sighand == &first_sighand)
+        return;
+    first_sighand = *t->sighand;
+    t->sighand = &first_sighand;
 }
 
 /* A thread begins in the runtime: its alternate stack becomes ours, its signals come to us from now on. */

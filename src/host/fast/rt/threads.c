@@ -96,30 +96,6 @@ bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t va
     return false;
 }
 
-/* Of children that shared the memory for a while (vfork), to be used again. */
-static struct sighand *unused_sighands;
-
-static struct sighand *sighand_copy(const struct sighand *from)
-{
-    rt_lock();
-    struct sighand *s = unused_sighands;
-    if (s)
-        unused_sighands = s->next;
-    else
-        s = rt_alloc_kept(sizeof *s);
-    *s = *from;
-    rt_unlock();
-    return s;
-}
-
-static void sighand_free(struct sighand *s)
-{
-    rt_lock();
-    s->next = unused_sighands;
-    unused_sighands = s;
-    rt_unlock();
-}
-
 /* The child's context: the parent's, but for what the kernel gives a child. */
 static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
 {
@@ -159,8 +135,8 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
         slot_give_back(c);
         return NULL;
     }
-    if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND))
-        c->sighand = sighand_copy(t->sighand);
+    if (!(flags & CLONE_SIGHAND))
+        signals_copy(t, c, flags & CLONE_VM);
     return c;
 }
 
@@ -179,6 +155,7 @@ void rt_child(struct thread *t)
             rt.maps_tsc = rt.space;
         rt.halting = 0;
         rt.other_pids |= t->head.nested;
+        signals_forked(t);
         section_forked();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
     }
@@ -210,7 +187,6 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     if (rt.filtered && !(t->mask >> (SIGSYS - 1) & 1))
         seccomp_block();
     uint64_t turn = c->head.child;
-    struct sighand *lent = c->sighand != t->sighand ? c->sighand : NULL;
     if (own_memory) {
         rt_lock();
         c->made = rdtsc(); /* what was told of the mappings up to here is the child's, too */
@@ -218,8 +194,6 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     long r = rt_clone(t, c);
     if (own_memory)
         rt_unlock();
-    if (lent && (r < 0 || flags & CLONE_VFORK))
-        sighand_free(lent);
     if (r < 0)
         slot_give_back(c);
     else /* unless the child has ended, and the slot is another's */
