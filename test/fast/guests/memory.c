@@ -145,6 +145,45 @@ int guest_jit_pages(void)
     return 0;
 }
 
+static long call_all(const uint8_t *p, int n)
+{
+    long sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += call(p + i * 4096);
+    return sum;
+}
+
+/* A JIT that makes one page writable, and all of its code executable again (YJIT). Code that may not be run any more is not. */
+int guest_jit_rights(void)
+{
+    enum { FUNCTIONS = 64, PAGE = 4096, BYTES = FUNCTIONS * PAGE };
+    uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    volatile long sum = 0, kept = 0;
+    for (int i = 0; i < FUNCTIONS; i++)
+        put_return(p + i * PAGE, i);
+    sum += call_all(p, FUNCTIONS);
+    for (int i = 0; i < 3000; i++) {
+        uint8_t *f = p + i * 7 % FUNCTIONS * PAGE;
+        mprotect(f, PAGE, PROT_READ | PROT_WRITE | (i % 3 ? 0 : PROT_EXEC));
+        put_return(f, i);
+        mprotect(p, BYTES, PROT_READ | PROT_EXEC);
+        sum += call_all(p, FUNCTIONS);
+    }
+    signal(SIGSEGV, on_refused);
+    mprotect(p, PAGE, PROT_READ);
+    if (sigsetjmp(refused, 1))
+        kept++;
+    else
+        sum += call(p);
+    mprotect(p, PAGE, PROT_READ | PROT_EXEC);
+    if (sigsetjmp(refused, 1))
+        kept++;
+    else
+        put_return(p, 1);
+    printf("%ld %ld %ld\n", sum, kept, call_all(p, FUNCTIONS));
+    return 0;
+}
+
 int guest_jit_same_block(void)
 {
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);

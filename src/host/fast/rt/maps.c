@@ -246,6 +246,7 @@ static void add_region(struct thread *t, struct region r, const struct origin *o
     if (rt.region_count == REGIONS)
         rt_die("too many mappings of code at", r.start);
     bool named = o->n && !r.writable;
+    r.nameless = !o->n;
     r.dirty = was_dirty(&r) || !named || r.shared;
     const struct region *before = known(&r);
     if (before)
@@ -534,21 +535,32 @@ void maps_release_all(void)
     rt.protected_pages = 0;
 }
 
-/* The guest has changed mappings of [start, end). */
+/* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
+static void forget_code(uint64_t start, uint64_t end, bool nameless)
+{
+    if (nameless)
+        cache_invalidate_watched(start, end);
+    else
+        cache_invalidate(start, end);
+}
+
+/* The guest has changed mappings of [start, end). Code that can still be run and not be written is as it was. */
 void maps_changed(uint64_t start, uint64_t end, enum change what)
 {
-    bool hit = false;
+    bool hit = false, nameless = true;
     for (unsigned i = 0; i < rt.region_count; i++) {
         struct region *r = &rt.regions[i];
         if (start < r->end && r->start < end) {
             r->gone |= what == CHANGE_MAPPING && start <= r->start && r->end <= end;
-            r->dirty |= what != CHANGE_RIGHTS;
+            r->dirty |= what == CHANGE_BYTES || what == CHANGE_MAPPING;
+            nameless &= r->nameless;
             hit = true;
         }
     }
     if (!hit)
         return;
-    cache_invalidate(start, end);
+    if (what != CHANGE_TO_CODE)
+        forget_code(start, end, nameless);
     if (rt.protected_pages)
         for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end && end - start < 1ul << 30; page += PAGE)
             unwatch(page);

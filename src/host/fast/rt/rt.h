@@ -162,6 +162,7 @@ struct region {
     uint32_t origin;      /* which file and where in it: another number for others */
     uint32_t told;        /* where the collector may find another file by its name, or none, or none any more: address of a bit a page, told; else 0 */
     bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
+    bool nameless;        /* of no file, nor named by the kernel or the program: always dirty */
     bool gone;            /* unmapped or replaced since the mappings were read */
     uint64_t since;       /* TSC: when it was first seen */
 };
@@ -266,7 +267,12 @@ void maps_tell(struct thread *t, uint64_t start, uint64_t end);
 int maps_each(void (*take)(void *context, char *line, const char *end), void *context);
 const char *maps_hex(const char *p, uint64_t *v);
 bool maps_is_ours(uint64_t start);
-enum change { CHANGE_RIGHTS, CHANGE_BYTES, CHANGE_MAPPING };
+enum change {
+    CHANGE_TO_CODE, /* its rights: it can be read and run, not written */
+    CHANGE_RIGHTS,  /* to any others without writing */
+    CHANGE_BYTES,
+    CHANGE_MAPPING
+};
 void maps_changed(uint64_t start, uint64_t end, enum change what);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);

@@ -90,6 +90,13 @@ static void made_executable(uint64_t start, uint64_t bytes)
     rt_unlock();
 }
 
+static enum change change_of(uint64_t prot)
+{
+    if (prot & PROT_WRITE)
+        return CHANGE_BYTES;
+    return prot == (PROT_READ | PROT_EXEC) ? CHANGE_TO_CODE : CHANGE_RIGHTS;
+}
+
 /* Calls that change mappings: forget what was translated from them. */
 static long do_mapping(struct thread *t)
 {
@@ -113,7 +120,7 @@ static long do_mapping(struct thread *t)
         break;
     case SYS_mprotect:
     case SYS_pkey_mprotect:
-        changed(a, n, prot & PROT_WRITE ? CHANGE_BYTES : CHANGE_RIGHTS);
+        changed(a, n, change_of(prot));
         if (prot & PROT_EXEC)
             made_executable(a, n);
         break;
