@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Slots -> recording: notes become sideband, chunks of log become packets. */
 #include "host/fast/collect.h"
+#include "host/fast/hold.h"
 #include "host/fast/memo.h"
 #include "host/names.h"
 #include "host/fast/inject.h"
@@ -485,7 +486,7 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     c->seats[index] = (struct cofi__fast_seat){0};
     cofi__fast_forget_child(&t->head);
     t->head.asked_for = 0;
-    t->head.nested = 0; /* who takes the slot next is nobody's child until it says so */
+    t->head.nested = t->head.thread = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     cofi__fast_freed(c->control, index);
 }
@@ -606,6 +607,7 @@ static void free_taken(struct cofi__fast_collector *c, uint32_t index)
     struct thread *t = cofi__fast_slot(c, index);
     uint32_t taken = COFI__FAST_SLOT_TAKEN;
     cofi__fast_forget_child(&t->head);
+    t->head.thread = 0;
     if (!__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     c->seats[index] = (struct cofi__fast_seat){0}; /* a program that was killed as it started had one; nobody else is to have its number */
@@ -613,7 +615,7 @@ static void free_taken(struct cofi__fast_collector *c, uint32_t index)
 }
 
 /* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child
- * that its maker did not outlive may yet begin. */
+ * process that its maker did not outlive may yet begin. */
 static void reap_orphan(struct cofi__fast_collector *c, uint32_t index, bool gone)
 {
     enum { PATIENCE = 2 };
@@ -628,19 +630,24 @@ static void reap_orphan(struct cofi__fast_collector *c, uint32_t index, bool gon
         free_taken(c, index);
 }
 
-static bool is_none(int32_t pid, int32_t tid) { return pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH); }
+static bool is_none(const struct cofi__fast_collector *c, int32_t pid, int32_t tid)
+{
+    if (pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH))
+        return true;
+    return c->zombies_too && cofi__fast_is_zombie(tid);
+}
 
 static bool is_gone(struct cofi__fast_collector *c, uint32_t index)
 {
     cofi__fast_place(c, index);
-    return is_none(c->seats[index].pid, c->seats[index].tid);
+    return is_none(c, c->seats[index].pid, c->seats[index].tid);
 }
 
 /* Of a slot whose thread has not begun. */
 static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t)
 {
     if (!t->head.nested || !t->head.tid)
-        return !t->head.tid || is_none(t->head.pid, t->head.tid);
+        return !t->head.tid || is_none(c, t->head.pid, t->head.tid);
     uint32_t index = cofi__fast_maker(c, t);
     const struct thread *maker = cofi__fast_slot(c, index);
     return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid || maker->head.tid != t->head.tid ||
@@ -654,10 +661,16 @@ static bool child_is_gone(const struct thread *t)
     return tid > 0 && !t->head.nested && syscall(SYS_tkill, tid, 0) && errno == ESRCH;
 }
 
+/* … and no thread of a process begins that is gone: it ended while another of its threads was making this one. */
+static bool process_is_gone(const struct thread *t)
+{
+    return __atomic_load_n(&t->head.thread, __ATOMIC_ACQUIRE) && !t->head.nested && kill(t->head.pid, 0) && errno == ESRCH;
+}
+
 static void reap_taken(struct cofi__fast_collector *c, uint32_t index)
 {
     const struct thread *t = cofi__fast_slot(c, index);
-    if (child_is_gone(t))
+    if (child_is_gone(t) || process_is_gone(t))
         free_taken(c, index);
     else
         reap_orphan(c, index, maker_is_gone(c, t));

@@ -54,6 +54,7 @@ struct cofi__fast_collector {
     uint64_t begin_ns;
     uint64_t child_ended_ns, stop_ns; /* when these were seen */
     bool left_told;
+    bool zombies_too;             /* threads that have ended, but that their parents have not asked for, are looked for */
 };
 
 /* Memory for programs to share, and ours. */

@@ -133,15 +133,29 @@ void cofi__fast_let_run(struct cofi__fast_held *h, unsigned ms)
     } while (cofi__fast_now_ns() < end);
 }
 
-bool cofi__fast_has_ended(pid_t tid)
+/* As /proc/TID/stat has it, behind the name, which may hold anything; 0: it cannot be read. */
+static char state_of(pid_t tid)
 {
-    char path[64], state = 0;
+    char path[64], line[256] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", tid);
     FILE *f = fopen(path, "re");
-    bool read = f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1;
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
     if (f)
         fclose(f);
-    return !read || state == 'Z' || state == 'X';
+    line[n] = 0;
+    const char *behind = strrchr(line, ')');
+    return behind && behind[1] ? behind[2] : 0;
+}
+
+bool cofi__fast_has_ended(pid_t tid)
+{
+    char state = state_of(tid);
+    return !state || state == 'Z' || state == 'X';
+}
+
+bool cofi__fast_is_zombie(pid_t tid)
+{
+    return state_of(tid) == 'Z';
 }
 
 int cofi__fast_seccomp_mode(pid_t tid)

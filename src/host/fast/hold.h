@@ -36,6 +36,8 @@ enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
 
 /* Whether a thread has ended, though it may still be listed: to seize it fails with EPERM then. */
 bool cofi__fast_has_ended(pid_t tid);
+/* It has ended, and its parent has not asked for it. */
+bool cofi__fast_is_zombie(pid_t tid);
 
 /* Hold each thread that is not held yet, and if there are any, stop all; those that do not stop within `ms` milliseconds run on for now. Returns how many
  * were not held: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */

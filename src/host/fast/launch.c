@@ -379,6 +379,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         cofi__fast_watch_tracers(c);
         if (!any && (!c->child_ended || cofi__fast_busy(c)))
             wait_for_bell(c, seen);
+        c->zombies_too = c->child_ended && rounds % 128 == 0; /* whose parents may never ask for them: nobody else is left, perhaps */
         if (++rounds % 32 == 0 || c->child_ended)
             cofi__fast_reap_lost(c);
         if (c->options->stop && *c->options->stop >= 2 && !c->child_ended)

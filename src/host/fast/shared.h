@@ -139,6 +139,7 @@ struct cofi__fast_slot {
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
+    uint32_t thread;              /* taken for a thread of process pid, which ends with that one at the latest */
     uint32_t maker;               /* slot of the thread that made it */
     uint32_t asked_for;           /* a child of it may be: one that is nested, or a vfork's */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */

@@ -79,6 +79,7 @@ static struct thread *slot_take(struct thread *t)
 
 static void slot_give_back(struct thread *c)
 {
+    c->head.thread = 0;
     __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     cofi__fast_freed(rt.control, cofi__fast_slot_index(rt.control, (uint64_t)c));
 }
@@ -102,14 +103,15 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     struct thread *c = slot_take(t);
     if (!c)
         return NULL;
+    c->head.pid = t->pid; /* who to ask for while the child has not begun */
+    c->head.tid = t->tid;
+    c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
+    __atomic_store_n(&c->head.thread, !!(flags & CLONE_THREAD), __ATOMIC_RELEASE);
     size_t from = offsetof(struct thread, s_rdx);
     memcpy((uint8_t *)c + from, (uint8_t *)t + from, sizeof *c - from);
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
     c->head.notes_head = c->head.notes_tail = 0;
-    c->head.pid = t->pid; /* who to ask for while the child has not begun */
-    c->head.tid = t->tid;
-    c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
     c->head.maker = cofi__fast_slot_index(rt.control, (uint64_t)t);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
     t->head.asked_for |= c->head.nested || c->head.vfork;
