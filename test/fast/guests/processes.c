@@ -248,7 +248,7 @@ int guest_vfork(void)
 }
 
 /* vfork in vfork's child, and so on: all of them share the memory. */
-static int below(int levels)
+static int below(volatile int levels)
 {
     volatile int n = 0;
     pid_t p = vfork();
