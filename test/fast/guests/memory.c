@@ -153,6 +153,24 @@ static long call_all(const uint8_t *p, int n)
     return sum;
 }
 
+/* Two ways to a function that is one and another in turn, in shared memory: each way meets the one that the other way has not. */
+int guest_jit_back(void)
+{
+    static const uint8_t one[] = {0x31, 0xc0, 0x74, 0x02, 0x0f, 0x0b, 0xb0, 1, 0xc3}; /* xor eax, eax; jz +2; ud2; mov al, 1; ret */
+    static const uint8_t other[] = {0xb8, 2, 0, 0, 0, 0x90, 0x90, 0x90, 0xc3};         /* mov eax, 2; nop; nop; nop; ret */
+    uint8_t *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED | MAP_ANONYMOUS, -1, 0), *function = p + 4096;
+    long sum = 0;
+    put_jump(p, function);
+    for (int i = 0; i < 3000; i++) {
+        memcpy(function, one, sizeof one);
+        sum += call(function);
+        memcpy(function, other, sizeof other);
+        sum += 3 * call(p);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
 /* A JIT that makes one page writable, and all of its code executable again (YJIT). Code that may not be run any more is not. */
 int guest_jit_rights(void)
 {

@@ -81,6 +81,7 @@ _Static_assert(sizeof(struct block) == 56, "a compact block");
 struct watch {
     struct block *block;
     struct watch *next;
+    uint64_t sum;         /* of the bytes that it is compared with; 0: it is not */
 };
 
 static inline struct exit *block_exits(const struct block *b)

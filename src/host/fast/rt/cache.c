@@ -303,20 +303,42 @@ static void forget(struct block *b)
     unhash(b);
 }
 
+static void forget_changed(struct block *b)
+{
+    rt.forgotten = rdtsc();
+    forget(b);
+}
+
 /* Forget every block made from guest bytes in [start, end). */
 void cache_invalidate(uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < entries; i++)
         while (table[i].block && block_overlaps(block_at(table[i].block), start, end))
-            forget(block_at(table[i].block)); /* another entry takes its place, perhaps */
+            forget_changed(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
-/* The block's code may change. */
-void cache_watch(struct block *b)
+/* The block's code may change; it compares it with these bytes, if there are any, at its entry. */
+void cache_watch(struct block *b, const uint8_t *compared)
 {
     struct watch *w = rt_alloc(sizeof *w);
-    *w = (struct watch){b, watches};
+    *w = (struct watch){b, watches, compared ? cofi__fast_hash(compared, block_high(b) - block_low(b)) : 0};
     watches = w;
+}
+
+static bool has_changed(const struct watch *w)
+{
+    uint8_t now[COMPARED_BYTES];
+    size_t n = block_high(w->block) - block_low(w->block);
+    return w->sum && (n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum);
+}
+
+/* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
+ * program put those back. */
+void cache_forget_changed(const struct block *b)
+{
+    for (const struct watch *w = watches; w; w = w->next)
+        if (!w->block->dead && block_overlaps(w->block, block_low(b), block_high(b)) && has_changed(w))
+            forget_changed(w->block);
 }
 
 /* cache_invalidate for a watched page: only such blocks can lie there. */
@@ -325,7 +347,7 @@ void cache_invalidate_watched(uint64_t start, uint64_t end)
     for (struct watch **w = &watches; *w;) {
         struct block *b = (*w)->block;
         if (!b->dead && block_overlaps(b, start, end))
-            forget(b);
+            forget_changed(b);
         if (b->dead)
             *w = (*w)->next;
         else

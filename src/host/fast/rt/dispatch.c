@@ -38,13 +38,13 @@ static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
     return n > page && !rt_probe(to, (const void *)pc, page) ? page : 0;
 }
 
-/* Translate code that is compared at each entry. It was read more than once: as long as it changes, again. */
-static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived)
+/* Translate code that is compared at each entry, with what is in `before`. It was read more than once: as long as it changes, again. */
+static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived, uint8_t before[COMPARED_BYTES])
 {
-    static uint8_t before[COMPARED_BYTES];
     for (unsigned try = 0;; try++) {
-        size_t n = copy_code(before, pc, r->end - pc < sizeof before ? r->end - pc : sizeof before);
+        size_t n = copy_code(before, pc, r->end - pc < COMPARED_BYTES ? r->end - pc : COMPARED_BYTES);
         struct block *b = translate(r, pc, t->mode, arrived, false);
+        cache_forget_changed(b);
         if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
             return b;
         cache_invalidate(block_low(b), block_high(b));
@@ -54,13 +54,15 @@ static struct block *make_compared(struct thread *t, const struct region *r, uin
 /* Translate what is at pc now, in region r. */
 static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
-    struct block *b = maps_compared(r, pc) ? make_compared(t, r, pc, arrived) : make_watched(t, r, pc, arrived, cold);
+    static uint8_t before[COMPARED_BYTES];
+    bool compared = maps_compared(r, pc);
+    struct block *b = compared ? make_compared(t, r, pc, arrived, before) : make_watched(t, r, pc, arrived, cold);
     b->since = r->since;
     b->trigger = filter_trigger(pc);
     if (r->dirty || r->writable || r->shared) {
         if (t->mode == MODE_TRACED)
             note_code(t, b);
-        cache_watch(b);
+        cache_watch(b, compared ? before : NULL);
         b->since = rdtsc();
     } else if (r->told && t->mode == MODE_TRACED) {
         maps_tell(t, block_low(b), block_high(b));
@@ -112,7 +114,7 @@ static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool in
     if (entered != rt.epoch)
         from = NULL;
     if (b)
-        trace_code(t, b);
+        trace_code(t, b, indirect);
     bool link = b && may_link(b);
     if (link && from)
         cache_link(from, b);

@@ -510,6 +510,16 @@ bool maps_write_fault(uint64_t addr)
     return true;
 }
 
+/* Whether the guest may write to its code at addr, as far as that is known. */
+bool maps_writable(uint64_t addr)
+{
+    rt_lock();
+    const struct region *r = rt.maps_stale ? NULL : lookup(addr);
+    bool writable = r && r->writable && !r->gone;
+    rt_unlock();
+    return writable;
+}
+
 /* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
 void maps_release(uint64_t start, uint64_t end)
 {

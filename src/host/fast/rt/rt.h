@@ -189,6 +189,7 @@ struct runtime {
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
+    uint64_t forgotten;   /* TSC: when code was forgotten last, which may be told as another */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
     uint32_t begun;       /* what all threads share is in place */
     uint32_t halting;     /* futex: the thread that ends the process, or tries to by an exec; 0: none */
@@ -277,6 +278,7 @@ void maps_changed(uint64_t start, uint64_t end, enum change what);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
+bool maps_writable(uint64_t addr);
 enum { COMPARED_BYTES = 960 }; /* that a block has at most which lies in one piece */
 bool maps_compared(const struct region *r, uint64_t pc);
 void maps_wrote(uint64_t address);
@@ -292,7 +294,8 @@ struct block *cache_find_code(const uint8_t *code);
 const struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
-void cache_watch(struct block *b);
+void cache_watch(struct block *b, const uint8_t *compared);
+void cache_forget_changed(const struct block *b);
 void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 void cache_replace(struct block *old, struct block *b, bool link);
@@ -316,7 +319,7 @@ void trace_pause(struct thread *t, unsigned what, uint64_t address);
 void trace_resume(struct thread *t);
 void trace_branch(struct thread *t, enum how how, unsigned outcomes);
 void trace_missed(struct thread *t);
-void trace_code(struct thread *t, const struct block *b);
+void trace_code(struct thread *t, const struct block *b, bool indirect);
 bool trace_all_know(uint64_t tsc);
 void trace_trigger(struct thread *t);
 

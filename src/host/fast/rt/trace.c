@@ -93,11 +93,13 @@ void trace_missed(struct thread *t)
     trace_branch(t, HOW_INDIRECT, outcomes);
 }
 
-/* The thread comes to a block: its trace must tell a time at which the recording has the block's code. */
-void trace_code(struct thread *t, const struct block *b)
+/* The thread comes to a block: its trace must tell a time at which the recording has the block's code. That stands before the last taken
+ * branch; what lies between may be told as another by then, unless this is where the branch went. Then decoders first go up to here. */
+void trace_code(struct thread *t, const struct block *b, bool indirect)
 {
-    if (t->mode == MODE_TRACED && t->told < b->since)
-        log_put(t, COFI__FAST_CODE, t->pc);
+    if (t->mode != MODE_TRACED || t->told >= b->since)
+        return;
+    log_put(t, !indirect && t->told < rt.forgotten ? COFI__FAST_PSB : COFI__FAST_CODE, t->pc);
 }
 
 /* A thread that may be in traced code and has told an earlier time only. */
