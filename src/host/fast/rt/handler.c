@@ -126,8 +126,11 @@ static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, 
 {
     if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
         return false;
+    enum { MOST = 1000 };
     uint64_t releases = __atomic_load_n(&rt.releases, __ATOMIC_ACQUIRE);
-    bool known = t->doubt_rip == uc->mc.rip && t->doubt_addr == info->addr && t->doubt_releases == releases && !maps_writable(info->addr);
+    bool again = t->doubt_rip == uc->mc.rip && t->doubt_addr == info->addr && t->doubt_releases == releases;
+    t->doubts = again ? t->doubts + 1 : 0;
+    bool known = again && (t->doubts > MOST || !maps_writable(info->addr));
     t->doubt_rip = known ? 0 : uc->mc.rip;
     t->doubt_addr = info->addr;
     t->doubt_releases = releases;

@@ -78,6 +78,7 @@ struct thread {
     uint64_t step_next;
     uint64_t fault_pc;
     uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */
+    uint32_t doubts;      /* how often */
     uint64_t xfeatures;   /* of the kernel's frames */
     uint32_t xstate_size;
     struct ksiginfo info;
