@@ -81,7 +81,8 @@ _Static_assert(sizeof(struct block) == 56, "a compact block");
 struct watch {
     struct block *block;
     struct watch *next;
-    uint64_t sum;         /* of the bytes that it is compared with; 0: it is not */
+    struct watch *near;   /* of those that are compared, another one that begins in the same KB, or one of the same place in the table */
+    uint64_t sum;         /* of the bytes that it is compared with */
 };
 
 static inline struct exit *block_exits(const struct block *b)

@@ -28,6 +28,10 @@ _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
 /* Blocks made from pages that are watched for writes, youngest first. */
 static struct watch *watches;
+/* Of them those that are compared at their entry, by where they begin. */
+enum { COMPARED_SHIFT = 10, COMPARED_PLACES = 4096 };
+_Static_assert(COMPARED_BYTES <= 1 << COMPARED_SHIFT, "two places to look at");
+static struct watch *compared[COMPARED_PLACES];
 
 static void forget_ibl(unsigned mode)
 {
@@ -317,28 +321,43 @@ void cache_invalidate(uint64_t start, uint64_t end)
             forget_changed(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
+static struct watch **compared_at(uint64_t kb) { return &compared[kb % COMPARED_PLACES]; }
+
 /* The block's code may change; it compares it with these bytes, if there are any, at its entry. */
-void cache_watch(struct block *b, const uint8_t *compared)
+void cache_watch(struct block *b, const uint8_t *bytes)
 {
     struct watch *w = rt_alloc(sizeof *w);
-    *w = (struct watch){b, watches, compared ? cofi__fast_hash(compared, block_high(b) - block_low(b)) : 0};
+    *w = (struct watch){.block = b, .next = watches};
     watches = w;
+    if (!bytes)
+        return;
+    struct watch **near = compared_at(block_low(b) >> COMPARED_SHIFT);
+    w->sum = cofi__fast_hash(bytes, block_high(b) - block_low(b));
+    w->near = *near;
+    *near = w;
 }
 
 static bool has_changed(const struct watch *w)
 {
     uint8_t now[COMPARED_BYTES];
     size_t n = block_high(w->block) - block_low(w->block);
-    return w->sum && (n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum);
+    return n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum;
 }
 
 /* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
  * program put those back. */
 void cache_forget_changed(const struct block *b)
 {
-    for (const struct watch *w = watches; w; w = w->next)
-        if (!w->block->dead && block_overlaps(w->block, block_low(b), block_high(b)) && has_changed(w))
-            forget_changed(w->block);
+    uint64_t last = (block_high(b) - 1) >> COMPARED_SHIFT;
+    for (uint64_t kb = (block_low(b) - COMPARED_BYTES) >> COMPARED_SHIFT; kb <= last; kb++)
+        for (struct watch **w = compared_at(kb); *w;) {
+            if (!(*w)->block->dead && block_overlaps((*w)->block, block_low(b), block_high(b)) && has_changed(*w))
+                forget_changed((*w)->block);
+            if ((*w)->block->dead)
+                *w = (*w)->near;
+            else
+                w = &(*w)->near;
+        }
 }
 
 /* cache_invalidate for a watched page: only such blocks can lie there. */
@@ -413,6 +432,8 @@ static void forget_all(void)
         if (ibl_ready[mode])
             forget_ibl(mode);
     watches = NULL;
+    for (unsigned i = 0; i < COMPARED_PLACES; i++)
+        compared[i] = NULL;
 }
 
 /* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is
