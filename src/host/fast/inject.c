@@ -274,6 +274,8 @@ int cofi__fast_code_file(void)
     return -1;
 }
 
+_Static_assert(COFI__FAST_RUNTIME_BASE == 0x6e000000, "stub.S");
+
 /* The stub and the paths it opens, in place of a program's code. */
 struct stub {
     uint8_t code[192];
