@@ -80,9 +80,9 @@ _Static_assert(sizeof(struct block) == 56, "a compact block");
 /* A block whose code may change. */
 struct watch {
     struct block *block;
-    struct watch *next;
-    struct watch *near;   /* of those that are compared, another one that begins in the same KB, or one of the same place in the table */
+    struct watch *next;   /* one that begins in the same KB, or has the same place in the table */
     uint64_t sum;         /* of the bytes that it is compared with */
+    bool compared;
 };
 
 static inline struct exit *block_exits(const struct block *b)

@@ -26,12 +26,9 @@ enum {
 _Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
-/* Blocks made from pages that are watched for writes, youngest first. */
-static struct watch *watches;
-/* Of them those that are compared at their entry, by where they begin. */
-enum { COMPARED_SHIFT = 10, COMPARED_PLACES = 4096 };
-_Static_assert(COMPARED_BYTES <= 1 << COMPARED_SHIFT, "two places to look at");
-static struct watch *compared[COMPARED_PLACES];
+/* Blocks whose code may change, by the KB in which its lowest address lies. */
+enum { WATCH_SHIFT = 10, WATCH_PLACES = 8192 };
+static struct watch *watches[WATCH_PLACES];
 
 static void forget_ibl(unsigned mode)
 {
@@ -321,57 +318,67 @@ void cache_invalidate(uint64_t start, uint64_t end)
             forget_changed(block_at(table[i].block)); /* another entry takes its place, perhaps */
 }
 
-static struct watch **compared_at(uint64_t kb) { return &compared[kb % COMPARED_PLACES]; }
-
 /* The block's code may change; it compares it with these bytes, if there are any, at its entry. */
 void cache_watch(struct block *b, const uint8_t *bytes)
 {
-    struct watch *w = rt_alloc(sizeof *w);
-    *w = (struct watch){.block = b, .next = watches};
-    watches = w;
-    if (!bytes)
-        return;
-    struct watch **near = compared_at(block_low(b) >> COMPARED_SHIFT);
-    w->sum = cofi__fast_hash(bytes, block_high(b) - block_low(b));
-    w->near = *near;
-    *near = w;
+    struct watch *w = rt_alloc(sizeof *w), **place = &watches[(block_low(b) >> WATCH_SHIFT) % WATCH_PLACES];
+    *w = (struct watch){.block = b, .next = *place, .compared = bytes};
+    if (bytes)
+        w->sum = cofi__fast_hash(bytes, block_high(b) - block_low(b));
+    *place = w;
 }
 
 static bool has_changed(const struct watch *w)
 {
     uint8_t now[COMPARED_BYTES];
     size_t n = block_high(w->block) - block_low(w->block);
-    return n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum;
+    return w->compared && (n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum);
 }
 
-/* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
- * program put those back. */
-void cache_forget_changed(const struct block *b)
+static bool any(const struct watch *w)
 {
-    uint64_t last = (block_high(b) - 1) >> COMPARED_SHIFT;
-    for (uint64_t kb = (block_low(b) - COMPARED_BYTES) >> COMPARED_SHIFT; kb <= last; kb++)
-        for (struct watch **w = compared_at(kb); *w;) {
-            if (!(*w)->block->dead && block_overlaps((*w)->block, block_low(b), block_high(b)) && has_changed(*w))
-                forget_changed((*w)->block);
-            if ((*w)->block->dead)
-                *w = (*w)->near;
-            else
-                w = &(*w)->near;
-        }
+    return w->block;
 }
 
-/* cache_invalidate for a watched page: only such blocks can lie there. */
-void cache_invalidate_watched(uint64_t start, uint64_t end)
+/* Forget the blocks of one place that overlap [start, end) and that `is` is true of. */
+static void forget_watched(struct watch **w, uint64_t start, uint64_t end, bool (*is)(const struct watch *w))
 {
-    for (struct watch **w = &watches; *w;) {
+    while (*w) {
         struct block *b = (*w)->block;
-        if (!b->dead && block_overlaps(b, start, end))
+        if (!b->dead && block_overlaps(b, start, end) && is(*w))
             forget_changed(b);
         if (b->dead)
             *w = (*w)->next;
         else
             w = &(*w)->next;
     }
+}
+
+static void forget_all_watched(uint64_t start, uint64_t end, bool (*is)(const struct watch *w))
+{
+    uint64_t first = start < WATCHED_BYTES ? 0 : (start - WATCHED_BYTES) >> WATCH_SHIFT, n = ((end - 1) >> WATCH_SHIFT) - first + 1;
+    for (uint64_t i = 0; i < n && i < WATCH_PLACES; i++)
+        forget_watched(&watches[(first + i) % WATCH_PLACES], start, end, is);
+}
+
+/* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
+ * program put those back. */
+void cache_forget_changed(const struct block *b)
+{
+    forget_all_watched(block_low(b), block_high(b), has_changed);
+}
+
+/* cache_invalidate where all blocks are watched. */
+void cache_invalidate_watched(uint64_t start, uint64_t end)
+{
+    forget_all_watched(start, end, any);
+}
+
+/* A block that is not watched yet was made of code that has changed meanwhile, and others of that, perhaps. */
+void cache_forget_new(struct block *b)
+{
+    forget_changed(b);
+    cache_invalidate_watched(block_low(b), block_high(b));
 }
 
 /* Who came to `old` by a link comes to b from now on, which begins at the same instruction; or, where b may not be linked to, to the runtime. */
@@ -431,9 +438,8 @@ static void forget_all(void)
     for (unsigned mode = 0; mode < MODES; mode++)
         if (ibl_ready[mode])
             forget_ibl(mode);
-    watches = NULL;
-    for (unsigned i = 0; i < COMPARED_PLACES; i++)
-        compared[i] = NULL;
+    for (unsigned i = 0; i < WATCH_PLACES; i++)
+        watches[i] = NULL;
 }
 
 /* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is

@@ -23,7 +23,7 @@ static struct block *make_watched(struct thread *t, const struct region *r, uint
     maps_protect(r, pc, pc + 15);
     struct block *b = translate(r, pc, t->mode, arrived, cold);
     while (maps_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
-        cache_invalidate(block_low(b), block_high(b));
+        cache_forget_new(b);
         b = translate(r, pc, t->mode, arrived, cold);
     }
     return b;
@@ -47,7 +47,7 @@ static struct block *make_compared(struct thread *t, const struct region *r, uin
         cache_forget_changed(b);
         if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
             return b;
-        cache_invalidate(block_low(b), block_high(b));
+        cache_forget_new(b);
     }
 }
 

@@ -280,7 +280,7 @@ void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
 bool maps_write_fault(uint64_t addr);
 bool maps_writable(uint64_t addr);
-enum { COMPARED_BYTES = 960 }; /* that a block has at most which lies in one piece */
+enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in one piece, and of code that may change */
 bool maps_compared(const struct region *r, uint64_t pc);
 void maps_wrote(uint64_t address);
 void maps_release(uint64_t start, uint64_t end);
@@ -297,6 +297,7 @@ void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
 void cache_watch(struct block *b, const uint8_t *compared);
 void cache_forget_changed(const struct block *b);
+void cache_forget_new(struct block *b);
 void cache_invalidate_watched(uint64_t start, uint64_t end);
 void cache_ibl(struct block *b);
 void cache_replace(struct block *old, struct block *b, bool link);
