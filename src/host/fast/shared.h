@@ -86,12 +86,23 @@ struct cofi__fast_filter {
 };
 enum { COFI__FAST_FILTERS_MAX = 16 };
 
-/* FNV-1a over n bytes, never 0. */
+static inline uint64_t cofi__fast_hash_step(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 32;
+}
+
+/* Of n bytes, never 0. */
 static inline uint64_t cofi__fast_hash(const void *bytes, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    const uint8_t *p = bytes;
+    uint64_t h = 0xcbf29ce484222325u, word;
+    for (; n >= sizeof word; n -= sizeof word, p += sizeof word) {
+        __builtin_memcpy(&word, p, sizeof word);
+        h = cofi__fast_hash_step(h, word);
+    }
+    while (n--)
+        h = cofi__fast_hash_step(h, *p++);
     return h ? h : 1;
 }
 

@@ -73,17 +73,10 @@ struct block {
     bool dead : 1;
     bool arrived : 1;     /* for indirect transfers: entered at code_start, or at entry with RCX and RDX in s_rcx and s_rdx */
     bool cold : 1;        /* one basic block, which counts its runs */
+    bool untold : 1;      /* what was told last of its code's place was another one */
     bool trigger : 1;     /* coming here asks for a snapshot: entered by the runtime only */
 };
 _Static_assert(sizeof(struct block) == 56, "a compact block");
-
-/* A block whose code may change. */
-struct watch {
-    struct block *block;
-    struct watch *next;   /* one that begins in the same KB, or has the same place in the table */
-    uint64_t sum;         /* of the bytes that it is compared with */
-    bool compared;
-};
 
 static inline struct exit *block_exits(const struct block *b)
 {

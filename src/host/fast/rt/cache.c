@@ -26,10 +26,6 @@ enum {
 _Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
-/* Blocks whose code may change, by the KB in which its lowest address lies. */
-enum { WATCH_SHIFT = 10, WATCH_PLACES = 8192 };
-static struct watch *watches[WATCH_PLACES];
-
 static void forget_ibl(unsigned mode)
 {
     for (unsigned i = 0; i < IBL_ENTRIES; i++)
@@ -192,7 +188,7 @@ void cache_ibl(struct block *b)
 }
 
 /* Let the block be found, by who looks for it, and by indirect transfers where these may link to it. */
-static void enter(struct block *b, bool link)
+void cache_enter(struct block *b, bool link)
 {
     if (!ibl_ready[b->mode])
         forget_ibl(b->mode);
@@ -209,7 +205,7 @@ void cache_add(struct arena *a, struct block *b)
         rt_die("block index is full", a->blocks);
     a->index[a->blocks] = address_of(b);
     __atomic_store_n(&a->blocks, a->blocks + 1, __ATOMIC_RELEASE);
-    enter(b, false);
+    cache_enter(b, false);
 }
 
 static void patch(const struct exit *e, const uint8_t *to)
@@ -304,7 +300,7 @@ static void forget(struct block *b)
     unhash(b);
 }
 
-static void forget_changed(struct block *b)
+void cache_forget(struct block *b)
 {
     rt.forgotten = rdtsc();
     forget(b);
@@ -315,70 +311,8 @@ void cache_invalidate(uint64_t start, uint64_t end)
 {
     for (uint32_t i = 0; i < entries; i++)
         while (table[i].block && block_overlaps(block_at(table[i].block), start, end))
-            forget_changed(block_at(table[i].block)); /* another entry takes its place, perhaps */
-}
-
-/* The block's code may change; it compares it with these bytes, if there are any, at its entry. */
-void cache_watch(struct block *b, const uint8_t *bytes)
-{
-    struct watch *w = rt_alloc(sizeof *w), **place = &watches[(block_low(b) >> WATCH_SHIFT) % WATCH_PLACES];
-    *w = (struct watch){.block = b, .next = *place, .compared = bytes};
-    if (bytes)
-        w->sum = cofi__fast_hash(bytes, block_high(b) - block_low(b));
-    *place = w;
-}
-
-static bool has_changed(const struct watch *w)
-{
-    uint8_t now[COMPARED_BYTES];
-    size_t n = block_high(w->block) - block_low(w->block);
-    return w->compared && (n > sizeof now || rt_probe(now, (const void *)block_low(w->block), n) || cofi__fast_hash(now, n) != w->sum);
-}
-
-static bool any(const struct watch *w)
-{
-    return w->block;
-}
-
-/* Forget the blocks of one place that overlap [start, end) and that `is` is true of. */
-static void forget_watched(struct watch **w, uint64_t start, uint64_t end, bool (*is)(const struct watch *w))
-{
-    while (*w) {
-        struct block *b = (*w)->block;
-        if (!b->dead && block_overlaps(b, start, end) && is(*w))
-            forget_changed(b);
-        if (b->dead)
-            *w = (*w)->next;
-        else
-            w = &(*w)->next;
-    }
-}
-
-static void forget_all_watched(uint64_t start, uint64_t end, bool (*is)(const struct watch *w))
-{
-    uint64_t first = start < WATCHED_BYTES ? 0 : (start - WATCHED_BYTES) >> WATCH_SHIFT, n = ((end - 1) >> WATCH_SHIFT) - first + 1;
-    for (uint64_t i = 0; i < n && i < WATCH_PLACES; i++)
-        forget_watched(&watches[(first + i) % WATCH_PLACES], start, end, is);
-}
-
-/* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
- * program put those back. */
-void cache_forget_changed(const struct block *b)
-{
-    forget_all_watched(block_low(b), block_high(b), has_changed);
-}
-
-/* cache_invalidate where all blocks are watched. */
-void cache_invalidate_watched(uint64_t start, uint64_t end)
-{
-    forget_all_watched(start, end, any);
-}
-
-/* A block that is not watched yet was made of code that has changed meanwhile, and others of that, perhaps. */
-void cache_forget_new(struct block *b)
-{
-    forget_changed(b);
-    cache_invalidate_watched(block_low(b), block_high(b));
+            cache_forget(block_at(table[i].block)); /* another entry takes its place, perhaps */
+    watch_drop(start, end);
 }
 
 /* Who came to `old` by a link comes to b from now on, which begins at the same instruction; or, where b may not be linked to, to the runtime. */
@@ -419,7 +353,7 @@ void cache_adopt(struct arena *a, uint64_t since)
             if (exits[k].to)
                 adopt_link(a, &exits[k]);
         if (!b->dead)
-            enter(b, known);
+            cache_enter(b, known);
     }
 }
 
@@ -438,8 +372,7 @@ static void forget_all(void)
     for (unsigned mode = 0; mode < MODES; mode++)
         if (ibl_ready[mode])
             forget_ibl(mode);
-    for (unsigned i = 0; i < WATCH_PLACES; i++)
-        watches[i] = NULL;
+    watch_flush();
 }
 
 /* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is

@@ -23,7 +23,7 @@ static struct block *make_watched(struct thread *t, const struct region *r, uint
     maps_protect(r, pc, pc + 15);
     struct block *b = translate(r, pc, t->mode, arrived, cold);
     while (maps_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
-        cache_forget_new(b);
+        watch_forget_new(b);
         b = translate(r, pc, t->mode, arrived, cold);
     }
     return b;
@@ -44,29 +44,53 @@ static struct block *make_compared(struct thread *t, const struct region *r, uin
     for (unsigned try = 0;; try++) {
         size_t n = copy_code(before, pc, r->end - pc < COMPARED_BYTES ? r->end - pc : COMPARED_BYTES);
         struct block *b = translate(r, pc, t->mode, arrived, false);
-        cache_forget_changed(b);
+        watch_forget_changed(b);
         if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
             return b;
-        cache_forget_new(b);
+        watch_forget_new(b);
     }
+}
+
+/* The recording has the block's code from now on. */
+static void tell(struct thread *t, struct block *b)
+{
+    if (t->mode == MODE_TRACED)
+        note_code(t, b);
+    b->since = rdtsc();
+    watch_told(b);
+}
+
+/* The block at pc, in region r whose code may change: one that was made of the same code before, or a new one. */
+static struct block *make_changing(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
+{
+    static uint8_t before[COMPARED_BYTES];
+    bool compared = maps_compared(r, pc);
+    struct block *woken = compared ? NULL : watch_wake(r, pc, t->mode, arrived, cold), *b = woken;
+    if (!woken)
+        b = compared ? make_compared(t, r, pc, arrived, before) : make_watched(t, r, pc, arrived, cold);
+    if (!woken || b->untold)
+        tell(t, b);
+    if (!woken)
+        watch_add(b, compared ? before : NULL);
+    return b;
+}
+
+/* Translate code that stays as it is. */
+static struct block *make_steady(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
+{
+    struct block *b = translate(r, pc, t->mode, arrived, cold);
+    b->since = r->since;
+    if (r->told && t->mode == MODE_TRACED)
+        maps_tell(t, block_low(b), block_high(b));
+    return b;
 }
 
 /* Translate what is at pc now, in region r. */
 static struct block *make_block(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
-    static uint8_t before[COMPARED_BYTES];
-    bool compared = maps_compared(r, pc);
-    struct block *b = compared ? make_compared(t, r, pc, arrived, before) : make_watched(t, r, pc, arrived, cold);
-    b->since = r->since;
+    bool changes = r->dirty || r->writable || r->shared;
+    struct block *b = (changes ? make_changing : make_steady)(t, r, pc, arrived, cold);
     b->trigger = filter_trigger(pc);
-    if (r->dirty || r->writable || r->shared) {
-        if (t->mode == MODE_TRACED)
-            note_code(t, b);
-        cache_watch(b, compared ? before : NULL);
-        b->since = rdtsc();
-    } else if (r->told && t->mode == MODE_TRACED) {
-        maps_tell(t, block_low(b), block_high(b));
-    }
     return b;
 }
 
@@ -170,7 +194,7 @@ static void warm(struct thread *t, bool arrived)
 static void forget_stale(uint64_t pc)
 {
     rt_lock();
-    cache_invalidate_watched(pc, pc + 1);
+    watch_forget(pc, pc + 1);
     rt_unlock();
 }
 

@@ -505,7 +505,7 @@ bool maps_write_fault(uint64_t addr)
     if (!unwatch(page))
         return false;
     rt.releases++;
-    cache_invalidate_watched(page, page + PAGE);
+    watch_forget(page, page + PAGE);
     sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
     return true;
 }
@@ -546,10 +546,12 @@ void maps_release_all(void)
 }
 
 /* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
-static void forget_code(uint64_t start, uint64_t end, bool nameless)
+static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change what)
 {
-    if (nameless)
-        cache_invalidate_watched(start, end);
+    if (nameless && what == CHANGE_MAPPING)
+        watch_drop(start, end);
+    else if (nameless)
+        watch_forget(start, end);
     else
         cache_invalidate(start, end);
 }
@@ -570,7 +572,7 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
     if (!hit)
         return;
     if (what != CHANGE_TO_CODE)
-        forget_code(start, end, nameless);
+        forget_code(start, end, nameless, what);
     if (rt.protected_pages)
         for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end && end - start < 1ul << 30; page += PAGE)
             unwatch(page);

@@ -295,12 +295,20 @@ struct block *cache_find_code(const uint8_t *code);
 const struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
-void cache_watch(struct block *b, const uint8_t *compared);
-void cache_forget_changed(const struct block *b);
-void cache_forget_new(struct block *b);
-void cache_invalidate_watched(uint64_t start, uint64_t end);
+void cache_enter(struct block *b, bool link);
+void cache_forget(struct block *b);
 void cache_ibl(struct block *b);
 void cache_replace(struct block *old, struct block *b, bool link);
+
+/* watch.c */
+void watch_add(struct block *b, const uint8_t *compared);
+void watch_told(struct block *b);
+void watch_forget(uint64_t start, uint64_t end);
+void watch_forget_changed(const struct block *b);
+void watch_forget_new(struct block *b);
+struct block *watch_wake(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold);
+void watch_drop(uint64_t start, uint64_t end);
+void watch_flush(void);
 
 /* translate.c */
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold);
