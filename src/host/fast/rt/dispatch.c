@@ -20,9 +20,9 @@ static void note_code(struct thread *t, const struct block *b)
 /* Translate code to which writes are noticed. */
 static struct block *make_watched(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
-    maps_protect(r, pc, pc + 15);
+    pages_protect(r, pc, pc + 15);
     struct block *b = translate(r, pc, t->mode, arrived, cold);
-    while (maps_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
+    while (pages_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
         watch_forget_new(b);
         b = translate(r, pc, t->mode, arrived, cold);
     }
@@ -64,7 +64,7 @@ static void tell(struct thread *t, struct block *b)
 static struct block *make_changing(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
     static uint8_t before[COMPARED_BYTES];
-    bool compared = maps_compared(r, pc);
+    bool compared = pages_compared(r, pc);
     struct block *woken = compared ? NULL : watch_wake(r, pc, t->mode, arrived, cold), *b = woken;
     if (!woken)
         b = compared ? make_compared(t, r, pc, arrived, before) : make_watched(t, r, pc, arrived, cold);

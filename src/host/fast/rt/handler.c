@@ -112,9 +112,9 @@ static bool write_to_watched(int signo, const struct ksiginfo *info, const struc
     const struct block *writer = cache_find_code((const uint8_t *)uc->mc.rip);
     uint64_t page = info->addr & ~UINT64_C(4095);
     rt_lock();
-    bool watched = maps_write_fault(info->addr);
+    bool watched = pages_write_fault(info->addr);
     if (watched && !(writer && block_overlaps(writer, page, page + 4096)))
-        maps_wrote(info->addr);
+        pages_wrote(info->addr);
     rt_unlock();
     return watched;
 }

@@ -35,7 +35,7 @@ void leave_gate(struct thread *t)
 void leave_now(struct thread *t)
 {
     if (t->attached == LEAVES_FIRST) {
-        maps_release_all();
+        pages_release_all();
         signals_give_back_actions(t);
         arena_unmap();
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The guest's executable memory: where code may be, whether it can change, and pages watched for writes. */
+ * The guest's executable memory: where code may be, and whether it can change. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,10 +11,8 @@
 #include "host/fast/rt/cache.h"
 #include "host/young.h"
 
-enum { PAGE = 4096, WATCHED = 1 << 15, INSN_MAX = 15 };
+enum { PAGE = 4096, INSN_MAX = 15 };
 
-/* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. */
-static uint64_t watched[WATCHED];
 static struct region old_regions[REGIONS];
 static unsigned old_count;
 
@@ -178,40 +176,6 @@ static void announce(struct thread *t, const struct region *r, const struct orig
             tell_piece(t, r, (uint64_t[4]){a});
 }
 
-static unsigned slot_of(uint64_t page)
-{
-    return (unsigned)(page >> 12) * 2654435761u >> 17 & (WATCHED - 1);
-}
-
-static bool is_watched(uint64_t page)
-{
-    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
-        if (watched[i] == page)
-            return true;
-    return false;
-}
-
-/* Whether pages in [start, end) have lost their write permission to us. */
-static bool has_watched(uint64_t start, uint64_t end)
-{
-    for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
-        if (watched[i] >= start && watched[i] < end)
-            return true;
-    return false;
-}
-
-/* Where the first pages of [start, end), which are watched or not, end. */
-static uint64_t same_until(uint64_t start, uint64_t end, bool *is)
-{
-    *is = is_watched(start);
-    if (!*is && (end - start) / PAGE > WATCHED / 8 && !has_watched(start, end))
-        return end;
-    uint64_t page = start + PAGE;
-    while (page < end && is_watched(page) == *is)
-        page += PAGE;
-    return page;
-}
-
 /* A region goes on where the last one ends: watched pages have cut it. */
 static bool goes_on(const struct region *r)
 {
@@ -293,7 +257,7 @@ static void take_line(void *context, char *line, const char *end)
         return;
     for (; r.start < to; o.offset += r.end - r.start, r.start = r.end) {
         r.writable = flags[1] == 'w';
-        r.end = r.writable || !rt.protected_pages ? to : same_until(r.start, to, &r.writable);
+        r.end = r.writable || !rt.protected_pages ? to : pages_same_until(r.start, to, &r.writable);
         add_region(t, r, &o);
     }
 }
@@ -423,93 +387,6 @@ size_t maps_readable(uint64_t pc)
     return n;
 }
 
-static void watch(uint64_t page)
-{
-    if (is_watched(page))
-        return;
-    if (rt.protected_pages > WATCHED / 2)
-        maps_release_all();
-    unsigned i = slot_of(page);
-    while (watched[i] > 1)
-        i = (i + 1) & (WATCHED - 1);
-    watched[i] = page;
-    rt.protected_pages++;
-}
-
-static bool unwatch(uint64_t page)
-{
-    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
-        if (watched[i] == page) {
-            watched[i] = 1;
-            rt.protected_pages--;
-            return true;
-        }
-    return false;
-}
-
-/* Pages that are written so often that to notice each write costs more than to compare their code. */
-static struct busy { uint64_t page, since; unsigned writes; } busy[256];
-enum { BUSY_WRITES = 64, BUSY_TICKS = 1 << 26 };
-
-static struct busy *busy_slot(uint64_t page)
-{
-    return &busy[(page / PAGE ^ page / PAGE / ARRAY_LEN(busy)) % ARRAY_LEN(busy)];
-}
-
-static bool is_busy(uint64_t address)
-{
-    uint64_t page = address & ~(uint64_t)(PAGE - 1);
-    const struct busy *b = busy_slot(page);
-    return b->page == page && b->writes >= BUSY_WRITES;
-}
-
-/* Code elsewhere wrote to a watched page. */
-void maps_wrote(uint64_t address)
-{
-    uint64_t page = address & ~(uint64_t)(PAGE - 1), now = rdtsc();
-    struct busy *b = busy_slot(page);
-    if (is_busy(b->page))
-        return;
-    if (b->page != page || now - b->since > BUSY_TICKS)
-        *b = (struct busy){page, now, 0};
-    b->writes++;
-}
-
-/* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
-bool maps_compared(const struct region *r, uint64_t pc)
-{
-    return r->shared || (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES)));
-}
-
-/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */
-bool maps_protect(const struct region *r, uint64_t start, uint64_t end)
-{
-    bool fresh = false;
-    if (!r->writable)
-        return false;
-    start = start > r->start ? start : r->start;
-    end = end < r->end ? end : r->end;
-    for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE)
-        if (!is_watched(page)) {
-            watch(page);
-            sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0);
-            fresh = true;
-        }
-    return fresh;
-}
-
-/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. */
-bool maps_write_fault(uint64_t addr)
-{
-    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-    if (!unwatch(page))
-        return false;
-    rt.releases++;
-    watch_forget(page, page + PAGE);
-    sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
-    return true;
-}
-
 /* Whether the guest may write to its code at addr, as far as that is known. */
 bool maps_writable(uint64_t addr)
 {
@@ -518,31 +395,6 @@ bool maps_writable(uint64_t addr)
     bool writable = r && r->writable && !r->gone;
     rt_unlock();
     return writable;
-}
-
-/* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
-void maps_release(uint64_t start, uint64_t end)
-{
-    bool is = false;
-    for (uint64_t page = start & ~(uint64_t)(PAGE - 1), next; page < end; page = next) {
-        next = same_until(page, end, &is);
-        if (!is)
-            continue;
-        rt_lock();
-        for (; page < next; page += PAGE)
-            maps_write_fault(page);
-        rt_unlock();
-    }
-}
-
-/* Before the kernel itself may write anywhere. */
-void maps_release_all(void)
-{
-    for (unsigned i = 0; i < WATCHED; i++)
-        if (watched[i] > 1)
-            maps_write_fault(watched[i]);
-    memset(watched, 0, sizeof watched);
-    rt.protected_pages = 0;
 }
 
 /* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
@@ -573,8 +425,6 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         return;
     if (what != CHANGE_TO_CODE)
         forget_code(start, end, nameless, what);
-    if (rt.protected_pages)
-        for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end && end - start < 1ul << 30; page += PAGE)
-            unwatch(page);
+    pages_forget(start, end);
     rt.maps_stale = true;
 }

@@ -48,7 +48,7 @@ void memory_file_written(const struct thread *t, uint64_t n)
     uint64_t start = is_memory_file(t->regs[RDI]) ? place_of(t, n) : 0;
     if (!start)
         return;
-    maps_release(start, start + n);
+    pages_release(start, start + n);
     rt_lock();
     maps_changed(start, start + n, CHANGE_BYTES);
     maps_made_executable(start, start + n); /* or is, where that was not known: these bytes are no file's */

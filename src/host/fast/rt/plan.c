@@ -106,7 +106,7 @@ static bool unroll(struct plan *plan, uint64_t target)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !plan->compared && target >= r->start && target < r->end && !maps_compared(r, target) && near(plan, r, target) &&
+    return !plan->compared && target >= r->start && target < r->end && !pages_compared(r, target) && near(plan, r, target) &&
            filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target) &&
            (!planned(plan, target) || unroll(plan, target));
 }
@@ -212,7 +212,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
     plan->calls = false;
     plan->mode = mode;
     plan->cold = cold;
-    plan->compared = maps_compared(r, pc);
+    plan->compared = pages_compared(r, pc);
     plan->low = pc;
     plan->high = pc;
     for (;;) {

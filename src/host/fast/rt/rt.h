@@ -277,14 +277,18 @@ enum change {
 };
 void maps_changed(uint64_t start, uint64_t end, enum change what);
 void maps_made_executable(uint64_t start, uint64_t end);
-bool maps_protect(const struct region *r, uint64_t start, uint64_t end);
-bool maps_write_fault(uint64_t addr);
 bool maps_writable(uint64_t addr);
+
+/* pages.c */
 enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in one piece, and of code that may change */
-bool maps_compared(const struct region *r, uint64_t pc);
-void maps_wrote(uint64_t address);
-void maps_release(uint64_t start, uint64_t end);
-void maps_release_all(void);
+uint64_t pages_same_until(uint64_t start, uint64_t end, bool *is);
+void pages_forget(uint64_t start, uint64_t end);
+bool pages_protect(const struct region *r, uint64_t start, uint64_t end);
+bool pages_write_fault(uint64_t addr);
+bool pages_compared(const struct region *r, uint64_t pc);
+void pages_wrote(uint64_t address);
+void pages_release(uint64_t start, uint64_t end);
+void pages_release_all(void);
 
 /* cache.c */
 void cache_init(void);

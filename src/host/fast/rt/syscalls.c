@@ -21,7 +21,7 @@ static long pass(struct thread *t)
     long r = (long)t->regs[RAX];
     if (r == -14 && (rt.protected_pages || rt.releases != releases)) { /* EFAULT: perhaps by our own write protection */
         rt_lock();
-        maps_release_all();
+        pages_release_all();
         rt_unlock();
         t->regs[RAX] = t->sysno;
         if (rt_guest_syscall(t))
@@ -34,7 +34,7 @@ static long pass(struct thread *t)
 static void release(uint64_t start, uint64_t bytes)
 {
     if (start + bytes > start)
-        maps_release(start, start + bytes);
+        pages_release(start, start + bytes);
 }
 
 static void release_vector(uint64_t at, uint64_t n)

@@ -168,7 +168,7 @@ static bool is_like(const struct watch *w, const struct region *r, uint64_t pc, 
 /* Whether its code is as it was, and writes to it are noticed. */
 static bool is_same(const struct watch *w, const struct region *r)
 {
-    while (maps_protect(r, w->low, w->low + w->bytes))
+    while (pages_protect(r, w->low, w->low + w->bytes))
         ; /* which may give up other pages */
     return w->slept < SLEEPS_MAX && sum_of(w->low, w->bytes) == w->sum;
 }

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * Pages with code that the guest may write to: their write permission is taken, so that each write is noticed, or their code is compared. */
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "host/fast/rt/cache.h"
+
+enum { PAGE = 4096, WATCHED = 1 << 15 };
+
+/* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. Places that are not 0 end
+ * no search. */
+static uint64_t watched[WATCHED];
+static unsigned filled;
+
+static unsigned slot_of(uint64_t page)
+{
+    return (unsigned)(page >> 12) * 2654435761u >> 17 & (WATCHED - 1);
+}
+
+static bool is_watched(uint64_t page)
+{
+    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
+        if (watched[i] == page)
+            return true;
+    return false;
+}
+
+/* Whether pages in [start, end) have lost their write permission to us. */
+static bool has_watched(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
+        if (watched[i] >= start && watched[i] < end)
+            return true;
+    return false;
+}
+
+/* Where the first pages of [start, end), which are watched or not, end. */
+uint64_t pages_same_until(uint64_t start, uint64_t end, bool *is)
+{
+    *is = is_watched(start);
+    if (!*is && (end - start) / PAGE > WATCHED / 8 && !has_watched(start, end))
+        return end;
+    uint64_t page = start + PAGE;
+    while (page < end && is_watched(page) == *is)
+        page += PAGE;
+    return page;
+}
+
+static void watch(uint64_t page)
+{
+    if (is_watched(page))
+        return;
+    if (filled > WATCHED / 2)
+        pages_release_all();
+    unsigned i = slot_of(page);
+    while (watched[i] > 1)
+        i = (i + 1) & (WATCHED - 1);
+    filled += !watched[i];
+    watched[i] = page;
+    rt.protected_pages++;
+}
+
+static bool unwatch(uint64_t page)
+{
+    for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
+        if (watched[i] == page) {
+            watched[i] = 1;
+            rt.protected_pages--;
+            return true;
+        }
+    return false;
+}
+
+/* The guest has set the rights of [start, end) itself. */
+void pages_forget(uint64_t start, uint64_t end)
+{
+    bool far = (end - start) / PAGE > WATCHED;
+    for (unsigned i = 0; far && i < WATCHED; i++)
+        if (watched[i] > 1 && watched[i] >= start && watched[i] < end)
+            unwatch(watched[i]);
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1); !far && rt.protected_pages && page < end; page += PAGE)
+        unwatch(page);
+}
+
+/* Pages that are written so often that to notice each write costs more than to compare their code. */
+static struct busy { uint64_t page, since; unsigned writes; } busy[256];
+enum { BUSY_WRITES = 64, BUSY_TICKS = 1 << 26 };
+
+static struct busy *busy_slot(uint64_t page)
+{
+    return &busy[(page / PAGE ^ page / PAGE / ARRAY_LEN(busy)) % ARRAY_LEN(busy)];
+}
+
+static bool is_busy(uint64_t address)
+{
+    uint64_t page = address & ~(uint64_t)(PAGE - 1);
+    const struct busy *b = busy_slot(page);
+    return b->page == page && b->writes >= BUSY_WRITES;
+}
+
+/* Code elsewhere wrote to a watched page. */
+void pages_wrote(uint64_t address)
+{
+    uint64_t page = address & ~(uint64_t)(PAGE - 1), now = rdtsc();
+    struct busy *b = busy_slot(page);
+    if (is_busy(b->page))
+        return;
+    if (b->page != page || now - b->since > BUSY_TICKS)
+        *b = (struct busy){page, now, 0};
+    b->writes++;
+}
+
+/* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
+bool pages_compared(const struct region *r, uint64_t pc)
+{
+    return r->shared || (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES)));
+}
+
+/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */
+bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
+{
+    bool fresh = false;
+    if (!r->writable)
+        return false;
+    start = start > r->start ? start : r->start;
+    end = end < r->end ? end : r->end;
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE)
+        if (!is_watched(page)) {
+            watch(page);
+            sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0);
+            fresh = true;
+        }
+    return fresh;
+}
+
+/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. */
+bool pages_write_fault(uint64_t addr)
+{
+    uint64_t page = addr & ~(uint64_t)(PAGE - 1);
+    if (!unwatch(page))
+        return false;
+    rt.releases++;
+    watch_forget(page, page + PAGE);
+    sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
+    return true;
+}
+
+/* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
+void pages_release(uint64_t start, uint64_t end)
+{
+    bool is = false;
+    for (uint64_t page = start & ~(uint64_t)(PAGE - 1), next; page < end; page = next) {
+        next = pages_same_until(page, end, &is);
+        if (!is)
+            continue;
+        rt_lock();
+        for (; page < next; page += PAGE)
+            pages_write_fault(page);
+        rt_unlock();
+    }
+}
+
+/* Before the kernel itself may write anywhere. */
+void pages_release_all(void)
+{
+    for (unsigned i = 0; i < WATCHED; i++)
+        if (watched[i] > 1)
+            pages_write_fault(watched[i]);
+    memset(watched, 0, sizeof watched);
+    filled = 0;
+    rt.protected_pages = 0;
+}
