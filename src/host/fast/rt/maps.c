@@ -55,7 +55,7 @@ static struct region *first_behind(struct region *r, unsigned n, uint64_t addres
 static const struct region *lookup(uint64_t pc)
 {
     const struct region *r = first_behind(rt.regions, rt.region_count, pc);
-    return r < rt.regions + rt.region_count && r->start <= pc ? r : NULL;
+    return r < rt.regions + rt.region_count && r->start <= pc && !r->closed ? r : NULL;
 }
 
 /* The same region when the mappings were read before, or null. */
@@ -73,6 +73,7 @@ static unsigned made;
 /* The guest has made [start, end) executable. Where it was so already, writes have made its region dirty. */
 void maps_made_executable(uint64_t start, uint64_t end)
 {
+    rt.maps_stale = true;
     uint64_t known_to = start;
     for (const struct region *r = lookup(known_to); r && known_to < end; r = lookup(known_to))
         known_to = r->end;
@@ -427,4 +428,77 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         forget_code(start, end, nameless, what);
     pages_forget(start, end);
     rt.maps_stale = true;
+}
+
+/* Whether all of [start, end) is known, and has no name. */
+static bool all_nameless(uint64_t start, uint64_t end)
+{
+    const struct region *last = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, start);
+    for (; r < last && r->start <= start && r->nameless && !r->shared && !r->gone; r++) {
+        start = r->end;
+        if (start >= end)
+            return true;
+    }
+    return false;
+}
+
+/* No region lies on both sides of an address. */
+static void cut(uint64_t at)
+{
+    struct region *end = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, at);
+    if (r == end || r->start >= at)
+        return;
+    for (struct region *to = end; to > r; to--)
+        *to = to[-1];
+    r[0].end = r[1].start = at;
+    rt.region_count++;
+}
+
+static bool is_more_of(const struct region *last, const struct region *r)
+{
+    return last->nameless && r->nameless && last->end == r->start && last->writable == r->writable && last->closed == r->closed &&
+           last->shared == r->shared && last->gone == r->gone;
+}
+
+/* Regions without a name that are as those before them become part of these. */
+static void join(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < rt.region_count; i++)
+        if (n && is_more_of(&rt.regions[n - 1], &rt.regions[i]))
+            rt.regions[n - 1].end = rt.regions[i].end;
+        else
+            rt.regions[n++] = rt.regions[i];
+    rt.region_count = n;
+}
+
+static enum change change_of(uint64_t prot)
+{
+    if (prot & PROT_WRITE)
+        return CHANGE_BYTES;
+    return prot == (PROT_READ | PROT_EXEC) ? CHANGE_TO_CODE : CHANGE_RIGHTS;
+}
+
+/* The guest has given [start, end) these rights. Where that is memory without a name which had code before, and no other thread has
+ * changed mappings meanwhile, they need not be read again: JITs do this all the time. */
+void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone)
+{
+    enum change what = change_of(prot);
+    if (!alone || rt.maps_stale || prot & ~(uint64_t)(PROT_READ | PROT_WRITE | PROT_EXEC) || rt.region_count + 2 > REGIONS || !all_nameless(start, end)) {
+        maps_changed(start, end, what);
+        if (prot & PROT_EXEC)
+            maps_made_executable(start, end);
+        return;
+    }
+    if (what != CHANGE_TO_CODE)
+        watch_forget(start, end);
+    pages_forget(start, end);
+    cut(start);
+    cut(end);
+    for (struct region *r = first_behind(rt.regions, rt.region_count, start); r < rt.regions + rt.region_count && r->start < end; r++) {
+        r->writable = prot & PROT_WRITE;
+        r->closed = !(prot & PROT_EXEC);
+    }
+    join();
+    rt.maps_tsc = 0;
 }

@@ -52,6 +52,5 @@ void memory_file_written(const struct thread *t, uint64_t n)
     rt_lock();
     maps_changed(start, start + n, CHANGE_BYTES);
     maps_made_executable(start, start + n); /* or is, where that was not known: these bytes are no file's */
-    rt.maps_stale = true;
     rt_unlock();
 }

@@ -165,6 +165,7 @@ struct region {
     bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
     bool nameless;        /* of no file, nor named by the kernel or the program: always dirty */
     bool gone;            /* unmapped or replaced since the mappings were read */
+    bool closed;          /* its code may not be run, since then */
     uint64_t since;       /* TSC: when it was first seen */
 };
 
@@ -276,6 +277,7 @@ enum change {
     CHANGE_MAPPING
 };
 void maps_changed(uint64_t start, uint64_t end, enum change what);
+void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_writable(uint64_t addr);
 

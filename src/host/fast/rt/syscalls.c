@@ -75,54 +75,45 @@ static void release_targets(const struct thread *t)
     }
 }
 
+static uint64_t end_of(uint64_t start, uint64_t bytes)
+{
+    return start + ((bytes + 4095) & ~4095ul);
+}
+
 static void changed(uint64_t start, uint64_t bytes, enum change what)
 {
     rt_lock();
-    maps_changed(start, start + ((bytes + 4095) & ~4095ul), what);
+    maps_changed(start, end_of(start, bytes), what);
     rt_unlock();
 }
 
-static void made_executable(uint64_t start, uint64_t bytes)
+/* Calls that change mappings, of all threads: those that have begun, and of these those that are over. */
+static uint32_t changes_begun, changes_over;
+
+/* mprotect has given these rights, or some of them: the kernel may stop in the middle. It is the `number`th change. */
+static void set_rights(const struct thread *t, bool failed, bool alone, uint32_t number)
 {
+    uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
-    maps_made_executable(start, start + ((bytes + 4095) & ~4095ul));
-    rt.maps_stale = true;
+    alone &= !failed && __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
+    maps_rights(start, end, failed ? PROT_READ | PROT_WRITE | PROT_EXEC : t->regs[RDX], alone);
     rt_unlock();
 }
 
-static enum change change_of(uint64_t prot)
+/* What changes in the code by a call, which has returned r. */
+static void take_change(struct thread *t, long r)
 {
-    if (prot & PROT_WRITE)
-        return CHANGE_BYTES;
-    return prot == (PROT_READ | PROT_EXEC) ? CHANGE_TO_CODE : CHANGE_RIGHTS;
-}
-
-/* Calls that change mappings: forget what was translated from them. */
-static long do_mapping(struct thread *t)
-{
-    uint64_t a = t->regs[RDI], n = t->regs[RSI], prot = t->regs[RDX];
-    /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
-    if (prot & PROT_EXEC && !rt.maps_tsc)
-        rt.maps_tsc = rdtsc();
-    long r = pass(t);
-    if (r < 0)
-        return r;
+    uint64_t a = t->regs[RDI], n = t->regs[RSI];
     switch (t->sysno) {
     case SYS_mmap:
         changed((uint64_t)r, n, CHANGE_MAPPING);
-        if (prot & PROT_EXEC)
+        if (t->regs[RDX] & PROT_EXEC)
             rt.maps_stale = true;
         break;
     case SYS_mremap:
         changed(a, n, CHANGE_BYTES);
         changed((uint64_t)r, t->regs[RDX], CHANGE_BYTES);
         rt.maps_stale = true;
-        break;
-    case SYS_mprotect:
-    case SYS_pkey_mprotect:
-        changed(a, n, change_of(prot));
-        if (prot & PROT_EXEC)
-            made_executable(a, n);
         break;
     case SYS_munmap:
         changed(a, n, CHANGE_MAPPING);
@@ -131,6 +122,22 @@ static long do_mapping(struct thread *t)
         changed(a, n, CHANGE_BYTES);
         break;
     }
+}
+
+/* Calls that change mappings: forget what was translated from them. */
+static long do_mapping(struct thread *t)
+{
+    bool rights = t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect;
+    uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE), number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
+    /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
+    if (t->regs[RDX] & PROT_EXEC && !rt.maps_tsc)
+        rt.maps_tsc = rdtsc();
+    long r = pass(t);
+    if (rights && r != SYS_PENDING)
+        set_rights(t, r < 0, over + 1 == number, number);
+    else if (r >= 0)
+        take_change(t, r);
+    __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
     return r;
 }
 
