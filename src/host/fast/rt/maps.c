@@ -417,7 +417,7 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         struct region *r = &rt.regions[i];
         if (start < r->end && r->start < end) {
             r->gone |= what == CHANGE_MAPPING && start <= r->start && r->end <= end;
-            r->dirty |= what == CHANGE_BYTES || what == CHANGE_MAPPING;
+            r->dirty |= what == CHANGE_BYTES;
             nameless &= r->nameless;
             hit = true;
         }
