@@ -2,8 +2,10 @@
  * Guests that write code and run it. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -407,5 +409,53 @@ int guest_jit_busy(void)
         for (unsigned n = 1; n < 24; n += 3)
             printf("%ld\n", patch_each_byte(p + places[i], p + places[i], n));
     }
+    return 0;
+}
+
+/* Functions that are rewritten by one thread while others come to them through pointers, all of them at addresses that have the same low bits. */
+enum { ROW = 64, ROW_STEP = 0x10000, REWRITES = 10000 };
+static uint8_t *row;
+static int written[ROW], called[ROW];
+static atomic_int written_all, stale;
+
+static uint8_t *in_row(int k)
+{
+    return row + k * ROW_STEP + 3; /* so that what it returns is written at once */
+}
+
+static void *rewriter(void *arg)
+{
+    for (int i = 1; i <= REWRITES; i++) {
+        while (__atomic_load_n(&called[i % ROW], __ATOMIC_ACQUIRE) < written[i % ROW])
+            sched_yield();
+        __atomic_store_n((int *)(void *)(in_row(i % ROW) + 1), i, __ATOMIC_RELEASE);
+        __atomic_store_n(&written[i % ROW], i, __ATOMIC_RELEASE);
+    }
+    written_all = 1;
+    return arg;
+}
+
+static void *caller(void *arg)
+{
+    while (!written_all)
+        for (int k = 0; k < ROW; k++) {
+            int least = __atomic_load_n(&written[k], __ATOMIC_ACQUIRE);
+            stale += call(in_row(k)) < least && call(in_row(k)) < least; /* the first one may have begun before */
+            __atomic_store_n(&called[k], least, __ATOMIC_RELEASE);
+        }
+    return arg;
+}
+
+int guest_jit_threads(void)
+{
+    pthread_t t[3];
+    row = mmap(NULL, ROW * ROW_STEP, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int k = 0; k < ROW; k++)
+        put_return(in_row(k), 0);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&t[i], NULL, i ? caller : rewriter, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    printf("%d %d\n", stale, call(in_row(0)) == written[0]);
     return 0;
 }

@@ -57,6 +57,9 @@ enum fix {
     FIX_STAND_IN = 1 << 10 /* s_reg the stand-in's own value; R11 is in the thread's memory */
 };
 
+/* An arrived block's code begins with mov rdx, its address times -1, to which the target is added: where the top byte of that is. */
+enum { ARRIVAL_TOP = 9 };
+
 /* What the translator keeps of a block of code; behind it lie its exits, then its points (points.c). */
 struct block {
     uint64_t pc;

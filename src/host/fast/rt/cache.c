@@ -188,7 +188,7 @@ void cache_ibl(struct block *b)
 }
 
 /* Let the block be found, by who looks for it, and by indirect transfers where these may link to it. */
-void cache_enter(struct block *b, bool link)
+static void enter(struct block *b, bool link)
 {
     if (!ibl_ready[b->mode])
         forget_ibl(b->mode);
@@ -205,7 +205,7 @@ void cache_add(struct arena *a, struct block *b)
         rt_die("block index is full", a->blocks);
     a->index[a->blocks] = address_of(b);
     __atomic_store_n(&a->blocks, a->blocks + 1, __ATOMIC_RELEASE);
-    cache_enter(b, false);
+    enter(b, false);
 }
 
 static void patch(const struct exit *e, const uint8_t *to)
@@ -247,6 +247,14 @@ static void unlink_out(struct block *b)
     }
 }
 
+/* Whether who arrives at the block is let in: the address is made one that no target has, and back. A thread may have read the block's
+ * place before it is forgotten, and may put it back into the table after that. */
+static void turn_arrival(const struct block *b)
+{
+    if (b->arrived)
+        __atomic_store_n(b->code_start + ARRIVAL_TOP, b->code_start[ARRIVAL_TOP] ^ 0x80, __ATOMIC_RELEASE);
+}
+
 /* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. */
 static void kill_block(struct block *b)
 {
@@ -262,9 +270,18 @@ static void kill_block(struct block *b)
             patch(&exits[i], stub_of(&exits[i]));
     if (b->arrived && *ibl_entry(b) == (uint64_t)b->code_start)
         __atomic_store_n(ibl_entry(b), (uint64_t)rt_miss, __ATOMIC_RELEASE);
-    if (b->arrived && ibl2_entry(b)->key == b->pc + 1)
-        put_second(ibl2_entry(b), 0, 0);
+    if (b->arrived && ibl2_entry(b)->key == b->pc + 1) /* its code stays: who has read the key reads that next */
+        __atomic_store_n(&ibl2_entry(b)->key, 0, __ATOMIC_RELEASE);
+    turn_arrival(b);
     b->dead = true;
+}
+
+/* A block that was forgotten is as it was, and found again. */
+void cache_wake(struct block *b)
+{
+    b->dead = false;
+    turn_arrival(b);
+    enter(b, false);
 }
 
 /* Whether an entry that begins its search at `first` may lie at `hole`, which comes before `here`. */
@@ -353,7 +370,7 @@ void cache_adopt(struct arena *a, uint64_t since)
             if (exits[k].to)
                 adopt_link(a, &exits[k]);
         if (!b->dead)
-            cache_enter(b, known);
+            enter(b, known);
     }
 }
 

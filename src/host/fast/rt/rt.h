@@ -301,7 +301,7 @@ struct block *cache_find_code(const uint8_t *code);
 const struct exit *cache_exit_at(const struct block *b, const uint8_t *code);
 void cache_link(struct exit *e, struct block *b);
 void cache_invalidate(uint64_t start, uint64_t end);
-void cache_enter(struct block *b, bool link);
+void cache_wake(struct block *b);
 void cache_forget(struct block *b);
 void cache_ibl(struct block *b);
 void cache_replace(struct block *old, struct block *b, bool link);

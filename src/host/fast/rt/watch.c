@@ -178,8 +178,7 @@ static struct block *wake(struct watch *w)
     struct block *b = block_at(w->block);
     place_of(b->pc)->sleeping--;
     w->slept = 0;
-    b->dead = false;
-    cache_enter(b, false);
+    cache_wake(b);
     return b;
 }
 
