@@ -151,7 +151,8 @@ bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *mi
  * follow (snapshots of a circular buffer, a thread number used again, pieces lost) is another stream, so
  * several may have one tid; snapshots that share bytes are pieces of one stream, which has them once. */
 struct cofi_recording_stream {
-    int32_t pid, tid;      /* tid -1: per processor */
+    int32_t pid, tid;      /* tid -1: per processor, whose switches tell who ran (cofi_recording_thread); perf record COMMAND makes such,
+                            * too, unless with --per-thread */
     int32_t cpu;           /* -1: per thread */
     uint64_t bytes;        /* in all pieces */
     uint64_t reference_tsc;

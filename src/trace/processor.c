@@ -87,19 +87,42 @@ static int name_processes(struct cofi_recording *recording)
     return 0;
 }
 
+/* Whom the first switch of a processor is away from ran there before. */
+static int take_record(struct cofi_recording *recording, struct cofi__processor *processor, const struct cofi_sideband *sb)
+{
+    int32_t pid, tid;
+    bool is_switch = sb->kind == COFI_SB_SWITCH || sb->kind == COFI_SB_SWITCH_CPU;
+    processor->switched |= is_switch;
+    if (!processor->turns.n && is_switch && sb->out)
+        COFI_TRY(add_turn(recording, processor, 0, sb->pid, sb->tid));
+    return cofi__who_runs(sb, &pid, &tid) ? add_turn(recording, processor, sb->time_ns, pid, tid) : 0;
+}
+
+/* perf record COMMAND and -p without --per-thread: each processor's buffer has all threads that are recorded, and the
+ * number of the first one. */
+static void set_threads(struct cofi_recording *recording)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = 0; recording->info.time.conv.mult && i < recording->streams.n; i++) {
+        struct cofi_recording_stream *s = &streams[i].public;
+        const struct cofi__processor *processor = s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+        if (processor && processor->switched)
+            s->pid = s->tid = -1;
+    }
+}
+
 int cofi__build_processors(struct cofi_recording *recording)
 {
     const struct cofi_sideband *sideband = recording->sideband.items;
-    int32_t pid, tid;
     COFI_TRY(name_processes(recording));
     COFI_TRY(add_processors(recording));
     for (size_t i = 0; recording->processors.n && i < recording->sideband.n; i++) {
-        if (sideband[i].machine != HOST || sideband[i].cpu > INT32_MAX || !cofi__who_runs(&sideband[i], &pid, &tid))
-            continue;
-        struct cofi__processor *processor = find(recording, (int32_t)sideband[i].cpu);
+        bool here = sideband[i].machine == HOST && sideband[i].cpu <= INT32_MAX;
+        struct cofi__processor *processor = here ? find(recording, (int32_t)sideband[i].cpu) : NULL;
         if (processor)
-            COFI_TRY(add_turn(recording, processor, sideband[i].time_ns, pid, tid));
+            COFI_TRY(take_record(recording, processor, &sideband[i]));
     }
+    set_threads(recording);
     return 0;
 }
 

@@ -161,6 +161,7 @@ struct cofi__turn_row {
 struct cofi__processor {
     int32_t cpu;
     struct cofi__vector turns; /* struct cofi__turn_row, by time */
+    bool switched;             /* switches tell them, not only where tracing began */
     struct cofi_image *image;  /* that of whoever has the turn */
     struct cofi_image *guest;  /* and of its guest */
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Writes a recording as `perf record -e intel_pt//u` makes it by default: streams of processors. Two threads of a process
  * begin the sample's program on processor 0, one after the other, are interrupted in its function, and end it on
- * processor 1, in the other order. usage: percpu FILE */
+ * processor 1, in the other order. usage: percpu FILE [TID]; TID: as the streams of a recorded command have its number */
 #include "sample.h"
 
 #include "base/bytes.h"
+#include "trace/perf_data.h"
 
 /* PSB+ with a time, tracing begins at an address. */
 static const uint8_t head[] = {
@@ -29,12 +30,26 @@ static void turn(struct cofi_writer *writer, uint32_t cpu, int32_t tid, uint64_t
                                        .time_ns = time + 0x800});
 }
 
+static void set_tid(const char *path, uint32_t tid)
+{
+    size_t n;
+    uint8_t *bytes = read_whole(path, &n);
+    uint64_t start = le64(bytes + 40), end = start + le64(bytes + 48);
+    for (uint64_t at = start; at < end; at += le16(bytes + at + 6))
+        if (le32(bytes + at) == PERF_AUXTRACE) {
+            put_le(bytes + at + 36, tid, 4);
+            at += le64(bytes + at + 8);
+        }
+    write_whole(path, bytes, n);
+    free(bytes);
+}
+
 int main(int argc, char **argv)
 {
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
     info.per_cpu = true;
-    if (argc != 2 || cofi_writer_open(&writer, argv[1], &info, NULL) < 0)
+    if (argc < 2 || cofi_writer_open(&writer, argv[1], &info, NULL) < 0)
         return 2;
     for (int32_t tid = 11; tid <= 12; tid++)
         put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = 0, .pid = 10, .tid = tid, .time_ns = 0x1000,
@@ -45,5 +60,9 @@ int main(int argc, char **argv)
     turn(writer, 0, 12, 0x3000, false);
     turn(writer, 1, 12, 0x5000, true);
     turn(writer, 1, 11, 0x6000, true);
-    return cofi_writer_close(writer, NULL) < 0 ? 2 : 0;
+    if (cofi_writer_close(writer, NULL) < 0)
+        return 2;
+    if (argc > 2)
+        set_tid(argv[1], (uint32_t)atoi(argv[2]));
+    return 0;
 }

@@ -424,6 +424,52 @@ static void samples_of_sched_switch_tell_who_ran(void **state)
     }
 }
 
+/* perf record COMMAND, and -p: each processor's buffer has the number of the command, whoever of it runs there. */
+static void a_commands_children_are_told_from_it_by_switches(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    static const struct { bool switches; int32_t tid, before, between, behind; } cases[] = {
+        {true, -1, SHELL, SHELL, OTHER}, {false, SHELL, SHELL, SHELL, SHELL}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        out.n = 0;
+        add_start(&out, cases[i].switches ? 2 : 0);
+        WORDS(&out, PERF_ITRACE_START, 0, (&(struct who){SHELL, SHELL, 0, 0x1000, EV_PT}), SHELL | (uint64_t)SHELL << 32);
+        if (cases[i].switches) {
+            words(&out, PERF_SWITCH, PERF_MISC_SWITCH_OUT, &(struct who){SHELL, SHELL, 0, 0x2fff, EV_SWITCH}, NULL, 0);
+            words(&out, PERF_SWITCH, 0, &(struct who){OTHER, OTHER, 0, 0x3000, EV_SWITCH}, NULL, 0);
+        }
+        auxtrace(&out, 0, SHELL, 0, 0x1000, SYSTEM_CALL("20") SYSTEM_CALL("40"));
+        write_file(scratch_path("command.data"), &out);
+        struct cofi_recording_options options = {.size = sizeof options, .kcore = scratch_path("wide/kcore_dir/kcore")};
+        struct cofi_recording *recording = open_quietly(scratch_path("command.data"), &options);
+        assert_int_equal(cofi_recording_stream(recording, 0)->tid, cases[i].tid);
+        assert_int_equal(cofi_recording_stream(recording, 0)->cpu, 0);
+        assert_int_equal(cofi_recording_thread(recording, 0, 0, NULL), cases[i].before);
+        assert_int_equal(cofi_recording_thread(recording, 0, 0x2000, NULL), cases[i].between);
+        assert_int_equal(cofi_recording_thread(recording, 0, 0x4000, NULL), cases[i].behind);
+        assert_string_equal(flow_text(recording, 0, NULL, NULL), SYSTEM_CALL_FLOW SYSTEM_CALL_FLOW);
+        cofi_recording_close(recording);
+    }
+}
+
+/* The first switch of a processor is away from whom nothing else names. */
+static void who_ran_before_the_first_switch_is_told_by_it(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    out.n = 0;
+    add_start(&out, 3);
+    WORDS(&out, PERF_SWITCH_CPU_WIDE, PERF_MISC_SWITCH_OUT, (&(struct who){SHELL, SHELL, 0, 0x3000, EV_SWITCH}),
+          OTHER | (uint64_t)OTHER << 32);
+    auxtrace(&out, 0, -1, 0, 0x1000, SYSTEM_CALL("20") SYSTEM_CALL("40"));
+    write_file(scratch_path("first.data"), &out);
+    struct cofi_recording *recording = open_quietly(scratch_path("first.data"), NULL);
+    assert_int_equal(cofi_recording_thread(recording, 0, 0x2000, NULL), SHELL);
+    assert_int_equal(cofi_recording_thread(recording, 0, 0x3000, NULL), OTHER);
+    cofi_recording_close(recording);
+}
+
 /* Between two TSC packets the kernel goes from one process to another; MTC tells the time well enough [decision 0607]. */
 static void another_process_is_seen_where_the_kernel_returns_to_it(void **state)
 {
@@ -711,6 +757,8 @@ int main(void)
         cmocka_unit_test(a_kernel_is_entered_by_a_page_of_the_processors),
         cmocka_unit_test(a_kcore_has_the_names_beside_it),
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
+        cmocka_unit_test(a_commands_children_are_told_from_it_by_switches),
+        cmocka_unit_test(who_ran_before_the_first_switch_is_told_by_it),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
         cmocka_unit_test(trace_in_compressed_samples),
         cmocka_unit_test(a_time_in_a_large_piece_is_found_by_halves),
