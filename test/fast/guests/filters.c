@@ -95,6 +95,31 @@ int guest_seccomp_mode_1(void)
     return 0;
 }
 
+static void say_refused(const char *what, long r)
+{
+    printf("%s: %ld %d\n", what, r, r < 0 ? errno : 0);
+}
+
+/* What cannot be installed, and that there is no way from filters to the strict mode. */
+int guest_seccomp_refused(void)
+{
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog one = {.len = 1, .filter = allow}, none = {.len = 0, .filter = allow}, nowhere = {.len = 1, .filter = (struct sock_filter *)8};
+    say_refused("no program", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL));
+    say_refused("no such flag", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1u << 31, NULL));
+    say_refused("no such flag", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1u << 31, &nowhere));
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    say_refused("no program", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL));
+    say_refused("no instructions", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &none));
+    say_refused("no memory", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &nowhere));
+    say_refused("none", prctl(PR_GET_SECCOMP));
+    say_refused("filter", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &one));
+    say_refused("strict", prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+    say_refused("strict", syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL));
+    say_refused("mode", prctl(PR_GET_SECCOMP));
+    return 0;
+}
+
 static void emulate(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;

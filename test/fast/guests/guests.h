@@ -11,7 +11,7 @@
     X(dlopen) X(vdso) X(gs) X(int80) X(trap_flag) X(single_steps) X(alignment) X(pushed) X(registers) X(seccomp) X(close_all)           \
     X(redzone) X(deep) X(jumps) X(kernel_writes) X(kernel_reads) X(own_code) X(flags) X(proc_self) X(cpuid) X(unwind)     \
     X(barrier) X(vsyscall) X(vectors) X(fsgsbase) X(small_stacks) X(seccomp_strict_filter)       \
-    X(seccomp_kills) X(seccomp_mode_1) X(seccomp_trap) X(seccomp_threads) X(seccomp_exec)        \
+    X(seccomp_kills) X(seccomp_refused) X(seccomp_mode_1) X(seccomp_trap) X(seccomp_threads) X(seccomp_exec)        \
     X(seccomp_asks) X(exit_group) X(exec_in_thread) X(nested) X(waited) X(interrupted)           \
     X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen)              \
     X(storm_jit) X(sections) X(exec_fails_in_threads) X(results) X(killed_early) X(killed_first)         \

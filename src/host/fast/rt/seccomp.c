@@ -59,20 +59,23 @@ void seccomp_settle(struct thread *t)
     t->asked_reg = 0;
 }
 
-/* A guest's filter, its program at RDX, with the prefix. The lock is held. */
+/* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as nothing, for what it looks at first, and refuses
+ * it for, is its business. The lock is held. */
 static long install(struct thread *t)
 {
     static struct sock_filter code[FILTER_MAX];
     struct program program;
     if (rt_probe(&program, (const void *)t->regs[RDX], sizeof program))
-        return -14;
+        return call_with(t, RDX, 0);
     size_t n = put_prefix(code);
     if (!program.n || program.n > FILTER_MAX - n)
         return -22;
-    if (rt_probe(code + n, (const void *)program.code, program.n * sizeof code[0]))
-        return -14;
-    program.n = (uint16_t)(program.n + n);
-    program.code = (uint64_t)code;
+    if (rt_probe(code + n, (const void *)program.code, program.n * sizeof code[0])) {
+        program.code = 1; /* nothing lies there; 0 is another error */
+    } else {
+        program.n = (uint16_t)(program.n + n);
+        program.code = (uint64_t)code;
+    }
     long r = call_with(t, RDX, (uint64_t)&program);
     rt.filtered |= r >= 0;
     return r;
@@ -86,6 +89,8 @@ long do_seccomp(struct thread *t)
         return SYS_PASS;
     uint64_t mode = t->regs[old ? RSI : RDI];
     if (mode == (old ? SECCOMP_MODE_STRICT : SECCOMP_SET_MODE_STRICT)) {
+        if (rt.filtered && sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0)
+            return SYS_PASS; /* to be refused: there is no way from filters to this mode */
         if (!old && (t->regs[RSI] || t->regs[RDX]))
             return -22;
         t->strict = true;
