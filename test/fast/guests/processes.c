@@ -93,6 +93,25 @@ int guest_fork_tree(void)
     return 0;
 }
 
+/* Processes in PID namespaces, of each the first one, number 1: each makes the next, the innermost a thread and an ordinary child. */
+static int namespaces(int depth)
+{
+    int status = 0, first = getpid() == 1;
+    pthread_t thread;
+    if (!depth && !pthread_create(&thread, NULL, work, NULL))
+        pthread_join(thread, NULL);
+    pid_t p = depth ? (pid_t)syscall(SYS_clone, (first ? 0 : CLONE_NEWUSER) | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0) : fork();
+    if (!p)
+        _exit(depth ? namespaces(depth - 1) : 1);
+    return p < 0 || waitpid(p, &status, 0) < 0 ? 100 : first + 2 * WEXITSTATUS(status);
+}
+
+int guest_pid_namespaces(void)
+{
+    printf("%d\n", namespaces(3));
+    return 0;
+}
+
 static void *forker(void *arg)
 {
     int good = 0;

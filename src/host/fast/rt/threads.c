@@ -151,7 +151,8 @@ void rt_child(struct thread *t)
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     t->head.pid = t->pid;
     t->head.tid = t->tid;
-    if (parent != t->pid && !t->head.vfork) {
+    bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make that of another one */
+    if (!thread && !t->head.vfork) {
         t->space = rt.space = rdtsc();
         if (rt.maps_tsc) /* mappings that nobody has told yet: it has them since it is there, and decoders look for none before */
             rt.maps_tsc = rt.space;
@@ -169,7 +170,7 @@ void rt_child(struct thread *t)
     uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
     note_put(t, COFI__FAST_NOTE_FORK, v, NULL, 0);
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
-    trace_begin(t, parent == t->pid || rt.control->follow);
+    trace_begin(t, thread || rt.control->follow);
     signals_set_mask(t->mask);
     rt_dispatch(t);
     rt_resume(t);
