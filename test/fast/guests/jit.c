@@ -219,6 +219,20 @@ static unsigned long cross_pages(uint8_t *p)
     return sum + kept;
 }
 
+/* Rights that the kernel refuses, all of them or behind the fourth page: that one may be written as before. */
+static int refuse_rights(void)
+{
+    uint8_t *p = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *f = p + 3 * 4096;
+    int kept = 0;
+    munmap(p + 4 * 4096, 4096);
+    for (int i = 0; i < 20; i++) {
+        put_return(f, i);
+        kept += call(f) == i;
+        kept += mprotect(p + i % 2, 5 * 4096, PROT_READ | PROT_WRITE | PROT_EXEC) == -1;
+    }
+    return kept;
+}
+
 /* Code that is written, or may not be run for a while, and then is what it was: of a page most is. */
 int guest_jit_as_it_was(void)
 {
@@ -227,6 +241,7 @@ int guest_jit_as_it_was(void)
     printf("%lu\n", replace_in_turn(p, false));
     printf("%lu\n", replace_in_turn(q, true));
     printf("%lu\n", cross_pages(x));
+    printf("%d\n", refuse_rights());
     return 0;
 }
 

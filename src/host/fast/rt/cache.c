@@ -26,6 +26,7 @@ enum {
 _Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
+
 static void forget_ibl(unsigned mode)
 {
     for (unsigned i = 0; i < IBL_ENTRIES; i++)
@@ -247,8 +248,8 @@ static void unlink_out(struct block *b)
     }
 }
 
-/* Whether who arrives at the block is let in: the address is made one that no target has, and back. A thread may have read the block's
- * place before it is forgotten, and may put it back into the table after that. */
+/* Let no thread in that arrives at the block, or let them in again: the address that it compares the target with becomes one that no
+ * target has, and back. For a thread may read the block's place before it is forgotten, and put that into the table after. */
 static void turn_arrival(const struct block *b)
 {
     if (b->arrived)

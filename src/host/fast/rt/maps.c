@@ -332,17 +332,23 @@ static int parse(struct thread *t)
 
 static bool guessed;
 
+/* One more region, at r; it is what was there. */
+static void make_room(struct region *r)
+{
+    for (struct region *to = rt.regions + rt.region_count++; to > r; to--)
+        *to = to[-1];
+}
+
 static void add_page(uint64_t page)
 {
-    struct region *end = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, page);
+    struct region *r = first_behind(rt.regions, rt.region_count, page);
     if (r > rt.regions && r[-1].end == page) {
         r[-1].end += PAGE;
         return;
     }
-    if (rt.region_count++ == REGIONS)
+    if (rt.region_count == REGIONS)
         rt_die("too many mappings of code at", page);
-    while (end-- > r)
-        end[1] = *end;
+    make_room(r);
     *r = (struct region){.start = page, .end = page + PAGE, .shared = true, .dirty = true, .since = rdtsc()};
 }
 
@@ -445,13 +451,11 @@ static bool all_nameless(uint64_t start, uint64_t end)
 /* No region lies on both sides of an address. */
 static void cut(uint64_t at)
 {
-    struct region *end = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, at);
-    if (r == end || r->start >= at)
+    struct region *r = first_behind(rt.regions, rt.region_count, at);
+    if (r == rt.regions + rt.region_count || r->start >= at)
         return;
-    for (struct region *to = end; to > r; to--)
-        *to = to[-1];
+    make_room(r);
     r[0].end = r[1].start = at;
-    rt.region_count++;
 }
 
 static bool is_more_of(const struct region *last, const struct region *r)

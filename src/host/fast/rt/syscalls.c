@@ -90,13 +90,22 @@ static void changed(uint64_t start, uint64_t bytes, enum change what)
 /* Calls that change mappings, of all threads: those that have begun, and of these those that are over. */
 static uint32_t changes_begun, changes_over;
 
-/* mprotect has given these rights, or some of them: the kernel may stop in the middle. It is the `number`th change. */
-static void set_rights(const struct thread *t, bool failed, bool alone, uint32_t number)
+/* mprotect has given these rights. It is the `number`th change. */
+static void set_rights(const struct thread *t, bool alone, uint32_t number)
 {
     uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
-    alone &= !failed && __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
-    maps_rights(start, end, failed ? PROT_READ | PROT_WRITE | PROT_EXEC : t->regs[RDX], alone);
+    alone &= __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
+    maps_rights(start, end, t->regs[RDX], alone);
+    rt_unlock();
+}
+
+/* … or has failed, perhaps in the middle: what is watched stays so, for the kernel may not have come there. */
+static void fail_rights(const struct thread *t)
+{
+    rt_lock();
+    cache_invalidate(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
+    rt.maps_stale = true;
     rt_unlock();
 }
 
@@ -133,10 +142,12 @@ static long do_mapping(struct thread *t)
     if (t->regs[RDX] & PROT_EXEC && !rt.maps_tsc)
         rt.maps_tsc = rdtsc();
     long r = pass(t);
-    if (rights && r != SYS_PENDING)
-        set_rights(t, r < 0, over + 1 == number, number);
+    if (rights && r >= 0)
+        set_rights(t, over + 1 == number, number);
     else if (r >= 0)
         take_change(t, r);
+    else if (rights && r != SYS_PENDING)
+        fail_rights(t);
     __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
     return r;
 }

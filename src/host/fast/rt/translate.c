@@ -332,7 +332,7 @@ static void emit_arrival(struct build *g, uint64_t pc)
     if (rt.control->loops)
         jump_gs(o, AT(miss_entry));
     g->b->code_start = o->p;
-    move_minus(g, o, RDX, pc);
+    move_minus(g, o, RDX, pc); /* ARRIVAL_TOP */
     if (rt.control->loops) {
         BYTES(o, "\x48\x8d\x4c\x11\x01"); /* lea rcx, [rcx+rdx+1] */
         BYTES(o, "\xe2\xe7");             /* loop to the jump: falls through where RCX was 1, and leaves it one less */
