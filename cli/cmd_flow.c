@@ -310,9 +310,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
 static int by_time_stream(void *opaque, struct session_stream *stream)
 {
     struct flow_job *job = opaque;
-    struct flow_run *run = &job->runs[0];
-    while (run->stream && run->stream != stream)
-        run++;
+    struct flow_run *run = &job->runs[stream->order];
     int status = run->stream ? 0 : run_begin(job, run, stream, job->out);
     if (status < 0 || run == job->now)
         return status;

@@ -4,80 +4,125 @@
 
 #include "walk.h"
 
+/* Streams beyond so many, as samples and snapshots are, are closed again until it is their time. */
+enum { OPEN_MOST = 64 };
+
 /* A stream on its way; the lane with the earliest item is shown up to where another one has an earlier. */
 struct lane {
     struct session_stream stream;
-    struct walk *walk; /* null: it is at its end */
+    struct walk *walk; /* null: it is not open */
+    uint64_t at;       /* when its next item was */
 };
 
 struct merge {
     struct lane *lanes;
-    size_t n;
+    size_t lanes_n;
+    size_t *heap, n; /* lanes that are not at their end: none is before that at half its place */
 };
 
-static void close_lane(struct lane *lane, const struct session_visitor *visitor)
+/* Equal times: the first stream. */
+static bool before(const struct merge *merge, size_t a, size_t b)
+{
+    const struct lane *x = &merge->lanes[merge->heap[a]], *y = &merge->lanes[merge->heap[b]];
+    return x->at != y->at ? x->at < y->at : x < y;
+}
+
+static size_t first_of(const struct merge *merge, size_t i, size_t child)
+{
+    return child < merge->n && before(merge, child, i) ? child : i;
+}
+
+static void sink(struct merge *merge, size_t i)
+{
+    for (;;) {
+        size_t first = first_of(merge, first_of(merge, i, 2 * i + 1), 2 * i + 2), lane = merge->heap[i];
+        if (first == i)
+            return;
+        merge->heap[i] = merge->heap[first];
+        merge->heap[first] = lane;
+        i = first;
+    }
+}
+
+/* When the first item of the lanes behind the first one is. */
+static uint64_t next_time(const struct merge *merge)
+{
+    uint64_t at = merge->n > 1 ? merge->lanes[merge->heap[1]].at : UINT64_MAX;
+    uint64_t other = merge->n > 2 ? merge->lanes[merge->heap[2]].at : UINT64_MAX;
+    return at < other ? at : other;
+}
+
+static int open_lane(struct lane *lane)
+{
+    return lane->walk ? 0 : walk_open(&lane->walk, &lane->stream, true, true);
+}
+
+static void close_lane(struct lane *lane)
+{
+    walk_close(lane->walk);
+    lane->walk = NULL;
+}
+
+static int open_all(struct merge *merge, struct session *session)
+{
+    for (size_t i = 0; i < merge->lanes_n; i++) {
+        struct lane *lane = &merge->lanes[i];
+        session_stream(session, i, &lane->stream);
+        int status = open_lane(lane);
+        if (status < 0)
+            return status;
+        lane->at = walk_next(lane->walk);
+        if (i >= OPEN_MOST) {
+            close_lane(lane);
+            session_stream(session, i, &lane->stream);
+        }
+        merge->heap[i] = i;
+    }
+    merge->n = merge->lanes_n;
+    for (size_t i = merge->n / 2; i--;)
+        sink(merge, i);
+    return 0;
+}
+
+static void end_lane(struct merge *merge, struct lane *lane, const struct session_visitor *visitor)
 {
     if (visitor->stream)
         visitor->stream(visitor->opaque, &lane->stream);
     if (visitor->end)
         visitor->end(visitor->opaque, walk_flow(lane->walk));
-    walk_close(lane->walk);
-    lane->walk = NULL;
+    close_lane(lane);
+    merge->heap[0] = merge->heap[--merge->n];
 }
 
-/* The lane whose next item is first, and when the first one of the others is. Equal times: the first stream. */
-static struct lane *pick(const struct merge *merge, uint64_t *until)
+static int show_first(struct merge *merge, const struct session_visitor *visitor)
 {
-    struct lane *first = NULL;
-    uint64_t at = 0;
-    *until = UINT64_MAX;
-    for (size_t i = 0; i < merge->n; i++) {
-        struct lane *lane = &merge->lanes[i];
-        if (!lane->walk)
-            continue;
-        uint64_t next = walk_next(lane->walk);
-        if (!first || next < at) {
-            *until = first && at < *until ? at : *until;
-            first = lane;
-            at = next;
-        } else if (next < *until) {
-            *until = next;
-        }
-    }
-    return first;
-}
-
-static int show(struct merge *merge, const struct session_visitor *visitor)
-{
-    struct lane *lane;
-    uint64_t until;
-    while ((lane = pick(merge, &until))) {
-        int status = visitor->stream ? visitor->stream(visitor->opaque, &lane->stream) : 0;
-        if (!status)
-            status = walk_show(lane->walk, visitor, until);
-        if (status < 0)
-            return status;
-        if (!status || status == WALK_STOPPED)
-            close_lane(lane, visitor);
-    }
+    struct lane *lane = &merge->lanes[merge->heap[0]];
+    int status = open_lane(lane);
+    if (status >= 0 && visitor->stream)
+        status = visitor->stream(visitor->opaque, &lane->stream);
+    if (!status)
+        status = walk_show(lane->walk, visitor, next_time(merge));
+    if (status < 0)
+        return status;
+    if (!status || status == WALK_STOPPED)
+        end_lane(merge, lane, visitor);
+    else
+        lane->at = walk_next(lane->walk);
+    sink(merge, 0);
     return 0;
 }
 
 int session_walk_by_time(struct session *session, const struct session_visitor *visitor)
 {
-    struct merge merge = {.n = session_streams(session)};
-    int status = 0;
-    merge.lanes = calloc(merge.n ? merge.n : 1, sizeof *merge.lanes);
-    if (!merge.lanes)
-        return COFI_ERR_NOMEM;
-    for (size_t i = 0; i < merge.n && status >= 0; i++) {
-        session_stream(session, i, &merge.lanes[i].stream);
-        status = walk_open(&merge.lanes[i].walk, &merge.lanes[i].stream, true, true);
-    }
-    if (status >= 0)
-        status = show(&merge, visitor);
-    for (size_t i = 0; i < merge.n; i++)
-        walk_close(merge.lanes[i].walk);
+    struct merge merge = {.lanes_n = session_streams(session)};
+    merge.lanes = calloc(merge.lanes_n + 1, sizeof *merge.lanes);
+    merge.heap = calloc(merge.lanes_n + 1, sizeof *merge.heap);
+    int status = merge.lanes && merge.heap ? open_all(&merge, session) : COFI_ERR_NOMEM;
+    while (status >= 0 && merge.n)
+        status = show_first(&merge, visitor);
+    for (size_t i = 0; merge.lanes && i < merge.lanes_n; i++)
+        close_lane(&merge.lanes[i]);
     free(merge.lanes);
+    free(merge.heap);
     return status < 0 ? status : 0;
 }

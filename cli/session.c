@@ -248,7 +248,7 @@ const struct cofi_time_conv *session_time_conv(const struct session *session)
 
 void session_stream(struct session *session, size_t i, struct session_stream *stream)
 {
-    *stream = (struct session_stream){.session = session, .index = session->selected[i], .cpu = -1,
+    *stream = (struct session_stream){.session = session, .order = i, .index = session->selected[i], .cpu = -1,
                                       .comm = session->options.raw,
                                       .start = session->starts[i].start, .skip = session->starts[i].skip,
                                       .bytes = session->pipe.fd < 0 ? session->raw.n : UINT64_MAX};
@@ -443,13 +443,7 @@ uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool 
                      cofi_sync_backward(session->info.gen, raw_bytes(session), session->raw.n, (size_t)offset + 1);
 }
 
-static _Atomic bool *none_of(const struct session_stream *stream)
-{
-    size_t i = 0;
-    while (stream->session->selected[i] != stream->index)
-        i++;
-    return &stream->session->starts[i].none;
-}
+static _Atomic bool *none_of(const struct session_stream *stream) { return &stream->session->starts[stream->order].none; }
 
 /* Nothing is shown of a stream: there is no PSB where --from begins. */
 static void tell_none(const struct session_stream *stream)

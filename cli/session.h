@@ -93,7 +93,8 @@ int session_status(const struct session *session, int status);
 
 struct session_stream {
     struct session *session;
-    size_t index;
+    size_t order;     /* among those that --tid selects */
+    size_t index;     /* of the recording */
     int32_t pid, tid, cpu;
     uint64_t bytes;   /* UINT64_MAX: a pipe, nobody knows (see session_drain) */
     const char *comm; /* never null */
@@ -143,7 +144,8 @@ struct session_visitor {
 /* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
 /* Decode all streams, their items in the order of time; equal times: in the order of the streams. A stream whose
- * trace tells no time comes first. Memory: a flow for each. */
+ * trace tells no time comes first; what stands before the first time that it tells is shown with that. Memory: a flow for each of the
+ * streams that overlap in time, at least of the first ones. */
 int session_walk_by_time(struct session *session, const struct session_visitor *visitor);
 /* Whether streams belong to processors, so that a thread may be in several. */
 bool session_per_processor(const struct session *session);

@@ -73,12 +73,26 @@ static bool event_is_next(const struct walk *walk)
     return walk->event < walk->batch.events_n && walk->batch.events[walk->event].at <= walk->block;
 }
 
+/* The first time that is told from the next item on, as far as it is at hand; 0: none. */
+static uint64_t first_time(const struct walk *walk)
+{
+    const struct cofi_flow_batch *batch = &walk->batch;
+    uint64_t ticks = batch->times && walk->block < batch->blocks_n ? batch->times[walk->block].ticks : 0;
+    for (size_t i = walk->event; i < batch->events_n && batch->events[i].at <= walk->block; i++)
+        if (batch->events[i].time.known)
+            return batch->events[i].time.ticks;
+    return ticks;
+}
+
+/* What stands before the first time that a stream tells was shortly before it. */
 uint64_t walk_next(struct walk *walk)
 {
     if (fill(walk) <= 0)
         return walk->ticks;
     uint64_t ticks = 0;
-    if (event_is_next(walk))
+    if (!walk->ticks)
+        ticks = first_time(walk);
+    else if (event_is_next(walk))
         ticks = walk->events[walk->event].time.known ? walk->events[walk->event].time.ticks : 0;
     else if (walk->batch.times)
         ticks = walk->times[walk->block].ticks;

@@ -240,15 +240,20 @@ static void join(struct cofi_recording *recording, struct cofi__in_stream *befor
     stream->pieces.n = 0;
 }
 
-/* The stream before this one of the same buffer that has not become part of another. */
-static struct cofi__in_stream *stream_before(struct cofi_recording *recording, const struct cofi__in_stream *stream)
+/* The stream before this one of the same buffer that has not become part of another. Those that have are taken out of the
+ * list: of many samples each would pass by all before it. */
+static struct cofi__in_stream *stream_before(struct cofi_recording *recording, struct cofi__in_stream *stream)
 {
     struct cofi__in_stream *streams = recording->streams.items;
-    for (size_t j = stream->next_hash; j; j = streams[j - 1].next_hash) {
-        struct cofi__in_stream *before = &streams[j - 1];
-        if (before->pieces.n && before->idx == stream->idx && before->public.tid == stream->public.tid &&
-            before->public.cpu == stream->public.cpu)
+    for (size_t *j = &stream->next_hash; *j;) {
+        struct cofi__in_stream *before = &streams[*j - 1];
+        if (!before->pieces.n) {
+            *j = before->next_hash;
+            continue;
+        }
+        if (before->idx == stream->idx && before->public.tid == stream->public.tid && before->public.cpu == stream->public.cpu)
             return before;
+        j = &before->next_hash;
     }
     return NULL;
 }

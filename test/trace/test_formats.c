@@ -312,6 +312,40 @@ static void trace_in_samples(void **state)
     free(whole.bytes);
 }
 
+/* Each sample has bytes of the one before: they are one stream. (To compare each with all before it would take minutes.) */
+static void many_samples_that_share_bytes(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 60000, TIMES = 100 };
+    struct whole whole = read_sample();
+    static struct bytes out;
+    uint8_t trace[sizeof sample_trace + 40];
+    memcpy(trace, sample_trace, sizeof sample_trace);
+    memset(trace + sizeof sample_trace, 4, 40);
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
+    put_le(out.p + type, le64(out.p + type) | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX, 8);
+    add(&out, whole.bytes + whole.start, record_bytes(&whole, whole.start));
+    const char *path = scratch_path("many.data");
+    FILE *file = fopen(path, "wb");
+    assert_int_equal(fwrite(out.p, 1, out.n, file), out.n);
+    for (size_t i = 0; i < SAMPLES; i += TIMES) {
+        out.n = 0;
+        for (size_t k = 0; k < TIMES; k++)
+            put_sample(&out, 0x3000 + i + k, trace, sizeof trace);
+        assert_int_equal(fwrite(out.p, 1, out.n, file), out.n);
+    }
+    fclose(file);
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_int_equal(cofi_recording_stream(recording, 0)->pieces, SAMPLES);
+    cofi_recording_close(recording);
+    unlink(path);
+    free(whole.bytes);
+}
+
 /* A sample of all that the kernel may put before the trace, in its order. */
 static void put_full_sample(struct bytes *out, const uint8_t *trace, size_t n)
 {
@@ -639,6 +673,7 @@ int main(void)
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(a_directory_as_perf_record_threads_makes_it),
         cmocka_unit_test(trace_in_samples),
+        cmocka_unit_test(many_samples_that_share_bytes),
         cmocka_unit_test(trace_behind_all_else_in_a_sample),
         cmocka_unit_test(a_large_recording_does_not_stay_in_memory),
         cmocka_unit_test(events_of_any_size),
