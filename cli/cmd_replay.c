@@ -271,6 +271,7 @@ int cmd_replay(int argc, char **argv)
         return status == SESSION_HELPED ? EXIT_DONE : status;
     struct registers told = o.session.registers;
     tell_decoder(&o);
+    o.session.from_psb = true; /* the unit begins with one */
     status = session_open(&session, &o.session);
     o.session.registers = told;
     if (status)

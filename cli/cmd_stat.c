@@ -96,7 +96,7 @@ struct packet_count {
 static void count_begin(struct packet_count *count, const struct session_stream *stream, struct stream_stat *stat)
 {
     enum cofi_gen gen = session_gen(stream->session);
-    cofi_stream_init(&count->reader, gen, 0, false);
+    cofi_stream_init(&count->reader, gen, 0, session_synced(stream));
     count->reader.context.cyc = session_cyc(stream);
     count->reader.context.lenient = gen == COFI_PT; /* as the flow reads them */
     session_processor(stream->session, &count->reader.family, &count->reader.model);

@@ -204,6 +204,8 @@ static void complain_skipped(struct dump *d, const struct cofi_stream_item *item
     fprintf(talk, "cofi dump: %s+0x%" PRIx64 ": ", d->options->path, file_offset(d, item->offset));
     if (cut)
         fprintf(talk, "%" PRIu64 " bytes before the first PSB skipped\n", item->size);
+    else if (item->status == COFI_ERR_NO_SYNC)
+        fprintf(talk, "%s; %" PRIu64 " bytes skipped (--no-sync reads from the first one on)\n", what, item->size);
     else if (item->size)
         fprintf(talk, "%s; %" PRIu64 " bytes skipped\n", what, item->size);
     else
@@ -223,6 +225,14 @@ static void skipped(struct dump *d, const struct cofi_stream_item *item)
     } else if (!d->options->quiet) {
         print_skipped(d, item);
     }
+}
+
+/* Behind the last packet a trace may have a byte more, which is none (COFI_PT_END_MARK). */
+static void end_mark(struct dump *d)
+{
+    struct cofi_stream_item rest = {.offset = d->next_offset, .size = d->end - d->next_offset};
+    if (rest.size == 1 && !d->options->json && !d->options->quiet)
+        print_skipped(d, &rest);
 }
 
 /* ---- a packet with reserved bits that are not 0: its size and kind do not depend on them (decision 0101); or an erratum's ---- */
@@ -345,8 +355,10 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
             one_item(&d, &item);
         size_t n = 0;
         const uint8_t *bytes = fed < to ? bytes_at(source, fed, &n) : 0;
-        if (stream.final)
+        if (stream.final) {
+            end_mark(&d);
             return !d.bad;
+        }
         n = n < to - fed ? n : (size_t)(to - fed);
         n = n < WINDOW ? n : WINDOW;
         unneeded(source, shown, fed - shown);

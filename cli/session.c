@@ -380,8 +380,8 @@ void session_unneeded(struct session_stream *stream, uint64_t offset)
     stream->kept = offset;
 }
 
-/* Where RTIT's cycle counts are looked for: as much as cofi_stream_guess_cyc reads. */
-enum { CYC_BYTES = 4 << 20 };
+/* As much as cofi_stream_guess_cyc and cofi_stream_guess_synced read. */
+enum { GUESS_BYTES = 4 << 20 };
 
 bool session_cyc(const struct session_stream *stream)
 {
@@ -394,8 +394,24 @@ bool session_cyc(const struct session_stream *stream)
         return session->info.time.cyc;
     if (registers_get(&session->options.registers, RTIT_CTL, &ctl))
         return ctl >> 1 & 1;
-    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, CYC_BYTES, &n) : session_bytes(stream, 0, &n);
+    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, GUESS_BYTES, &n) : session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);
+}
+
+bool session_synced(const struct session_stream *stream)
+{
+    enum { PSB_BYTES = 16 };
+    struct session *session = stream->session;
+    size_t n;
+    if (session->recording || session->info.gen != COFI_PT || session->options.from_psb)
+        return false;
+    if (session->pipe.fd < 0)
+        return cofi_stream_guess_synced(raw_bytes(session), session->raw.n);
+    const uint8_t *bytes = pipe_peek(&session->pipe, PSB_BYTES, &n);
+    if (n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0))
+        return true; /* what follows need not have come yet */
+    bytes = pipe_peek(&session->pipe, GUESS_BYTES, &n);
+    return cofi_stream_guess_synced(bytes, n);
 }
 
 static const uint8_t *pull(void *opaque, size_t *n)
@@ -578,6 +594,7 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
         set_bounds(stream, config);
     } else {
         config->time.cyc = session_cyc(stream);
+        config->synced = session_synced(stream);
         registers_apply(&session->options.registers, config);
     }
     set_bytes(stream, config);

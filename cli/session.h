@@ -20,6 +20,7 @@ struct session_options {
     size_t files_n;
     const char *raw;               /* a raw stream instead */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
+    bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
     enum cofi_gen gen;             /* of raw */
     struct cofi_recording_options where; /* a recording's code is */
     const char *images[SESSION_MAX_IMAGES];
@@ -119,6 +120,8 @@ enum cofi_gen session_gen(const struct session *session);
 void session_processor(const struct session *session, uint32_t *family, uint32_t *model); /* 0: not known */
 /* RTIT: whether cycle counts follow the packets, by the recorded configuration or found out. */
 bool session_cyc(const struct session_stream *stream);
+/* Raw PT that begins without a PSB: whether its first byte seems to begin a packet. */
+bool session_synced(const struct session_stream *stream);
 /* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */
 int session_drain(struct session_stream *stream);
 /* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. Not of a pipe. */

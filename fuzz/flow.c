@@ -49,6 +49,7 @@ static void configure(struct cofi_flow_config *c, const uint8_t *head)
     c->want_time = head[0] & 32;
     c->cache_bytes = head[0] & 64 ? 700000 : 0;
     c->space = head[1] & 8 ? space : NULL;
+    c->synced = head[1] & 16;
 }
 
 static uint64_t decode(const struct cofi_flow_config *config)

@@ -156,6 +156,9 @@ struct cofi_flow_config {
      * user code it is as of `least`; code that is not there yet, but is before `most`, is as of when it comes. */
     const struct cofi_time_bound *bounds;
     size_t bounds_n;
+    /* PT: the first byte begins a packet, so that decoding need not wait for a PSB. Before one, it begins at a TIP.PGE that is the first
+     * packet of the flow, or else at the first address that does not rest on others. Says nothing of bytes that begin with a PSB. */
+    bool synced;
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
@@ -179,7 +182,7 @@ struct cofi_flow_batch {
 };
 enum { COFI_FLOW_BATCH_MIN = 512 };
 
-/* The next batch. Returns 1 if it holds anything, 0 at the stream's end (then and later), or an error
+/* The next batch. A last byte COFI_PT_END_MARK is passed over. Returns 1 if it holds anything, 0 at the stream's end (then and later), or an error
  * that ends the flow: COFI_ERR_NOMEM; bad data is no error but a GAP event, after which it goes on
  * where that is safe: at the next packet with a full address after which the trace can be followed, or
  * the next PSB. Items of a batch are valid until the next call. Cost: 1-5 ns a TNT bit when the code was

@@ -145,6 +145,9 @@ const char *cofi_packet_why(const struct cofi_packet_context *context, const uin
 const char *cofi_packet_name(enum cofi_packet_kind kind);
 enum cofi_gen cofi_packet_gen(enum cofi_packet_kind kind);
 
+/* The byte that libxdc wants behind a PT trace: no packet begins with it. */
+enum { COFI_PT_END_MARK = 0x55 };
+
 /* What a kind of packet is, bits of the table's column. */
 enum cofi_packet_trait {
     COFI_TRAIT_PSB_PLUS = 1,     /* PT: allowed between PSB and PSBEND [PTREF 5.11] */

@@ -28,6 +28,10 @@ size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, siz
  * bad[0], bad[1]: how many such bytes without and with (may be null). */
 bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 
+/* Whether PT bytes begin with a packet, of at most the first 4 MiB: all are packets up to the first PSB, or the end. What was cut off
+ * inside a packet may seem so, until it falls into step with the packets, which is soon. */
+bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n);
+
 /* One step of a stream: a packet, or bytes that are none. */
 struct cofi_stream_item {
     int status;           /* 0: packet; else why the bytes up to the next PSB, or the end, are skipped:
@@ -71,7 +75,7 @@ void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t of
 void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n);
 /* No bytes will follow those fed. */
 void cofi_stream_finish(struct cofi_stream *stream);
-/* The next item. Returns 1, or 0: feed more (after finish: the end, then and later). A
+/* The next item. A PT stream's last byte, if it is COFI_PT_END_MARK where a packet would begin, is none. Returns 1, or 0: feed more (after finish: the end, then and later). A
  * stream without any PSB is one NO_SYNC item. After bytes that are skipped, reading goes on at the next PSB. Cost: the
  * packet's decoding; what is skipped is searched at a few GB/s. */
 int cofi_stream_next(struct cofi_stream *stream, struct cofi_stream_item *item);

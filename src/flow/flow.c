@@ -223,6 +223,8 @@ static int bits_while_off(struct cofi_flow *flow)
         flow->enabled = false;
         return status;
     }
+    if (flow->headless)
+        return cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet);
     bool unknown = flow->unknown;
     flow->unknown = false;
     return cofi__lose(flow, unknown ? COFI_ERR_NO_SYNC : COFI_ERR_MISMATCH, true,
@@ -246,9 +248,19 @@ static int use_bits(struct cofi_flow *flow)
     return cofi__run_bits(flow, tip_is_branch(flow));
 }
 
+/* Fuzzers that decode in place (libxdc) mark the end of a trace by a byte that no packet begins with. */
+static bool is_end_mark(const struct cofi_flow *flow)
+{
+    return flow->config.gen == COFI_PT && flow->s.eof && flow->s.end - flow->s.p == 1 && *flow->s.p == COFI_PT_END_MARK;
+}
+
 static int bad_packet(struct cofi_flow *flow)
 {
     bool cut = flow->packet_error == COFI_ERR_TRUNCATED;
+    if (is_end_mark(flow)) {
+        flow->s.p++;
+        return STEP_ON;
+    }
     flow->in_psb = false;
     flow->used_offset = flow->packet_offset = source_offset(&flow->s);
     if (flow->lost) { /* the way is lost already: now the packets are, too */
@@ -292,6 +304,10 @@ static int start(struct cofi_flow *flow)
 {
     uint64_t from = source_offset(&flow->s);
     flow->used_offset = flow->packet_offset = from;
+    if (flow->config.synced && flow->config.gen == COFI_PT && !cofi__at_psb(flow)) {
+        flow->started = flow->headless = true;
+        return STEP_ON;
+    }
     bool hit = cofi__sync(flow);
     if (hit && flow->config.start > source_offset(&flow->s)) {
         COFI_TRY(cofi__flow_catch_up(flow, flow->config.start));
@@ -432,7 +448,7 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->bits = 0;
     flow->n = 0;
     flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
-    flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->in_psb = flow->ended = flow->tentative = false;
+    flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->headless = flow->in_psb = flow->ended = flow->tentative = false;
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;

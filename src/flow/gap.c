@@ -79,6 +79,14 @@ static void last_of_pattern(struct cofi_flow *flow)
     }
 }
 
+/* Whether the current byte begins a PSB. */
+bool cofi__at_psb(struct cofi_flow *flow)
+{
+    if (flow->s.end - flow->s.p < SOURCE_AHEAD)
+        cofi__source_more(flow);
+    return flow->s.end - flow->s.p >= (ptrdiff_t)sizeof pt_psb && !memcmp(flow->s.p, pt_psb, sizeof pt_psb);
+}
+
 /* Go to the next PSB at or after the current byte. False: there is none, all bytes are used up. */
 bool cofi__sync(struct cofi_flow *flow)
 {

@@ -621,10 +621,32 @@ static bool settles(uint8_t kind)
     return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_PTW;
 }
 
+const char cofi__no_address_yet[] = "no PSB and no full address since the first byte [PTREF 9.1]";
+
+/* Before the first PSB an address is believed that does not rest on others, or that of a TIP.PGE with which tracing begins. Returns
+ * 1 if the packet is to be acted on, 0: it says nothing yet. */
+static int act_headless(struct cofi_flow *flow)
+{
+    uint8_t kind = flow->packet.kind;
+    bool flows = kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_OVF;
+    bool begins = kind == COFI_PT_TIP_PGE && (!flow->lost || flow->packet_full_ip);
+    bool tells = begins || (kind == COFI_PT_TIP && flow->packet_full_ip);
+    flow->headless = !tells && kind != COFI_PT_PSB;
+    flow->synced = tells;
+    if (flows || (kind == COFI_PT_TIP_PGE && !begins))
+        COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
+    return tells || !(flows || kind == COFI_PT_TIP_PGE);
+}
+
 /* Act on flow->packet. All that was pending before it is used up. */
 int cofi__pt_act(struct cofi_flow *flow)
 {
     flow->has_packet = false;
+    if (flow->headless) {
+        int done = act_headless(flow);
+        if (done <= 0)
+            return done;
+    }
     if (flow->in_psb) {
         int done = in_psb(flow);
         if (done)

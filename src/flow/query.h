@@ -8,6 +8,8 @@
 int cofi__settle(struct cofi_flow *flow);
 /* Why a gap begins at a branch whose outcome no packet tells. */
 extern const char cofi__outcomes_untold[];
+/* Why one begins where decoding began before a PSB. */
+extern const char cofi__no_address_yet[];
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text);
 int cofi__show_paging(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);

@@ -53,7 +53,7 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.overflow = flow->overflow;
     s.stopped = flow->stopped;
     s.ended = flow->ended;
-    s.odd |= flow->lost || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
+    s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
             flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
     return s;
 }

@@ -222,6 +222,7 @@ struct cofi_flow {
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */
     bool synced;
+    bool headless;         /* neither a PSB nor an address was read yet: decoding began before a PSB (config.synced) */
     bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     uint64_t gap_offset, gap_ip, gap_ticks;
@@ -381,7 +382,9 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
 int cofi__found(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
-/* The same where what stands here is no packet. */
+/* Whether the current byte begins a PSB (PT). */
+bool cofi__at_psb(struct cofi_flow *flow);
+/* As cofi__sync, where what stands here is no packet. */
 bool cofi__resync(struct cofi_flow *flow);
 
 /* The query layers: read packets up to one that matters; act on it. */

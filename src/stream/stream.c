@@ -138,6 +138,12 @@ static int by_errata(const struct cofi_stream *s, const uint8_t *p, size_t n, in
     return SKD007_LEFT;
 }
 
+/* What stands here is no packet: it may be the mark behind the last one. */
+static bool is_end_mark(const struct cofi_stream *s, const uint8_t *p, size_t n)
+{
+    return s->context.gen == COFI_PT && n == 1 && *p == COFI_PT_END_MARK;
+}
+
 int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
 {
     for (;;) {
@@ -162,6 +168,12 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
             advance(s, (size_t)size);
             return 1;
         }
+        if (size == COFI_ERR_BAD_PACKET && is_end_mark(s, p, n)) {
+            if (!s->final)
+                return want_more(s);
+            advance(s, n);
+            continue;
+        }
         if (size == COFI_ERR_BAD_PACKET) {
             begin_skipping(s, cofi_packet_why(&s->context, p, n));
             continue;
@@ -174,6 +186,24 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
         advance(s, n);
         return skipped(s, item);
     }
+}
+
+enum { GUESS_BYTES = 4 << 20 };
+
+bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n)
+{
+    struct cofi_stream stream;
+    struct cofi_stream_item item;
+    size_t most = n < GUESS_BYTES ? n : GUESS_BYTES, psb = cofi_sync_forward(COFI_PT, bytes, most, 0);
+    cofi_stream_init(&stream, COFI_PT, 0, true);
+    stream.context.lenient = true;
+    cofi_stream_feed(&stream, bytes, psb == COFI_NO_PSB ? most : psb);
+    if (psb != COFI_NO_PSB || most == n)
+        cofi_stream_finish(&stream);
+    while (cofi_stream_next(&stream, &item))
+        if (item.status && (item.status != COFI_ERR_TRUNCATED || psb != COFI_NO_PSB || !item.offset))
+            return false;
+    return n;
 }
 
 /* Bytes that are no packet from the first PSB on, with or without cycle counts; one at least for
@@ -194,10 +224,9 @@ static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)
 
 bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2])
 {
-    enum { ENOUGH = 4 << 20 };
     uint64_t found[2];
     for (int cyc = 0; cyc < 2; cyc++)
-        found[cyc] = count_bad(bytes, n < ENOUGH ? n : ENOUGH, cyc);
+        found[cyc] = count_bad(bytes, n < GUESS_BYTES ? n : GUESS_BYTES, cyc);
     if (bad)
         memcpy(bad, found, sizeof found);
     return found[1] < found[0];

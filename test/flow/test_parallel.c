@@ -18,6 +18,7 @@ static struct prog prog;
 static struct prog_run run;
 static struct cofi_image *image;
 static bool untimed;              /* without times spans are used, and shown as lists of their runs */
+static bool synced;               /* the first bytes need not be a PSB */
 static uint64_t span_bytes;       /* of threads */
 
 /* What a visitor was told, and what it saw when it asked. */
@@ -73,6 +74,7 @@ static void configure(struct cofi_flow_config *config, const uint8_t *bytes, siz
     config->n = n;
     config->image = image;
     config->want_time = !untimed;
+    config->synced = synced;
     config->ctl_known = run.gen == COFI_RTIT; /* whether there are cycle counts */
     config->ctl = run.ctl;
     config->time.nominal_ratio = 24;
@@ -344,6 +346,13 @@ static void a_stream_without_psbs_is_decoded_in_order(void **state)
     compare(loops(bytes, N, psbs, ARRAY_LEN(psbs)), N);
     compare(loops(bytes, N, psbs, 1), N);
     compare(loops(bytes, N, psbs + 1, 3), N);
+    synced = true;
+    compare(loops(bytes, N, psbs + 1, 6), N);
+    memcpy(bytes, "\x99\x01\x71\x00\x10\x40\0\0\0", 9);
+    compare(bytes, N);
+    bytes[N - 1] = COFI_PT_END_MARK;
+    compare(bytes, N);
+    synced = false;
     cofi_image_close(image);
     free(bytes);
 }

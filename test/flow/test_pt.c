@@ -472,6 +472,66 @@ static void where_tracing_was_not_known_to_be_on_the_next_packet_tells(void **st
         "[disabled 401005]");
 }
 
+static const char *decode_synced(const char *code, const char *trace, size_t piece)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig_trace(&rig, trace);
+    rig.config.synced = true;
+    rig.piece = piece;
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+/* Traces that fuzzers hand over: their first bytes are those that tracing began with, or what a buffer begins with that was full. */
+static void a_stream_that_begins_with_a_packet_needs_no_psb(void **state)
+{
+    (void)state;
+    const char *code = "7500 0f05", *run = "[enabled >401000] 401000 401002 [disabled 401002]";
+    for (size_t piece = 0; piece < 40; piece += 3) {
+        assert_string_equal(decode_synced(code, "9901 71001040000000 06 01", piece), run);
+        assert_string_equal(decode_synced(code, "02034000 511000 4000 06 01", piece), "[cbr a40 b0 c0] [enabled >400010] [gap 400010 NO_CODE] [disabled]");
+        assert_string_equal(decode_synced(code, "0223 71001040000000 06 01", piece), run);
+        assert_string_equal(decode_synced(code, "9901 71001040000000 06 P 0223 01", piece),
+            "[enabled >401000] 401000 [gap 401002 MISMATCH] [psb] [gap MISMATCH]");
+        assert_string_equal(decode_synced(code, "9901 71001040000000 06 01 P 0223 71001040000000 06 01", piece),
+            "[enabled >401000] 401000 401002 [disabled 401002] [psb] [enabled 401002 >401000] 401000 401002 [disabled 401002]");
+    }
+}
+
+/* Nothing rests on an address that is not known: neither a short one nor outcomes are believed before a whole one. */
+static void before_a_psb_only_a_whole_address_is_believed(void **state)
+{
+    (void)state;
+    const char *code = "7500 0f05", *rest = "[gap NO_SYNC] [enabled >401000] 401000 401002 [disabled 401002]";
+    static const char *const cut[] = {"06", "2d0010", "01", "7d001040000000", "3d0010 2d0010", "210010", "02f3 3d0010", "06 310010 06 01"};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        char trace[200];
+        snprintf(trace, sizeof trace, "%s 71001040000000 06 01", cut[i]);
+        assert_string_equal(decode_synced(code, trace, 0), rest);
+        snprintf(trace, sizeof trace, "%s 6d001040000000 06 01", cut[i]);
+        assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
+        snprintf(trace, sizeof trace, "%s P 0223 71001040000000 06 01", cut[i]);
+        assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC] [psb] [enabled >401000] 401000 401002 [disabled 401002]");
+        snprintf(trace, sizeof trace, "%s", cut[i]);
+        assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC]");
+    }
+    assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
+}
+
+/* [libxdc]: it is no packet; anywhere else it is damage. */
+static void a_mark_may_stand_behind_the_last_packet(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 0f05", "H 06 01 55"), "[psb] [enabled >401000] 401000 401002 [disabled 401002]");
+    assert_string_equal(decode(0x401000, "7500 0f05", "H 06 01 5500"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [gap BAD_PACKET]");
+    assert_string_equal(decode(0x401000, "7500 0f05", "H 06 01 55 H 06 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [gap BAD_PACKET] [psb] [enabled 401002 >401000] 401000 401002 [disabled 401002]");
+}
+
 static void tracestop_comes_after_the_disable(void **state)
 {
     (void)state;
@@ -590,6 +650,9 @@ int main(void)
         cmocka_unit_test(a_psb_with_an_address_before_pge_is_no_start),
         cmocka_unit_test(without_tnt_a_branch_is_a_gap_up_to_the_next_address),
         cmocka_unit_test(where_tracing_was_not_known_to_be_on_the_next_packet_tells),
+        cmocka_unit_test(a_stream_that_begins_with_a_packet_needs_no_psb),
+        cmocka_unit_test(before_a_psb_only_a_whole_address_is_believed),
+        cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
         cmocka_unit_test(each_cr3_has_its_own_code),

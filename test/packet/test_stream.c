@@ -352,6 +352,37 @@ static void an_empty_stream_and_one_without_psb_end(void **state)
     assert_int_equal(items[0].size, 5);
 }
 
+/* A mark behind the last packet is passed over, however the bytes come; one elsewhere is no packet. */
+static void a_mark_may_stand_behind_the_last_packet(void **state)
+{
+    (void)state;
+    struct record items[4];
+    static const char psb[] = "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x06\x55\x00";
+    for (size_t cut = 1; cut <= 19; cut++) {
+        assert_int_equal(read_stream(COFI_PT, false, (const uint8_t *)psb, 18, cut, 0, items, 4), 2);
+        assert_int_equal(items[1].kind, COFI_PT_TNT);
+        assert_int_equal(read_stream(COFI_PT, false, (const uint8_t *)psb, 19, cut, 0, items, 4), 3);
+        assert_int_equal(items[2].status, COFI_ERR_BAD_PACKET);
+        assert_int_equal(items[2].size, 2);
+    }
+}
+
+static void whether_a_stream_begins_with_a_packet_is_found_out(void **state)
+{
+    (void)state;
+#define PSB "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
+#define GUESS(text) cofi_stream_guess_synced((const uint8_t *)(text), sizeof(text) - 1)
+    assert_true(GUESS("\x99\x01\x71\x01\x02\x03\x04\x05\x06\x06\x55"));
+    assert_true(GUESS("\x99\x01\x71\x01\x02\x03\x04\x05\x06" PSB "\x05")); /* behind the PSB it is no matter */
+    assert_true(GUESS(PSB "\x06"));
+    assert_true(GUESS("\x06\x71\x01\x02"));                                     /* cut at the end */
+    assert_false(GUESS("\x06\x71\x01\x02" PSB));                                /* but not before a PSB */
+    assert_false(GUESS("\x06\x05\x06" PSB));
+    assert_false(GUESS("\x06\x55\x06"));
+    assert_false(GUESS("\x71\x01\x02"));
+    assert_false(GUESS(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +396,8 @@ int main(void)
         cmocka_unit_test(a_flipped_byte_costs_at_most_one_psb_interval),
         cmocka_unit_test(rtit_cycle_counts_are_found_out),
         cmocka_unit_test(an_empty_stream_and_one_without_psb_end),
+        cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
+        cmocka_unit_test(whether_a_stream_begins_with_a_packet_is_found_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
