@@ -108,6 +108,8 @@ struct thread {
     uint64_t rseq;        /* guest's struct rseq; 0: none */
     uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
     uint32_t section_steps;
+    uint64_t section_place[2]; /* the processor when it began, and what else its struct rseq told */
+    uint64_t section_switches; /* times that it had lost its processor before the latest look at that */
     uint8_t attached;     /* enum attached */
     bool limited;         /* its program began with a limit of its memory */
     uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none */

@@ -2,8 +2,9 @@
  * Restartable sequences of the guest's own (rseq): critical sections that the kernel restarts when the thread is preempted, moved or
  * signalled inside of them. It would not know a section in translated code. So a section runs in place, instruction by
  * instruction, under a lock of the process: none of its other threads is in a section then, which is all that a section may
- * count on. A fault inside leads to the abort handler, as it does
- * by the kernel; so does a signal, or patience, but for sections that are as short as they should be, which end first. */
+ * count on, but for the processor: where that is another one, the section aborts before it can tell anybody. A fault inside leads to the
+ * abort handler, as it does by the kernel; so does a signal, or patience, but for sections that are as short as they should be, which end first. */
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
@@ -15,7 +16,7 @@ struct descriptor {
     uint32_t version, flags;
     uint64_t start, bytes, abort;
 };
-enum { RSEQ_CS = 8 };
+enum { RSEQ_CS = 8, RSEQ_NODE = 20 };
 
 static struct section {
     uint64_t start, end, abort;
@@ -90,6 +91,30 @@ void section_look(uint64_t pc, uint64_t at)
     cache_invalidate(d.start, d.start + d.bytes);
 }
 
+/* Where the thread runs, as the kernel has told it in its struct rseq: the processor, twice; node and memory-map concurrency ID. */
+static void read_place(const struct thread *t, uint64_t place[2])
+{
+    rt_probe(&place[0], (const void *)t->rseq, 8);
+    rt_probe(&place[1], (const void *)(t->rseq + RSEQ_NODE), 8);
+}
+
+/* How often the thread has lost its processor, to wait or to another one. */
+static uint64_t switches(void)
+{
+    struct rusage u = {0};
+    sys(SYS_getrusage, RUSAGE_THREAD, (uint64_t)&u, 0, 0, 0, 0);
+    return (uint64_t)u.ru_nvcsw + (uint64_t)u.ru_nivcsw;
+}
+
+/* Since the section began; or to another place and back since the latest look, which takes two switches. */
+static bool has_moved(struct thread *t)
+{
+    uint64_t now[2] = {0}, before = switches(), seen = t->section_switches;
+    read_place(t, now);
+    t->section_switches = before;
+    return now[0] != t->section_place[0] || now[1] != t->section_place[1] || switches() - seen > 1;
+}
+
 static void leave(struct thread *t)
 {
     t->section_end = 0;
@@ -102,7 +127,10 @@ bool section_here(struct thread *t)
     const struct section *s;
     uint64_t at;
     struct descriptor d;
-    if (t->section_end && (t->pc < t->section_start || t->pc >= t->section_end))
+    bool outside = t->section_end && (t->pc < t->section_start || t->pc >= t->section_end);
+    if (outside && t->pc != t->section_end && has_moved(t)) /* not by its end: it is not committed, and has seen two processors, perhaps */
+        return true;
+    if (outside)
         leave(t);
     if (t->section_end || !t->rseq || !rt.sections || !(s = section_at(t->pc)))
         return t->section_end;
@@ -118,14 +146,16 @@ bool section_here(struct thread *t)
     t->section_end = s->end;
     t->section_abort = s->abort;
     t->section_steps = 0;
+    t->section_switches = switches();
+    read_place(t, t->section_place);
     return true;
 }
 
-/* Inside of a section: a fault, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
+/* Inside of a section: a fault, another processor, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
 bool section_aborts(struct thread *t)
 {
     bool fault = t->has_signal && t->sync_signal;
-    if (!fault && ++t->section_steps <= (t->has_signal ? STEPS_SIGNALLED : STEPS_MAX))
+    if (!fault && !has_moved(t) && ++t->section_steps <= (t->has_signal ? STEPS_SIGNALLED : STEPS_MAX))
         return false;
     trace_pause(t, COFI__FAST_EVENT, fault ? t->fault_pc : t->pc);
     t->pc = t->section_abort;
