@@ -8,7 +8,7 @@
 #include "host/fast/rt/block.h"
 #include "host/fast/rt/signals.h"
 
-enum { TRAP_PAGE_FAULT = 14 };
+enum { TRAP_PAGE_FAULT = 14, USER_DS = 0x2b };
 
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
@@ -215,8 +215,10 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     bool watched = !guard && write_to_watched(signo, info, uc);
     if (!guard && !watched && try_again(t, signo, info, uc))
         return;
-    if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be */
-        signals_raise(t, info);
+    if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be, or an SS */
+        if (uc->mc.ss == USER_DS || !t->has_signal) /* else the SS has been told */
+            signals_raise(t, info);
+        uc->mc.ss = USER_DS;
         redirect(t, uc);
         return;
     }
@@ -379,7 +381,7 @@ void native_step(struct thread *t)
     frame[16] = 0x33;
     frame[17] = t->flags | 0x100;
     frame[18] = t->regs[RSP];
-    frame[19] = 0x2b;
+    frame[19] = USER_DS;
     t->stepping = true;
     native_gs(t);
     rt_native(t, frame);
