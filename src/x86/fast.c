@@ -241,7 +241,7 @@ uint32_t cofi__fast_registers(const struct cofi__fast *x)
 
 /* Without REX, registers 5 and 6 of an 8-bit operand are CH and DH (SDM volume 2, Register
  * Operands and the REX Prefix). Maps 1 and 2 have such operands here and there. */
-static bool may_name_high_bytes(const struct cofi__fast *x)
+bool cofi__fast_may_name_high_bytes(const struct cofi__fast *x)
 {
     if (x->space != COFI__FAST_LEGACY || x->rex_offset)
         return false;
@@ -250,7 +250,7 @@ static bool may_name_high_bytes(const struct cofi__fast *x)
 
 uint32_t cofi__fast_touches(const struct cofi__fast *x, uint32_t used)
 {
-    if (used & 0x60 && may_name_high_bytes(x))
+    if (used & 0x60 && cofi__fast_may_name_high_bytes(x))
         used |= used >> 4;
     used |= (x->attr & COFI__FAST_RCX ? 2 : 0) | (x->attr & COFI__FAST_RDX ? 4 : 0);
     return used & 6;

@@ -147,6 +147,60 @@ int guest_gs(void)
     return 0;
 }
 
+static uint64_t gs_words[32];
+static uint64_t gs_fault[3];
+
+static void on_gs_fault(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    const greg_t *r = uc->uc_mcontext.gregs;
+    gs_fault[0] = (uint64_t)r[REG_RSI], gs_fault[1] = (uint64_t)r[REG_RDI], gs_fault[2] = (uint64_t)(uintptr_t)info->si_addr + (uint64_t)signo;
+    uc->uc_mcontext.gregs[REG_RIP] += 5; /* 65 48 8b 0c 37 */
+}
+
+/* Ways to name an operand in GS, and registers that are named beside it or hidden. */
+static void gs_operands(void)
+{
+    uint64_t a = 0, b = 0, c = 0, d = 0, at = 3, shifted = UINT64_C(0x700000000) + 8;
+#define OP(text, ...) __asm__ volatile(text __VA_ARGS__)
+    OP("mov %%gs:16(,%4,8), %0\n mov %%gs:(%5), %1\n mov %%gs:8(%5,%4,8), %2\n movzwl %%gs:80, %k3",
+       : "=&r"(a), "=&r"(b), "=&r"(c), "=&r"(d) : "r"(at), "r"(at * 8));
+    printf("%llx %llx %llx %llx\n", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c, (unsigned long long)d);
+    OP("mov %1, %%r11\n mov %%gs:(%%r11), %0\n mov %%gs:8(%%r11,%%r11), %%r11\n add %%r11, %0\n mov %0, %%r11\n mov %%r11, %%gs:8", : "=&r"(a) : "r"(at * 8) : "r11", "memory");
+    OP("mov %1, %%rsi\n mov %1, %%rdi\n mov %%gs:(%%rsi,%%rdi), %0\n add %%gs:(%%rsi), %%rdi\n add %%rdi, %0", : "=&r"(b) : "r"(at * 8) : "rsi", "rdi");
+    OP("mov %1, %%rdi\n mov $0x1234, %%esi\n mov $0x5600, %%ebx\n mov %%esi, %%gs:(%%rdi)\n mov %%bh, %%gs:4(%%rdi)\n mov %1, %%rsi\n mov %%bh, %%gs:5(%%rsi)\n mov %%gs:(%%rdi), %0\n add %%rbx, %0", : "=&r"(c) : "r"(at * 8) : "rsi", "rdi", "rbx", "memory");
+    OP("mov %1, %%rbp\n mov %%gs:8(%%rbp), %0\n add %%gs:(%%rbp), %0", : "=&r"(d) : "r"(at * 8) : "rbp");
+    printf("%llx %llx %llx %llx\n", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c, (unsigned long long)d);
+    OP("mov %%gs:8(%k2), %0\n mov %%gs:(%k2,%k3), %1", : "=&r"(a), "=&r"(b) : "r"(shifted), "r"(shifted)); /* cut off at 32 bits */
+    OP("mov %2, %%r11\n add %%gs:8(%%r11d), %0\n mov %2, %%rdi\n mov $7, %%esi\n mov %%esi, %%gs:16(%%edi)\n mov %%gs:16(%%edi), %1\n .byte 0x65\n lea 8(%%rdi), %2", : "+r"(a), "+r"(b), "+r"(shifted) : : "r11", "rsi", "rdi", "memory");
+    printf("%llx %llx %llx\n", (unsigned long long)a, (unsigned long long)b, (unsigned long long)shifted);
+    OP("pushq %%gs:(%2)\n pop %0\n push $5\n popq %%gs:(%2)\n addb $3, %%gs:(%2)\n lock xadd %0, %%gs:(%2)\n mov %%gs:0x18, %%eax\n mov %%rax, %1", : "=&r"(a), "=&r"(b) : "r"(at * 8) : "rax", "memory");
+    OP("mov $24, %%esi\n lea gs_words+64(%%rip), %%rdi\n lodsq %%gs:(%%rsi)\n mov %%rax, %0\n movabs %%gs:0x20, %%rax\n xor %%rax, %0\n mov $40, %%ebx\n mov $3, %%eax\n xlat %%gs:(%%rbx)\n add %%rax, %0",
+       : "=&r"(c) : : "rax", "rbx", "rsi", "rdi", "memory");
+    OP("vmovdqu %%gs:(%1), %%ymm0\n vpaddq %%gs:32(%1,%1), %%ymm0, %%ymm1\n vmovdqu %%ymm1, %%gs:128(%1)\n vmovq %%xmm1, %0\n andn %%gs:8(%1), %0, %0\n vzeroupper", : "=&r"(d) : "r"(at * 8) : "xmm0", "xmm1", "memory");
+    printf("%llx %llx %llx %llx\n", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c, (unsigned long long)d);
+    OP("mov $48, %%esi\n mov $56, %%edi\n mov $1, %%eax\n mov $2, %%ecx\n mov $3, %%edx\n mov $4, %%ebx\n lock cmpxchg16b %%gs:-8(%%rsi)\n mov %%rbx, %0\n add %%rdi, %0", : "=&r"(a) : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "memory");
+    uint64_t sum = 0;
+    for (int i = 0; i < 32; i++)
+        sum = sum * 31 + gs_words[i];
+    printf("%llx %llx\n", (unsigned long long)a, (unsigned long long)sum);
+    OP("mov $0x123000, %%esi\n mov $0x456000, %%edi\n neg %%rsi\n sub %0, %%rsi\n .byte 0x65, 0x48, 0x8b, 0x0c, 0x37", : : "r"(gs_words) : "rcx", "rsi", "rdi");
+#undef OP
+}
+
+int guest_gs_operands(void)
+{
+    struct sigaction action = {.sa_sigaction = on_gs_fault, .sa_flags = SA_SIGINFO};
+    sigaction(SIGSEGV, &action, NULL);
+    syscall(SYS_arch_prctl, 0x1001, gs_words);
+    for (uint64_t i = 0; i < 32; i++)
+        gs_words[i] = i * UINT64_C(0x101010101010101);
+    for (int i = 0; i < 3; i++)
+        gs_operands();
+    printf("%d %llx %llx\n", gs_fault[0] == -UINT64_C(0x123000) - (uint64_t)(uintptr_t)gs_words, (unsigned long long)gs_fault[1], (unsigned long long)gs_fault[2]);
+    return 0;
+}
+
 int guest_int80(void)
 {
     int r;
@@ -474,7 +528,7 @@ int guest_undecodable(void)
     };
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
     signal(SIGILL, undo);
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+    for (volatile size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         memcpy(p + 64 * i, codes[i], sizeof codes[i]);
         int signo = sigsetjmp(undone, 1);
         if (!signo)

@@ -88,6 +88,10 @@ void regs_emit_settle(const struct build *g, struct out *o);
 void copy_insn(struct build *g, const struct item *it);
 /* In a copied instruction, put register `to` (r8..r15) for R11 wherever a field names it. */
 void copy_rename_r11(uint8_t *p, const struct cofi__fast *x, unsigned to);
+/* Whether an instruction with GS can be copied. */
+bool copy_takes_gs(const struct cofi__fast *x);
+/* An instruction with 64-bit operands and the item's memory operand, GS left out: op reg, […], with another register for R11 in it. */
+void copy_operand(struct out *o, const struct item *it, unsigned op, unsigned reg, unsigned r11_as);
 /* What a RIP-relative operand names, and whether it can be named so from here. */
 uint64_t copy_rip_target(const struct item *it);
 bool copy_reach(const struct out *o, const struct item *it);

@@ -215,6 +215,17 @@ static bool leave_by(struct thread *t, unsigned kind)
     return false;
 }
 
+/* GS has a descriptor, which the program may change and thereby GS's base, without a word to us. */
+static void descriptor_in_gs(void)
+{
+    rt_lock();
+    if (!rt.gs_descriptors) {
+        rt.gs_descriptors = true;
+        cache_flush();
+    }
+    rt_unlock();
+}
+
 /* A fault or a signal kept translated code from logging how it came to pc. */
 static void cross(struct thread *t)
 {
@@ -276,6 +287,8 @@ void rt_dispatch(struct thread *t)
         indirect = false;
         kind = EXIT_DIRECT;
     }
+    if (t->gs_selector > 3 && !rt.gs_descriptors)
+        descriptor_in_gs();
     bool step = kind == EXIT_STEP || t->force_step || section || t->flags & FLAG_TF;
     if (t->flags & FLAG_TF && !t->force_step)
         go_on(t, NULL, entered, false); /* which tells the code */

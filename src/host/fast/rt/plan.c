@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Guest code -> a plan: follow the usual ways of conditional branches, direct jumps and calls, until something ends it. */
 #include "cofi/insn.h"
-#include "host/fast/rt/plan.h"
+#include "host/fast/rt/build.h"
 
-/* What must run in place: it reads or writes GS, its effect depends on where it stands, or it may be forbidden. */
+/* What must run in place: it reads or writes GS, or an operand there that cannot be named otherwise; its effect depends on where it stands; or it may
+ * be forbidden. */
 static bool needs_step(const struct cofi__fast *x)
 {
     unsigned reg = x->modrm >> 3 & 7;
     bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
-    if (x->prefixes & COFI__FAST_GS && !flags) /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
-        return true;
+    if (x->prefixes & COFI__FAST_GS && !flags && (rt.gs_descriptors || !copy_takes_gs(x)))
+        return true; /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
     if (rt.stops_tsc && forbid_is_tsc(x))
         return true;
     if (x->space != COFI__FAST_LEGACY || x->map > 1)

@@ -46,7 +46,7 @@ struct thread {
     uint64_t s_rcx;       /* 0x1018: guest RCX inside of sequences that use it */
     uint64_t s_reg;       /* 0x1020: guest value of the register that stands in for R11 */
     uint64_t s_rip;       /* 0x1028: … for RIP */
-    uint64_t spare;       /* 0x1030 */
+    uint64_t s_gs;        /* 0x1030: guest value of the register that holds GS's base for a moment */
     uint64_t exit_id;     /* 0x1038: struct exit | kind */
     uint64_t exit_entry;  /* 0x1040: rt_entry */
     uint64_t miss_entry;  /* 0x1048: rt_miss */
@@ -186,6 +186,7 @@ struct runtime {
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
+    bool gs_descriptors;  /* … a descriptor in GS, which may be changed: translated code has no operand there */
     bool locks;           /* what the guest maps from now on is locked in memory */
     bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */

@@ -180,35 +180,12 @@ static void emit_dispatch(struct build *g, uint64_t pc)
     emit_lookup(g, &g->hot);
 }
 
-/* mov reg, [the branch's memory operand]. */
-static void emit_target_load(struct out *o, const struct item *it, unsigned reg, unsigned r11_as)
-{
-    const struct cofi__fast *x = &it->x;
-    struct cofi__fast y = *x;
-    if (x->prefixes & COFI__FAST_FS)
-        b1(o, 0x64);
-    if (x->prefixes & COFI__FAST_P67)
-        b1(o, 0x67);
-    uint8_t *p = out_bytes(o);
-    b1(o, (uint8_t)(0x48 | (reg >> 3) << 2 | (x->rex & 3)));
-    b1(o, 0x8b);
-    b1(o, (uint8_t)((x->modrm & 0xc7) | (reg & 7) << 3));
-    unsigned tail = x->length - x->modrm_offset - 1u;
-    bytes(o, it->bytes + x->modrm_offset + 1, tail);
-    y.rex_offset = 1;
-    y.opcode_offset = 1;
-    y.modrm_offset = 2;
-    y.sib_offset = x->sib_offset ? 3 : 0;
-    y.attr = 0;
-    copy_rename_r11(p, &y, r11_as);
-}
-
 /* RCX = the target, from memory. */
 static void emit_memory_target(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     if (it->x.rip_relative && copy_reach(o, it)) {
-        emit_target_load(o, it, RCX, R11);
+        copy_operand(o, it, 0x8b, RCX, R11);
         uint32_t disp = (uint32_t)(copy_rip_target(it) - (uint64_t)o->p);
         __builtin_memcpy(out_bytes(o) - 4, &disp, 4);
     } else if (it->x.rip_relative) {
@@ -217,7 +194,7 @@ static void emit_memory_target(struct build *g, const struct item *it)
             b1(o, 0x64);
         BYTES(o, "\x48\x8b\x09"); /* mov rcx, [rcx] */
     } else {
-        emit_target_load(o, it, RCX, g->held != NONE ? stand_ins[g->held] : R11);
+        copy_operand(o, it, 0x8b, RCX, g->held != NONE ? stand_ins[g->held] : R11);
     }
 }
 
