@@ -1,311 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Block + branch outcomes -> the blocks they lead through, looked up whole. */
-#include "flow/walker.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "flow/run.h"
 
 #include "base/error.h"
 #include "flow/query.h"
-
-/* What is being made: the run in flow->build and what it still has to use up. */
-struct making {
-    struct run *run;
-    struct block *b;             /* the block that comes next */
-    struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
-    unsigned calls;
-    struct block *guard[RUN_POPS];  /* those that lay there before */
-    unsigned guards;
-    unsigned k;                  /* outcomes it may use */
-    struct block *mark;          /* one gone through since the last outcome, and how many were */
-    unsigned idle;
-    unsigned sure;               /* blocks up to the last outcome used */
-    bool tip;                    /* and a TIP after them */
-    uint64_t bits;
-    int status;                  /* why it ended before it should, 0 if it did not */
-    const char *why;
-    uint64_t ip;                 /* where */
-};
-
-static bool next_bit(struct making *m)
-{
-    bool bit = m->bits >> (m->k - 1 - m->run->n) & 1;
-    m->run->n++;
-    m->sure = m->run->blocks;
-    m->mark = NULL;
-    m->idle = 0;
-    return bit;
-}
-
-static bool stop(struct making *m, int status, const char *why)
-{
-    m->status = status;
-    m->why = why;
-    m->ip = m->b ? m->b->pub.ip : m->ip;
-    return false;
-}
-
-/* Go on at `to`, which lies at ip; null: no code there. False ends the run. */
-static bool go(struct cofi_flow *flow, struct making *m, struct block *to, uint64_t ip)
-{
-    m->b = to;
-    m->ip = ip;
-    if (!to)
-        return stop(m, flow->code_error, "no code where execution goes [PTREF 9.5]");
-    if (to == m->mark)
-        return stop(m, COFI_ERR_MISMATCH, "an endless loop without a packet [PTREF 9.5]");
-    if (!(m->idle & (m->idle - 1)))
-        m->mark = to;
-    m->idle++;
-    if (m->run->blocks >= RUN_BLOCKS || (m->run->n == m->k && !m->tip)) {
-        m->run->kind = RUN_AT;
-        m->run->exit = to;
-        return false;
-    }
-    return true;
-}
-
-static void append(struct making *m)
-{
-    m->run->list[m->run->blocks++] = m->b;
-    m->run->insns += m->b->pub.n;
-}
-
-static void push_local(struct cofi_flow *flow, struct making *m)
-{
-    if (!block_pushes(flow, m->b))
-        return;
-    if (flow->config.gen == COFI_RTIT)
-        m->calls = 0;
-    m->local[m->calls++] = m->b;
-    if (m->calls > m->guards + m->run->peak)
-        m->run->peak = (uint8_t)(m->calls - m->guards);
-}
-
-/* The CALL that the next RET returns to: the run's own, or one that was on the stack before, which then
- * becomes a condition of the run. Null: only execution can tell. */
-static struct block *return_site(struct cofi_flow *flow, struct making *m)
-{
-    bool pt = flow->config.gen == COFI_PT;
-    if (m->calls)
-        return m->local[pt ? --m->calls : 0];
-    unsigned below = pt ? m->guards : 0;
-    if (!pt && m->guards)
-        return m->guard[0];
-    if (m->guards == RUN_POPS || below >= flow->ret_n)
-        return NULL;
-    struct block *site = flow->ret[(flow->ret_top - below) % RET_DEPTH].site;
-    if (!site || site->dead)
-        return NULL;
-    return m->guard[m->guards++] = site;
-}
-
-/* DisTNT: the branch ran, as the TIP that is next shows, and where it led is not told. */
-static bool untold(struct making *m)
-{
-    const struct cofi_flow_block *b = &m->b->pub;
-    append(m);
-    m->sure = m->run->blocks;
-    stop(m, COFI_ERR_NO_OUTCOMES, cofi__outcomes_untold);
-    m->ip = b->insns[b->n - 1].ip;
-    return false;
-}
-
-static bool on_jcc(struct cofi_flow *flow, struct making *m)
-{
-    if (m->run->n == m->k && flow->dis_tnt)
-        return untold(m);
-    if (m->run->n == m->k)
-        return stop(m, COFI_ERR_MISMATCH, "a TIP where a conditional branch needs an outcome [PTREF 9.5]");
-    struct block *b = m->b;
-    append(m);
-    return next_bit(m) ? go(flow, m, block_taken(flow, b), b->pub.target)
-                       : go(flow, m, block_fall(flow, b), b->pub.end);
-}
-
-/* A direct jump or call, or a block that just goes on. A call that fills the local stack ends the run. */
-static bool on_direct(struct cofi_flow *flow, struct making *m)
-{
-    struct block *b = m->b;
-    append(m);
-    if (b->pub.cls == COFI_CLASS_OTHER)
-        return go(flow, m, block_fall(flow, b), b->pub.end);
-    push_local(flow, m);
-    if (!go(flow, m, block_taken(flow, b), b->pub.target))
-        return false;
-    if (m->calls < RUN_CALLS)
-        return true;
-    m->run->kind = RUN_AT;
-    m->run->exit = m->b;
-    return false;
-}
-
-static bool on_tip(struct cofi_flow *flow, struct making *m)
-{
-    struct run *run = m->run;
-    run->by_ret = m->b->pub.cls == COFI_CLASS_RET;
-    run->from_kernel = m->b->pub.ip >> 63;
-    bool pt_ret = run->by_ret && flow->config.gen == COFI_PT;
-    append(m);
-    if (m->b->pub.cls == COFI_CLASS_CALL_IND) {
-        if (m->calls == RUN_CALLS)
-            return stop(m, COFI_ERR_MISMATCH, "calls nest without end");
-        push_local(flow, m);
-    }
-    if (pt_ret && m->calls)
-        m->calls--;
-    else if (pt_ret)
-        run->pops = true;
-    run->kind = RUN_TIP;
-    return false;
-}
-
-/* [PTREF 7.3]: with outcomes pending a RET is compressed, and its outcome must be 1. */
-static bool on_ret(struct cofi_flow *flow, struct making *m)
-{
-    if (m->run->n == m->k)
-        return flow->dis_tnt && !flow->dis_retc ? untold(m) : on_tip(flow, m);
-    if (flow->dis_retc)
-        return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
-    if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
-        return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM Indirect Transfer Compression for Returns (RET)]");
-    append(m);
-    next_bit(m);
-    struct block *site = return_site(flow, m);
-    if (!site) {
-        m->run->kind = RUN_RET;
-        return false;
-    }
-    return go(flow, m, block_fall(flow, site), site->pub.end);
-}
-
-static bool one_block(struct cofi_flow *flow, struct making *m)
-{
-    uint8_t cls = m->b->pub.cls;
-    if (cls == COFI_CLASS_JCC)
-        return on_jcc(flow, m);
-    if (cls == COFI_CLASS_RET)
-        return on_ret(flow, m);
-    if (takes_tip(cls))
-        return on_tip(flow, m);
-    return on_direct(flow, m);
-}
-
-/* Make the run from entry by k outcomes, and a TIP if tip is set. Ends early at what only execution can
- * tell. flow->build holds it. */
-static void make(struct cofi_flow *flow, struct making *m, struct block *entry, uint64_t bits, unsigned k, bool tip)
-{
-    struct run *run = flow->build;
-    memset(run, 0, sizeof *run);
-    run->entry = entry;
-    run->epoch = flow->epoch;
-    *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits, .tip = tip};
-    while (one_block(flow, m)) {
-    }
-    run->bits = run->n ? (uint32_t)(bits >> (k - run->n)) : 0;
-    run->calls = (uint8_t)m->calls;
-    run->guards = (uint8_t)m->guards;
-    for (unsigned i = 0; i < m->calls; i++)
-        run->list[run->blocks + i] = m->local[i];
-    for (unsigned i = 0; i < m->guards; i++)
-        run->list[run->blocks + m->calls + i] = m->guard[i];
-    run->beyond = run->blocks > m->sure;
-    const struct block *last = run->blocks ? run->list[run->blocks - 1] : NULL;
-    run->ends_in_branch = last && last->pub.cls != COFI_CLASS_OTHER;
-    run->first_hash = last ? run->list[0]->hash : 0;
-    run->last_hash = last ? last->hash : 0;
-}
-
-static uint64_t key_of(const struct block *entry, uint64_t asked)
-{
-    uint64_t x = ((uint64_t)(uintptr_t)entry >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    x ^= asked * UINT64_C(0xc2b2ae3d27d4eb4f);
-    x ^= x >> 32;
-    return x * UINT64_C(0xff51afd7ed558ccd) | 1;
-}
-
-/* Slots: which one comes first for a key, and what its word looks like. */
-enum { TAG_SHIFT = 48 };
-
-static size_t slot_first(const struct cofi_flow *flow, uint64_t key) { return (key >> 8) & (flow->runs_size - 1); }
-static uint64_t slot_tag(uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT; }
-static struct run *slot_run(uint64_t word)
-{
-    return (struct run *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1));
-}
-
-static uint64_t key_with(uint64_t key, const struct block *site)
-{
-    key ^= ((uint64_t)(uintptr_t)site >> 4) * UINT64_C(0x9e3779b97f4a7c15);
-    key ^= key >> 29;
-    return key * UINT64_C(0xff51afd7ed558ccd) | 1;
-}
-
-/* Where a key is, or would be. */
-static uint64_t *slot_at(struct cofi_flow *flow, uint64_t key)
-{
-    size_t s = slot_first(flow, key);
-    while (flow->runs[s].word && (flow->runs[s].word ^ key) >> TAG_SHIFT)
-        s = (s + 1) & (flow->runs_size - 1);
-    return &flow->runs[s].word;
-}
-
-/* Put a run under a key, in the place of one that was there if it is younger. */
-static void insert(struct cofi_flow *flow, uint64_t key, const struct run *run, bool younger)
-{
-    uint64_t *word = slot_at(flow, key);
-    flow->runs_n += !*word;
-    if (!*word || younger)
-        *word = slot_tag(key) | (uint64_t)(uintptr_t)run;
-}
-
-static const struct run stub = {.kind = RUN_STUB};
-
-/* Behind a stub for each of its guards. */
-static void insert_run(struct cofi_flow *flow, const struct run *run, bool younger)
-{
-    uint64_t key = key_of(run->entry, run->asked);
-    for (unsigned i = 0; i < run->guards; i++) {
-        insert(flow, key, &stub, younger);
-        key = key_with(key, run->list[run->blocks + run->calls + i]);
-    }
-    insert(flow, key, run, younger);
-}
-
-/* Slots for one more run. A run that is not found is made again, so what does not lie in them is no error. */
-static bool runs_grow(struct cofi_flow *flow)
-{
-    if ((flow->runs_n + RUN_POPS) * 2 < flow->runs_size)
-        return true;
-    size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
-    struct run_slot *slots = calloc(size, sizeof *slots);
-    if (!slots)
-        return false;
-    free(flow->runs);
-    flow->runs = slots;
-    flow->runs_size = size;
-    flow->runs_n = 0;
-    for (const struct run *run = flow->youngest; run; run = run->older)
-        if (!run->entry->dead)
-            insert_run(flow, run, false);
-    return true;
-}
-
-/* Keep a copy of flow->build; null: no memory (not kept). */
-static struct run *keep(struct cofi_flow *flow)
-{
-    const struct run *made = flow->build;
-    size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
-    struct run *run = cofi__arena_take(&flow->chunks, &flow->runs_arena, (size + 63) & ~(size_t)63);
-    if (!run)
-        return NULL;
-    memcpy(run, made, size);
-    run->older = flow->youngest;
-    flow->youngest = run;
-    if (runs_grow(flow))
-        insert_run(flow, run, true);
-    return run;
-}
 
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
 {
@@ -321,15 +19,6 @@ bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
     return true;
 }
 
-static inline bool guards_hold(const struct cofi_flow *flow, const struct run *run)
-{
-    struct block *const *guard = run->list + run->blocks + run->calls;
-    for (unsigned i = 0; i < run->guards; i++)
-        if (ret_site(flow, i) != guard[i])
-            return false;
-    return true;
-}
-
 static inline bool fits(struct cofi_flow *flow, struct run *run, const struct block *entry, bool tip)
 {
     if (run->entry != entry || run->n > flow->n)
@@ -338,17 +27,9 @@ static inline bool fits(struct cofi_flow *flow, struct run *run, const struct bl
         return false;
     if (run->n == flow->n ? run->beyond && !tip : run->by_ret)
         return false;
-    if (run->guards && !guards_hold(flow, run))
+    if (run->guards && !run_guards_hold(flow, run))
         return false;
     return run->epoch == flow->epoch || cofi__run_is_whole(flow, run);
-}
-
-static struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
-{
-    for (size_t s = slot_first(flow, key); flow->runs[s].word; s = (s + 1) & (flow->runs_size - 1))
-        if (!((flow->runs[s].word ^ key) >> TAG_SHIFT))
-            return slot_run(flow->runs[s].word);
-    return NULL;
 }
 
 static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct block *entry, bool tip)
@@ -360,7 +41,7 @@ static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct bl
         struct block *site = ret_site(flow, i);
         if (!site)
             return NULL;
-        key = key_with(key, site);
+        key = run_key_with(key, site);
         run = slot_find(flow, key);
     }
     return run && fits(flow, run, entry, tip) ? run : NULL;
@@ -372,14 +53,14 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
     unsigned k = flow->n < RUN_BITS ? flow->n : RUN_BITS;
     bool tip = want_tip && k == flow->n;
     uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
-    uint32_t asked = (uint32_t)bits | UINT32_C(1) << k | (tip ? ASKED_TIP : 0);
+    uint32_t asked = run_asked(bits, k, tip);
     m->status = 0;
-    struct run *run = look_up(flow, key_of(cur, asked), cur, tip);
+    struct run *run = look_up(flow, run_key(cur->pub.ip, cur->space, asked), cur, tip);
     if (!run) {
         flow->stats.run_misses++;
-        make(flow, m, cur, bits, k, tip);
+        cofi__run_make(flow, m, cur, bits, k, tip);
         flow->build->asked = asked;
-        run = m->status || flow->build->kind == RUN_RET ? NULL : keep(flow);
+        run = m->status || flow->build->kind == RUN_RET ? NULL : cofi__run_keep(flow);
     }
     if (flow->last_run)
         flow->last_run->next = run;
@@ -395,7 +76,7 @@ static void fill_times(struct cofi_flow *flow, unsigned n)
         times[i] = stamp;
 }
 
-static void emit(struct cofi_flow *flow, struct run *run)
+void cofi__run_show(struct cofi_flow *flow, struct run *run)
 {
     const struct cofi_flow_batch *batch = flow->batch;
     bool one_by_one = flow->counting ? run == flow->build /* its counter is not kept */
@@ -446,9 +127,7 @@ static int return_to_user(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
-/* Where a TIP leads: most RETs go behind the CALL on the return stack (site), most other branches where they went
- * last time. */
-static struct block *tip_block(struct cofi_flow *flow, struct run *run, struct block *site, uint64_t ip)
+struct block *cofi__tip_block(struct cofi_flow *flow, struct run *run, struct block *site, uint64_t ip)
 {
     if (site && site->pub.end == ip && !site->dead)
         return block_fall(flow, site);
@@ -483,7 +162,7 @@ static int take_tip(struct cofi_flow *flow, struct run *run, struct block *site)
         return return_to_user(flow, ip);
     flow->spans.draft.span.exit_last_ip = flow->last_ip;
     flow->ip = ip;
-    flow->cur = tip_block(flow, run, site, ip);
+    flow->cur = cofi__tip_block(flow, run, site, ip);
     return 0;
 }
 
@@ -517,7 +196,7 @@ static int execute(struct cofi_flow *flow, struct run *run)
     if (flow->spans.draft.on)
         cofi__span_run(flow, run);
     if (run->blocks)
-        emit(flow, run);
+        cofi__run_show(flow, run);
     flow->n -= run->n;
     ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
     if (flow->config.gen == COFI_RTIT)
