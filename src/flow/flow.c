@@ -343,7 +343,7 @@ static int step(struct cofi_flow *flow)
 {
     if (!flow->sieved)
         cofi__sieve_enter(flow);
-    if (cofi__span_go(flow))
+    if (cofi__span_go(flow) || cofi__ahead(flow))
         return STEP_ON;
     unsigned n = flow->n;
     enum pump_result got = flow->has_packet ? PUMP_PACKET : pump(flow);

@@ -2,29 +2,20 @@
  * PT bytes -> pending outcomes and clock, up to the next packet that the walker must act on. */
 #include "flow/walker.h"
 
-#include "base/bytes.h"
+#include "flow/pt_ip.h"
 #include "packet/errata.h"
 
-/* [SDM IP Compression]: by IPBytes, how many bytes follow and which of them replace those of LastIP. */
-static const uint8_t ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
-static const uint64_t ip_mask[8] = {0, 0xffff, 0xffffffff, UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffff), 0,
-                                    UINT64_MAX, 0};
-
-/* The address that an IP packet tells; payload: 8 bytes as they lie in the stream, or more than it has. */
+/* The address that an IP packet tells; payload as pt_ip has it. */
 static inline bool take_ip(struct cofi_flow *flow, unsigned code, uint64_t payload)
 {
-    uint64_t mask = ip_mask[code];
-    uint64_t ip = (flow->last_ip & ~mask) | (payload & mask);
-    if (!mask) {
+    if (!pt_ip_mask[code]) {
         flow->packet_has_ip = flow->packet_full_ip = false;
         flow->packet_ip = COFI_NO_IP;
         return code == 0;
     }
-    if (code == 3)
-        ip = sext(payload & mask, 47);
     flow->packet_has_ip = true;
-    flow->packet_full_ip = code == 3 || code == 6;
-    flow->last_ip = flow->packet_ip = ip;
+    flow->packet_full_ip = pt_ip_is_full(code);
+    flow->last_ip = flow->packet_ip = pt_ip(flow->last_ip, code, payload);
     return true;
 }
 
@@ -177,7 +168,7 @@ static enum pump_result fast(struct cofi_flow *flow, bool *again)
                 break;
             }
             result = got(flow, what - TIP, flow->s.end_offset - (uint64_t)(flow->s.end - p));
-            p += 1 + ip_bytes[c >> 5];
+            p += 1 + pt_ip_bytes[c >> 5];
             break;
         } else if (what == PAD) {
             p++;

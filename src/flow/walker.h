@@ -19,13 +19,13 @@
 
 struct block {
     struct cofi_flow_block pub; /* first: the caller's pointer is this block's */
-    struct block *taken;        /* where a direct branch leads, once known */
-    struct block *fall;         /* the block behind this one, once known */
-    struct block *near;         /* the next in its list of `starts` */
     uint32_t hash;              /* of the address, for edges; not 0 */
     uint8_t cut;                /* 0, or: only the first `cut` instructions of a longer block */
     uint8_t space;
     bool dead;                  /* its bytes changed */
+    struct block *taken;        /* where a direct branch leads, once known */
+    struct block *fall;         /* the block behind this one, once known */
+    struct block *near;         /* the next in its list of `starts` */
     uint64_t count;             /* coverage: visits outside of runs */
 };
 
@@ -267,6 +267,8 @@ struct cofi_flow {
     struct run_slot *runs;
     size_t runs_size, runs_n;
     struct run *youngest;
+    uint64_t ahead_tips;   /* that were read ahead */
+    uint8_t ahead_wait, ahead_idle; /* steps until that is tried again; how long it was not tried before */
     uint32_t generation;
     struct spans spans;
     struct run *build;     /* scratch for the run being made */
@@ -335,6 +337,8 @@ const uint8_t *cofi__pt_long_cyc(const struct cofi_flow *flow, const uint8_t *p,
 /* run.c */
 int cofi__run_bits(struct cofi_flow *flow, bool want_tip);
 int cofi__run_due_tip(struct cofi_flow *flow);
+/* ahead.c: PT: go by runs that are known, from TIP to TIP. False: nothing was done. */
+bool cofi__ahead(struct cofi_flow *flow);
 void cofi__run_count_all(struct cofi_flow *flow);
 /* Are its blocks still what memory holds? Asked only when some block died since the last time. */
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run);

@@ -49,6 +49,9 @@ static void stats(struct log *log, struct cofi_flow *flow, const struct cofi_flo
     log_word(log, s.lost_bytes - before->lost_bytes);
 }
 
+/* As where hardly any span is found: they are looked for seldom, and TIPs are read ahead. */
+static bool seldom;
+
 static struct log decode(struct cofi_flow *flow, size_t blocks_max)
 {
     static const struct cofi_flow_block *blocks[4096];
@@ -58,12 +61,19 @@ static struct log decode(struct cofi_flow *flow, size_t blocks_max)
     struct log log = {0};
     int status;
     cofi_flow_stats(flow, &before);
-    while ((status = cofi_flow_next(flow, &batch)) > 0)
-        log_batch(&log, &batch);
+    do {
+        if (seldom)
+            flow->spans.level = SPAN_LEVELS;
+        status = cofi_flow_next(flow, &batch);
+        if (status > 0)
+            log_batch(&log, &batch);
+    } while (status > 0);
     assert_int_equal(status, 0);
     stats(&log, flow, &before);
     return log;
 }
+
+static struct cofi_time_bound bound; /* if its offset is not 0 */
 
 static struct cofi_flow *open_flow(const uint8_t *bytes, size_t n)
 {
@@ -80,6 +90,8 @@ static struct cofi_flow *open_flow(const uint8_t *bytes, size_t n)
     config.time.tsc_num = 42;
     config.time.tsc_den = 2;
     config.time.mtc_freq = 3;
+    config.bounds = &bound;
+    config.bounds_n = bound.offset != 0;
     assert_int_equal(cofi_flow_open(&flow, &config), 0);
     return flow;
 }
@@ -285,9 +297,8 @@ static void an_emptied_cache_knows_nothing(void **state)
     tear_down();
 }
 
-static void again_and_again_it_is_the_same(void **state)
+static void again_and_again(void)
 {
-    (void)state;
     for (uint64_t seed = 1; seed < 4 * VARIANTS; seed++) {
         set_up(&variants[seed % VARIANTS], seed);
         struct cofi_flow *flow = open_flow(run.trace, run.n);
@@ -302,6 +313,26 @@ static void again_and_again_it_is_the_same(void **state)
         cofi_flow_close(flow);
         tear_down();
     }
+}
+
+static void again_and_again_it_is_the_same(void **state)
+{
+    (void)state;
+    again_and_again();
+}
+
+static void so_it_is_where_targets_are_read_ahead(void **state)
+{
+    (void)state;
+    seldom = true;
+    again_and_again();
+    set_up_long(&variants[1], 3, 1000000);
+    struct cofi_flow *flow = open_flow(run.trace, run.n);
+    free(decode(flow, 4096).words);
+    assert_true(flow->ahead_tips * 2 > flow->stats.tips); /* else nothing was shown */
+    cofi_flow_close(flow);
+    tear_down();
+    seldom = false;
 }
 
 static uint64_t draw(uint64_t *seed)
@@ -325,10 +356,8 @@ static size_t damage(uint8_t *bytes, size_t n, uint64_t *seed)
     return n - draw(seed) % 40;
 }
 
-static void so_it_is_when_the_stream_is_damaged(void **state)
+static void damaged_in_many_ways(uint64_t random)
 {
-    uint64_t random = 5;
-    (void)state;
     for (uint64_t seed = 1; seed < 2 * VARIANTS; seed++) {
         set_up(&variants[seed % VARIANTS], seed);
         struct cofi_flow *flow = open_flow(run.trace, run.n);
@@ -370,9 +399,8 @@ static struct counts cover(struct cofi_flow *flow)
     return counts;
 }
 
-static void it_is_counted_the_same(void **state)
+static void counted(void)
 {
-    (void)state;
     for (uint64_t seed = 1; seed < 3 * VARIANTS; seed++) {
         set_up(&variants[seed % VARIANTS], seed);
         struct cofi_flow *flow = open_flow(run.trace, run.n), *plain = open_flow(run.trace, run.n);
@@ -381,6 +409,8 @@ static void it_is_counted_the_same(void **state)
         want = cover(plain);
         assert_true(want.insns > 0 && want.edges > 0);
         for (int pass = 0; pass < 6; pass++) {
+            if (seldom)
+                flow->spans.level = SPAN_LEVELS;
             got = cover(flow);
             assert_memory_equal(&got, &want, sizeof want);
             assert_int_equal(cofi_flow_bytes(flow, run.trace, run.n), 0);
@@ -389,6 +419,15 @@ static void it_is_counted_the_same(void **state)
         cofi_flow_close(plain);
         tear_down();
     }
+}
+
+static void it_is_counted_the_same(void **state)
+{
+    (void)state;
+    counted();
+    seldom = true;
+    counted();
+    seldom = false;
 }
 
 /* The same stream several times in a row, in pieces; a piece is gone when the next one comes. */
@@ -481,6 +520,68 @@ static void a_target_rests_on_the_one_before(void **state)
     cofi_image_close(image);
 }
 
+static void so_it_is_when_the_stream_is_damaged(void **state)
+{
+    (void)state;
+    damaged_in_many_ways(5);
+    seldom = true;
+    damaged_in_many_ways(6);
+    seldom = false;
+}
+
+/* PSB+ with a time, tracing begun at an address, then to and fro, with a time half-way. */
+static size_t targets(uint8_t *bytes, uint64_t at, uint64_t then)
+{
+    enum { TIMES = 60, LATER = 31, TSC_LATER = 0x2000 };
+    static const uint8_t psb[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 0x19, 0, 0x10, 0, 0, 0, 0, 0, 2, 0x23, 0x99, 1};
+    size_t n = sizeof psb;
+    memcpy(bytes, psb, n);
+    for (unsigned i = 0; i <= TIMES; i++) {
+        if (i == LATER) {
+            bytes[n++] = 0x19;
+            for (unsigned k = 0; k < 7; k++)
+                bytes[n++] = (uint8_t)((uint64_t)TSC_LATER >> 8 * k);
+        }
+        uint64_t to = i & 1 ? then : at;
+        bytes[n++] = i ? 0xcd : 0xd1; /* TIP, TIP.PGE of 8 bytes */
+        for (unsigned k = 0; k < 8; k++)
+            bytes[n++] = (uint8_t)(to >> 8 * k);
+    }
+    return n;
+}
+
+/* Code at `then` becomes other code at a time that the trace tells, and again at one that only the bounds tell, which counts where the kernel
+ * returns to user code: what is known of it from before is not gone by. */
+static void targets_read_ahead_lead_to_the_code_of_their_time(void **state)
+{
+    static const uint8_t jump[] = {0xff, 0xe0}, later[] = {0x90, 0xff, 0xe0};
+    static const struct { uint64_t at, then; } ways[] = {
+        {0x401000, 0x402000}, {UINT64_C(0xffffffff81000000), 0x401000}, {UINT64_C(0xffffffff81000000), UINT64_C(0xffffffff81002000)}};
+    (void)state;
+    seldom = true;
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        uint8_t bytes[1024];
+        size_t n = targets(bytes, ways[i].at, ways[i].then);
+        run = (struct prog_run){.gen = COFI_PT, .ctl = OS | USER | BRANCH | TSC};
+        assert_int_equal(cofi_image_open(&image), 0);
+        assert_int_equal(cofi_image_map_bytes(image, 0, ways[i].at, jump, sizeof jump, "jump"), 0);
+        assert_int_equal(cofi_image_map_bytes(image, 0, ways[i].then, jump, sizeof jump, "jump"), 0);
+        assert_int_equal(cofi_image_map_bytes(image, 0x2000, ways[i].then, later, sizeof later, "later"), 0);
+        assert_int_equal(cofi_image_map_bytes(image, 0x3000, ways[i].then, jump, sizeof jump, "jump"), 0);
+        bound = (struct cofi_time_bound){.offset = n - 100, .least = 0x3000, .most = 0x4000};
+        struct cofi_flow *flow = open_flow(bytes, n);
+        struct log log = decode(flow, 4096), plain = plainly(bytes, n);
+        assert_true(flow->ahead_tips > 20 || (ways[i].at ^ ways[i].then) >> 63);
+        log_assert_same(&log, &plain, i);
+        free(log.words);
+        free(plain.words);
+        cofi_flow_close(flow);
+        cofi_image_close(image);
+    }
+    bound.offset = 0;
+    seldom = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,7 +592,9 @@ int main(void)
         cmocka_unit_test(runs_are_found_when_their_table_has_grown),
         cmocka_unit_test(an_emptied_cache_knows_nothing),
         cmocka_unit_test(again_and_again_it_is_the_same),
+        cmocka_unit_test(so_it_is_where_targets_are_read_ahead),
         cmocka_unit_test(so_it_is_when_the_stream_is_damaged),
+        cmocka_unit_test(targets_read_ahead_lead_to_the_code_of_their_time),
         cmocka_unit_test(it_is_counted_the_same),
         cmocka_unit_test(and_in_pieces),
         cmocka_unit_test(a_target_rests_on_the_one_before),
