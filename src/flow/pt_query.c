@@ -28,7 +28,8 @@ static void presume_enabled(struct cofi_flow *flow, uint64_t offset)
     flow->tentative_offset = offset;
 }
 
-/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6]. */
+/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6]. What they told before it, the mode
+ * above all, which may have changed while packets were lost, holds at that address. */
 static int end_overflow(struct cofi_flow *flow, uint64_t ip)
 {
     if (!flow->overflow)
@@ -39,9 +40,10 @@ static int end_overflow(struct cofi_flow *flow, uint64_t ip)
     event.since = flow->overflow_ticks;
     COFI_TRY(cofi__emit_event(flow, &event));
     flow->enabled = ip != COFI_NO_IP;
-    if (flow->enabled)
-        place_set(flow, ip);
-    return 0;
+    if (!flow->enabled)
+        return 0;
+    place_set(flow, ip);
+    return cofi__due_at_target(flow, ip);
 }
 
 /* [PTREF 9.8] Goldmont: the FUP of a far transfer may have the address behind it. */
@@ -255,7 +257,7 @@ static int fup_after_overflow(struct cofi_flow *flow)
     COFI_TRY(end_overflow(flow, COFI_NO_IP));
     presume_enabled(flow, flow->packet_offset);
     place_set(flow, flow->packet_ip);
-    return 0;
+    return cofi__due_at_target(flow, flow->packet_ip);
 }
 
 /* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would

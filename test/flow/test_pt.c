@@ -126,6 +126,17 @@ static void overflows_while_tracing_is_off_are_each_told(void **state)
         "[psb] [enabled >401000] 401000 [overflow] [overflow] [overflow] [enabled >401004] 401004 [disabled 401004]");
 }
 
+/* The mode changed while packets were lost. 401002: 64-bit code has jnz with a prefix there, 32-bit code inc eax, and jnz behind. */
+static void a_mode_told_behind_an_overflow_holds_where_it_goes_on(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 407500 0f05", "H 06 02f3 9902 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+    /* where the FUP is missing, too [ERR SKD010] */
+    assert_string_equal(decode(0x401000, "7500 407500 0f05", "H 06 02f3 9902 6d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+}
+
 /* EventEn: MODE.Exec with a FUP tells a new RFLAGS.IF, here where packets are off. */
 static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void **state)
 {
@@ -625,6 +636,7 @@ int main(void)
         cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
         cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
+        cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
