@@ -137,6 +137,15 @@ static void a_mode_told_behind_an_overflow_holds_where_it_goes_on(void **state)
         "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
 }
 
+/* MODE.Exec was among what was lost: 32-bit code cannot be there. */
+static void an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0xffffffff81000000, "7500 407500 0f05", "P 0223 9902 d10000008100000000 06 02f3 7d0200 0081ffff 04 01"),
+        "[psb] [mode 81000000 a20 b0 c0] [enabled >81000000] [gap 81000000 NO_CODE] [overflow >ffffffff81000002] "
+        "[mode ffffffff81000002 a40 b0 c0] ffffffff81000002 ffffffff81000005 [disabled ffffffff81000005]");
+}
+
 /* EventEn: MODE.Exec with a FUP tells a new RFLAGS.IF, here where packets are off. */
 static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void **state)
 {
@@ -637,6 +646,7 @@ int main(void)
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
         cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
+        cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
