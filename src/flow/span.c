@@ -18,7 +18,7 @@ enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 static bool calm(const struct cofi_flow *flow)
 {
     return only_branches(flow) && !flow->idle && !flow->spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
-           (flow->sieved || flow->spans.untimed) && !flow->config.want_time;
+           (flow->sieved || flow->spans.untimed || flow->spans.bare) && !flow->config.want_time;
 }
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
