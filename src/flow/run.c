@@ -174,6 +174,9 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
     struct block *site = return_site(flow, m);
     if (!site) {
         m->run->kind = RUN_RET;
+        m->run->at_bottom = flow->config.gen == COFI_PT && m->guards < RUN_POPS && m->guards >= flow->ret_n;
+        if (m->run->at_bottom)
+            m->guard[m->guards++] = NULL;
         return false;
     }
     return go(flow, m, block_fall(flow, site), site->pub.end);
@@ -309,6 +312,8 @@ static struct run *keep(struct cofi_flow *flow)
 
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
 {
+    if (run->kind == RUN_NOWHERE) /* there may be code by now */
+        return false;
     for (unsigned i = 0; i < run->blocks; i++)
         if (run->list[i]->dead)
             return false;
@@ -358,12 +363,21 @@ static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct bl
     struct run *run = slot_find(flow, key);
     for (unsigned i = 0; run && run->kind == RUN_STUB; i++) {
         struct block *site = ret_site(flow, i);
-        if (!site)
+        if (!site && i < flow->ret_n)
             return NULL;
         key = key_with(key, site);
         run = slot_find(flow, key);
     }
     return run && fits(flow, run, entry, tip) ? run : NULL;
+}
+
+/* What leads where there is no code does so each time. */
+static void end_nowhere(struct cofi_flow *flow, struct making *m)
+{
+    m->run->kind = RUN_NOWHERE;
+    m->run->nowhere = m->ip;
+    m->status = 0;
+    flow->relies_on_absence = true;
 }
 
 /* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
@@ -379,7 +393,9 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
         flow->stats.run_misses++;
         make(flow, m, cur, bits, k, tip);
         flow->build->asked = asked;
-        run = m->status || flow->build->kind == RUN_RET ? NULL : keep(flow);
+        if (m->status == COFI_ERR_NO_CODE && flow->config.gen == COFI_PT)
+            end_nowhere(flow, m);
+        run = m->status || (flow->build->kind == RUN_RET && !flow->build->at_bottom) ? NULL : keep(flow);
     }
     if (flow->last_run)
         flow->last_run->next = run;
@@ -514,12 +530,14 @@ static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 
 static int execute(struct cofi_flow *flow, struct run *run)
 {
+    if (run->kind == RUN_NOWHERE || run->kind == RUN_RET)
+        flow->spans.draft.on = false;
     if (flow->spans.draft.on)
         cofi__span_run(flow, run);
     if (run->blocks)
         emit(flow, run);
     flow->n -= run->n;
-    ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
+    ret_apply(flow, run->peak, run->guards - run->at_bottom, run->list + run->blocks, run->calls);
     if (flow->config.gen == COFI_RTIT)
         flow->last_end = run_end(run);
     if (run->kind == RUN_AT) {
@@ -528,6 +546,10 @@ static int execute(struct cofi_flow *flow, struct run *run)
     }
     if (run->kind == RUN_RET)
         return return_to(flow);
+    if (run->kind == RUN_NOWHERE) {
+        place_set(flow, run->nowhere);
+        return 0;
+    }
     struct block *site = run->pops ? ret_site(flow, 0) : NULL;
     if (run->pops)
         ret_pop(flow);

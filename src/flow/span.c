@@ -335,7 +335,8 @@ void cofi__span_break(struct cofi_flow *flow)
     flow->has_packet = false;
     cofi__span_seam(flow, s->end - (s->end_offset - flow->packet_offset));
     flow->has_packet = packet;
-    flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
+    if (!flow->lost) /* gaps follow each other where code is missing, and hardly a span fits between two */
+        flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
 }
 
 /* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of

@@ -388,6 +388,48 @@ static void new_code_is_used_from_its_time_on(void **state)
     rig_close(&rig);
 }
 
+/* 401000 jnz 401100, where there is no code until 2000; 401006 jmp rax. That way, and a target that is not there, are kept in mind. */
+static void code_that_comes_where_it_was_missing_is_used(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "0f85fa000000 ffe0");
+    rig_code(&rig, 0x2000, 0x401100, "ffe0");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 06 6d001040000000 06 6d001040000000 04 2d0011 6d001040000000 04 2d0011 "
+                    "6d001040000000 06 71001040000000 01 1900200000000000 9901 310010 06 2d0010 04 2d0011 2d0010 04 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [gap 401100 NO_CODE] 401000 [gap 401100 NO_CODE] 401000 401006 [gap 401100 NO_CODE] "
+        "401000 401006 [gap 401100 NO_CODE] 401000 [gap 401100 MISMATCH] [enabled >401000] 401000 [disabled 401000] "
+        "[code v1] [enabled 401000 >401000] 401000 401100 401000 401006 401100 401000 401006 [disabled 401006]");
+    rig_close(&rig);
+}
+
+/* 401000 call 401100 (no code); 401005 jnz 401100; 40100b ret: behind the gap the stack is empty. */
+static void ways_that_end_in_a_gap_are_looked_for_once(void **state)
+{
+    (void)state;
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
+    struct cofi_flow *flow;
+    struct cofi_flow_stats stats;
+    rig_open(&rig, COFI_PT, 0x401000, "e8fb000000 0f85f5000000 c3");
+    char trace[8000] = "H ";
+    for (unsigned i = 0; i < 100; i++) /* to 401100, and behind the call; N and a compressed RET; T and to 401100 */
+        strcat(trace, "6d051040000000 0a 6d051040000000 06 6d001040000000 ");
+    rig_trace(&rig, trace);
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    while (cofi_flow_next(flow, &batch) > 0)
+        continue;
+    cofi_flow_stats(flow, &stats);
+    assert_int_equal(stats.gaps, 300);
+    assert_in_range(stats.run_misses, 1, 10);
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
 /* A view only goes forward; a flow may go back to where the code was another one. */
 static void code_is_that_of_its_time_after_seeking_back(void **state)
 {
@@ -665,6 +707,8 @@ int main(void)
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
+        cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
         cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),
         cmocka_unit_test(code_of_32_bit_programs),
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
