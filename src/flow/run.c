@@ -380,17 +380,48 @@ static void end_nowhere(struct cofi_flow *flow, struct making *m)
     flow->relies_on_absence = true;
 }
 
+/* Outcomes that nothing predicts (a loop of a few blocks that decides by data) lead through ever new runs: 2^24 of 24, which are made in
+ * vain. Of short ones there are few. */
+static void watch_made(struct cofi_flow *flow, const struct block *entry)
+{
+    uint64_t *seen = flow->run_entries;
+    seen[entry->hash >> 6 & 3] |= UINT64_C(1) << (entry->hash & 63);
+    if (++flow->run_made < RUN_WATCH)
+        return;
+    int entries = __builtin_popcountll(seen[0]) + __builtin_popcountll(seen[1]) + __builtin_popcountll(seen[2]) + __builtin_popcountll(seen[3]);
+    if (entries <= RUN_ENTRIES && flow->run_found < RUN_WATCH / 8) {
+        flow->run_bits = RUN_SHORT;
+        flow->run_mark = flow->stats.tnt_bits;
+    }
+    memset(seen, 0, sizeof flow->run_entries);
+    flow->run_made = flow->run_found = 0;
+}
+
+/* Another part of the program may be another matter. */
+static void watch_found(struct cofi_flow *flow)
+{
+    flow->run_found++;
+    if (flow->run_bits == RUN_BITS || flow->stats.tnt_bits - flow->run_mark < flow->run_retry)
+        return;
+    flow->run_bits = RUN_BITS;
+    flow->run_made = flow->run_found = 0;
+    flow->run_retry *= 2;
+}
+
 /* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
 static struct run *next_run(struct cofi_flow *flow, struct making *m, struct block *cur, bool want_tip)
 {
-    unsigned k = flow->n < RUN_BITS ? flow->n : RUN_BITS;
+    unsigned k = flow->n < flow->run_bits ? flow->n : flow->run_bits;
     bool tip = want_tip && k == flow->n;
     uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
     uint32_t asked = (uint32_t)bits | UINT32_C(1) << k | (tip ? ASKED_TIP : 0);
     m->status = 0;
     struct run *run = look_up(flow, key_of(cur, asked), cur, tip);
+    if (run)
+        watch_found(flow);
     if (!run) {
         flow->stats.run_misses++;
+        watch_made(flow, cur);
         make(flow, m, cur, bits, k, tip);
         flow->build->asked = asked;
         if (m->status == COFI_ERR_NO_CODE && flow->config.gen == COFI_PT)

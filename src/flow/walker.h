@@ -41,6 +41,12 @@ enum run_kind {
     RUN_STUB, /* none: where it leads depends on the return stack, look up with its top, too */
 };
 
+enum {
+    RUN_SHORT = 10,              /* outcomes of a run at most, where longer ones are hardly met again */
+    RUN_WATCH = 4096,            /* runs made until it is looked how many were found meanwhile */
+    RUN_ENTRIES = 64,            /* of 256 classes of blocks, at most so many begin them */
+    RUN_RETRY = 1 << 23,         /* outcomes until longer ones are tried again, twice as many each time */
+};
 enum { RUN_BITS = 24, ASKED_TIP = 1 << (RUN_BITS + 1), RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
 
 struct run {
@@ -282,6 +288,10 @@ struct cofi_flow {
     struct run_slot *runs;
     size_t runs_size, runs_n;
     struct run *youngest;
+    unsigned run_bits;     /* RUN_BITS or RUN_SHORT */
+    unsigned run_made, run_found; /* since it was looked last: made, and found though not predicted */
+    uint64_t run_entries[4];
+    uint64_t run_mark, run_retry; /* RUN_SHORT: since so many outcomes; for so many */
     uint32_t generation;
     struct spans spans;
     struct run *build;     /* scratch for the run being made */

@@ -269,6 +269,38 @@ static void a_trace_that_seems_to_be_without_timing_is_read_as_it_lies(void **st
     assert_true(sieved > 0);
 }
 
+/* 401000 jne 401002; jmp 401000, by outcomes that nothing predicts: no run of 24 comes again. */
+static void runs_get_short_where_a_hot_loop_decides_by_data(void **state)
+{
+    static const uint8_t code[] = {0x75, 0x00, 0xeb, 0xfc};
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, /* PSB */
+        2, 0x23, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};                                                          /* PSBEND, TIP.PGE */
+    enum { TNTS = 100000 };
+    static uint8_t bytes[sizeof start + TNTS];
+    uint64_t random = 1;
+    struct cofi_flow_stats stats;
+    struct log log;
+    (void)state;
+    memcpy(bytes, start, sizeof start);
+    for (unsigned i = 0; i < TNTS; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        bytes[sizeof start + i] = (uint8_t)(0x80 | random >> 57 << 1);
+    }
+    run = (struct prog_run){.gen = COFI_PT, .trace = bytes, .n = sizeof bytes};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, code, sizeof code, "code"), 0);
+    struct cofi_flow *flow = open_flow(false);
+    decode(flow, &log, 0, false);
+    cofi_flow_stats(flow, &stats);
+    assert_int_equal(stats.tnt_bits, 6 * TNTS);
+    assert_int_equal(stats.gaps, 0);
+    assert_int_equal(flow->run_bits, RUN_SHORT);
+    assert_in_range(stats.run_misses, RUN_WATCH, 2 * RUN_WATCH); /* of 25,000 */
+    free(log.words);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +308,7 @@ int main(void)
         cmocka_unit_test(so_it_is_where_times_are_asked_for_now_and_then),
         cmocka_unit_test(its_offset_is_that_of_a_packet),
         cmocka_unit_test(timing_behind_the_packet_in_hand_comes_later),
+        cmocka_unit_test(runs_get_short_where_a_hot_loop_decides_by_data),
         cmocka_unit_test(a_trace_that_seems_to_be_without_timing_is_read_as_it_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
