@@ -13,6 +13,7 @@
 
 #include "cli.h"
 #include "file.h"
+#include "foreign.h"
 #include "jobs.h"
 #include "pipe.h"
 
@@ -46,6 +47,17 @@ static int add_pages(struct session *session, const char *addresses, struct cofi
     return cofi_image_map_pages(session->image, 0, addresses, bytes, error);
 }
 
+/* An ELF file where it says. Of a page dump the other one of its two files may have been given. */
+static int add_elf(struct session *session, const char *path, struct cofi_error *error)
+{
+    size_t length = strlen(path);
+    int status = cofi_image_map_elf(session->image, 0, path, 0, error);
+    if (status == COFI_ERR_BAD_FORMAT && length > 5 && !strcmp(path + length - 5, ".dump"))
+        snprintf(error->text, sizeof error->text, "%s: no ELF file; of a page dump give the file with the addresses: --image=%.*s.addr", path,
+                 (int)(length - 5), path);
+    return status;
+}
+
 /* FILE@ADDR: an ELF or PE file that was loaded there, or raw code; X.addr: page dump; else an ELF file. */
 static int add_image(struct session *session, const char *spec, struct cofi_error *error)
 {
@@ -54,7 +66,7 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
     if (!at && length > 5 && !strcmp(spec + length - 5, ".addr"))
         return add_pages(session, spec, error);
     if (!at)
-        return cofi_image_map_elf(session->image, 0, spec, 0, error);
+        return add_elf(session, spec, error);
     char path[4096], *end;
     uint64_t address = strtoull(at + 1, &end, 0);
     struct file code;
@@ -75,6 +87,18 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
     return status;
 }
 
+/* Before all the gaps that come of it. stat counts packets, which needs no code. */
+static void warn_of_raw(const struct session *session)
+{
+    const struct session_options *options = &session->options;
+    const char *hint = session->raw.bytes ? foreign_hint(session->raw.bytes, session->raw.n, options->gen) : NULL;
+    if (hint)
+        complain("%s: %s: %s", options->command, options->raw, hint);
+    else if (!options->image_n && strcmp(options->command, "stat"))
+        complain("%s: %s: a raw stream tells no code: give it by --image=FILE[@ADDR], or all that ran is missing", options->command,
+                 options->raw);
+}
+
 static int open_raw(struct session *session, struct cofi_error *error)
 {
     const struct session_options *options = &session->options;
@@ -89,6 +113,8 @@ static int open_raw(struct session *session, struct cofi_error *error)
     int status = cofi_image_open(&session->image);
     for (size_t i = 0; status >= 0 && i < options->image_n; i++)
         status = add_image(session, options->images[i], error);
+    if (status >= 0)
+        warn_of_raw(session);
     return status;
 }
 

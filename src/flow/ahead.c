@@ -136,6 +136,7 @@ static void pace(struct cofi_flow *flow, unsigned done)
     flow->ahead_idle = done >= LEGS_LEAST ? 0 : flow->ahead_idle < WAIT_MOST ? (uint8_t)(2 * flow->ahead_idle + 1) : WAIT_MOST;
     flow->ahead_wait = flow->ahead_idle;
     flow->ahead_tips += done;
+    flow->run_found += done;
     flow->spans.steps += done;
 }
 

@@ -211,15 +211,36 @@ static struct block *decode(struct cofi_flow *flow, uint64_t ip)
 
 struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip) { return table_find(flow, ip, 0); }
 
+/* ---- where there is no code ---- */
+
+static struct absent *absent_at(struct cofi_flow *flow, uint64_t ip) { return &flow->absent[cofi__block_hash(ip) >> 16 & (ABSENT - 1)]; }
+
+static bool is_absent(struct cofi_flow *flow, uint64_t ip)
+{
+    const struct absent *a = absent_at(flow, ip);
+    return a->ip == ip && a->epoch == flow->epoch && a->space == flow->space && a->mode == flow->mode;
+}
+
+void cofi__note_absence(struct cofi_flow *flow, uint64_t ip)
+{
+    flow->relies_on_absence = true;
+    *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->epoch, .space = (uint8_t)flow->space, .mode = (uint8_t)flow->mode};
+}
+
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
 {
     struct block *b = table_find(flow, ip, 0);
     if (b)
         return b;
+    flow->code_error = COFI_ERR_NO_CODE;
+    if (is_absent(flow, ip))
+        return NULL;
     flow->code_error = COFI_ERR_NOMEM;
     b = decode(flow, ip);
     if (!b && flow->code_error == COFI_ERR_NOMEM)
         flow->status = COFI_ERR_NOMEM;
+    if (!b && flow->code_error == COFI_ERR_NO_CODE)
+        cofi__note_absence(flow, ip);
     return b;
 }
 
@@ -277,6 +298,8 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
     struct cofi_flow *flow = opaque;
     if (!len)
         return;
+    flow->epoch += flow->relies_on_absence;
+    flow->relies_on_absence = false;
     if (len >> SHIFT_FIRST >= flow->starts_n) {
         for (size_t i = 0; i < flow->starts_n; i++)
             kill_in_list(flow, &flow->starts[i], addr, len);
@@ -325,6 +348,7 @@ static void cache_clear(struct cofi_flow *flow)
         memset(flow->starts, 0, flow->starts_n * sizeof(struct block *));
     if (flow->runs)
         memset(flow->runs, 0, flow->runs_size * sizeof *flow->runs);
+    memset(flow->absent, 0, sizeof flow->absent);
     flow->table_n = flow->all_n = flow->runs_n = 0;
 }
 

@@ -97,6 +97,8 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     if (!flow)
         return COFI_ERR_NOMEM;
     flow->config = *config;
+    flow->run_bits = RUN_BITS;
+    flow->run_retry = RUN_RETRY;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->sifts_wide = cofi__sift_wide_here() && !(flow->errata & ERR_SKD007);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));

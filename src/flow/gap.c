@@ -17,6 +17,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     cofi__sieve_leave(flow);
     flow->lost = true;
     flow->spans.draft.on = false;
+    flow->spans.last = NULL;
     flow->lost_any = any_tip;
     flow->code_missed |= cause == COFI_ERR_NO_CODE;
     flow->gap_cause = (int16_t)cause;

@@ -28,7 +28,21 @@ static void presume_enabled(struct cofi_flow *flow, uint64_t offset)
     flow->tentative_offset = offset;
 }
 
-/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6]. */
+/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. Above 4 GiB there
+ * is only 64-bit code. */
+static int go_on_behind_loss(struct cofi_flow *flow, uint64_t ip)
+{
+    if (ip >> 32 && flow->mode != 64 && !flow->pend.mode) {
+        flow->pend.mode = true;
+        flow->pend.mode_bits = 64;
+        flow->pend.mode_offset = flow->packet_offset;
+    }
+    place_set(flow, ip);
+    return cofi__due_at_target(flow, ip);
+}
+
+/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6].
+ * What they told before it, the mode above all, holds at that address. */
 static int end_overflow(struct cofi_flow *flow, uint64_t ip)
 {
     if (!flow->overflow)
@@ -39,9 +53,7 @@ static int end_overflow(struct cofi_flow *flow, uint64_t ip)
     event.since = flow->overflow_ticks;
     COFI_TRY(cofi__emit_event(flow, &event));
     flow->enabled = ip != COFI_NO_IP;
-    if (flow->enabled)
-        place_set(flow, ip);
-    return 0;
+    return flow->enabled ? go_on_behind_loss(flow, ip) : 0;
 }
 
 /* [PTREF 9.8] Goldmont: the FUP of a far transfer may have the address behind it. */
@@ -254,8 +266,7 @@ static int fup_after_overflow(struct cofi_flow *flow)
         return end_overflow(flow, flow->packet_ip);
     COFI_TRY(end_overflow(flow, COFI_NO_IP));
     presume_enabled(flow, flow->packet_offset);
-    place_set(flow, flow->packet_ip);
-    return 0;
+    return go_on_behind_loss(flow, flow->packet_ip);
 }
 
 /* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would

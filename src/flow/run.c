@@ -2,11 +2,15 @@
  * Block + branch outcomes -> the blocks they lead through, looked up whole. */
 #include "flow/run.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "flow/query.h"
 
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
 {
+    if (run->kind == RUN_NOWHERE) /* there may be code by now */
+        return false;
     for (unsigned i = 0; i < run->blocks; i++)
         if (run->list[i]->dead)
             return false;
@@ -39,7 +43,7 @@ static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct bl
     struct run *run = slot_find(flow, key);
     for (unsigned i = 0; run && run->kind == RUN_STUB; i++) {
         struct block *site = ret_site(flow, i);
-        if (!site)
+        if (!site && i < flow->ret_n)
             return NULL;
         key = run_key_with(key, site);
         run = slot_find(flow, key);
@@ -47,20 +51,62 @@ static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct bl
     return run && fits(flow, run, entry, tip) ? run : NULL;
 }
 
+/* What leads where there is no code does so each time. */
+static void end_nowhere(struct cofi_flow *flow, struct making *m)
+{
+    m->run->kind = RUN_NOWHERE;
+    m->run->nowhere = m->ip;
+    m->status = 0;
+    flow->relies_on_absence = true;
+}
+
+/* Outcomes that nothing predicts (a loop of a few blocks that decides by data) lead through ever new runs: 2^24 of 24, which are made in
+ * vain. Of short ones there are few. */
+static void watch_made(struct cofi_flow *flow, const struct block *entry)
+{
+    uint64_t *seen = flow->run_entries;
+    seen[entry->hash >> 6 & 3] |= UINT64_C(1) << (entry->hash & 63);
+    if (++flow->run_made < RUN_WATCH)
+        return;
+    int entries = __builtin_popcountll(seen[0]) + __builtin_popcountll(seen[1]) + __builtin_popcountll(seen[2]) + __builtin_popcountll(seen[3]);
+    if (entries <= RUN_ENTRIES && flow->run_found < RUN_WATCH / 8) {
+        flow->run_bits = RUN_SHORT;
+        flow->run_mark = flow->stats.tnt_bits;
+    }
+    memset(seen, 0, sizeof flow->run_entries);
+    flow->run_made = flow->run_found = 0;
+}
+
+/* Another part of the program may be another matter. */
+static void watch_found(struct cofi_flow *flow)
+{
+    flow->run_found++;
+    if (flow->run_bits == RUN_BITS || flow->stats.tnt_bits - flow->run_mark < flow->run_retry)
+        return;
+    flow->run_bits = RUN_BITS;
+    flow->run_made = flow->run_found = 0;
+    flow->run_retry *= 2;
+}
+
 /* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
 static struct run *next_run(struct cofi_flow *flow, struct making *m, struct block *cur, bool want_tip)
 {
-    unsigned k = flow->n < RUN_BITS ? flow->n : RUN_BITS;
+    unsigned k = flow->n < flow->run_bits ? flow->n : flow->run_bits;
     bool tip = want_tip && k == flow->n;
     uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
     uint32_t asked = run_asked(bits, k, tip);
     m->status = 0;
     struct run *run = look_up(flow, run_key(cur->pub.ip, cur->space, asked), cur, tip);
+    if (run)
+        watch_found(flow);
     if (!run) {
         flow->stats.run_misses++;
+        watch_made(flow, cur);
         cofi__run_make(flow, m, cur, bits, k, tip);
         flow->build->asked = asked;
-        run = m->status || flow->build->kind == RUN_RET ? NULL : cofi__run_keep(flow);
+        if (m->status == COFI_ERR_NO_CODE && flow->config.gen == COFI_PT)
+            end_nowhere(flow, m);
+        run = m->status || (flow->build->kind == RUN_RET && !flow->build->at_bottom) ? NULL : cofi__run_keep(flow);
     }
     if (flow->last_run)
         flow->last_run->next = run;
@@ -193,12 +239,14 @@ static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 
 static int execute(struct cofi_flow *flow, struct run *run)
 {
+    if (run->kind == RUN_NOWHERE || run->kind == RUN_RET)
+        flow->spans.draft.on = false;
     if (flow->spans.draft.on)
         cofi__span_run(flow, run);
     if (run->blocks)
         cofi__run_show(flow, run);
     flow->n -= run->n;
-    ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
+    ret_apply(flow, run->peak, run->guards - run->at_bottom, run->list + run->blocks, run->calls);
     if (flow->config.gen == COFI_RTIT)
         flow->last_end = run_end(run);
     if (run->kind == RUN_AT) {
@@ -207,6 +255,10 @@ static int execute(struct cofi_flow *flow, struct run *run)
     }
     if (run->kind == RUN_RET)
         return return_to(flow);
+    if (run->kind == RUN_NOWHERE) {
+        place_set(flow, run->nowhere);
+        return 0;
+    }
     struct block *site = run->pops ? ret_site(flow, 0) : NULL;
     if (run->pops)
         ret_pop(flow);

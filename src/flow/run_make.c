@@ -153,6 +153,9 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
     struct block *site = return_site(flow, m);
     if (!site) {
         m->run->kind = RUN_RET;
+        m->run->at_bottom = flow->config.gen == COFI_PT && m->guards < RUN_POPS && m->guards >= flow->ret_n;
+        if (m->run->at_bottom)
+            m->guard[m->guards++] = NULL;
         return false;
     }
     return go(flow, m, block_fall(flow, site), site->pub.end);

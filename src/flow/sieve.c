@@ -34,11 +34,11 @@ static void sift_exactly(const struct cofi_flow *flow, struct sift *w, struct co
 
 void cofi__sieve_restart(struct cofi_flow *flow)
 {
-    flow->sieved = false;
+    flow->sieved = flow->spans.bare = false;
     if (!flow->sieve)
         return;
     flow->sieve->limit = SIEVE_FIRST;
-    flow->sieve->past = flow->sieve->wait = 0;
+    flow->sieve->past = flow->sieve->bare = flow->sieve->wait = 0;
 }
 
 static struct sieve *sieve_of(struct cofi_flow *flow)
@@ -52,6 +52,22 @@ static bool pays(const struct cofi_flow *flow)
 {
     const struct sieve *sieve = flow->sieve;
     return flow->s.end - flow->s.p >= SIEVE_PAD && (!sieve || source_offset(&flow->s) >= sieve->past);
+}
+
+static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p) { return sieve->end_offset - (uint64_t)(sieve->end - p); }
+
+/* A trace whose configuration nobody tells may be without timing: then for longer and longer it is read as it lies, and only a part
+ * of it looked through. */
+static void weigh(struct cofi_flow *flow, const struct sift *w)
+{
+    struct sieve *sieve = flow->sieve;
+    uint64_t read = (uint64_t)(w->p - sieve->from), trust;
+    sieve->bare = w->q - sieve->clean < w->p - sieve->from ? 0 : sieve->bare + read;
+    flow->spans.bare = sieve->bare >= SIEVE_BARE;
+    if (!flow->spans.bare)
+        return;
+    trust = sieve->bare * 8 < SIEVE_TRUST ? sieve->bare * 8 : SIEVE_TRUST;
+    sieve->past = raw_offset(sieve, w->p) + trust;
 }
 
 static struct sift start_of(const struct sieve *sieve) { return (struct sift){.p = sieve->from, .q = (uint8_t *)sieve->clean}; }
@@ -85,6 +101,7 @@ void cofi__sieve_enter(struct cofi_flow *flow)
     }
     *w.q = short_tnt(w.acc, w.n, flow->config.gen == COFI_PT);
     w.q += w.n != 0;
+    weigh(flow, &w);
     memset(w.q, flow->config.gen == COFI_PT ? PT_NONE : RTIT_NONE, SIEVE_PAD);
     sieve->sifted = w;
     sieve->asked = start_of(sieve);
@@ -97,8 +114,6 @@ static unsigned tail_of(const struct cofi_flow *flow, const struct sift *w)
 {
     return w->tnt ? cofi__sift_outcomes(flow, w->tnt) : flow->tail;
 }
-
-static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p) { return sieve->end_offset - (uint64_t)(sieve->end - p); }
 
 /* The offset of the last target that was used, or of the last one read: as they lie in the trace. */
 static void tell_offsets(struct cofi_flow *flow, const struct sift *w)

@@ -16,6 +16,8 @@ struct cofi_flow;
 enum {
     SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
     SIEVE_WAIT = 4096,                     /* at most */
+    SIEVE_BARE = 2048,                     /* so many in a row of which nothing was taken out, and the trace is thought to be without timing */
+    SIEVE_TRUST = 1 << 20,                 /* for so many at most */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
     SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
     SIEVE_STAGE = 512,                     /* bytes of trace from which on a place in the middle is looked for */
@@ -30,6 +32,7 @@ struct sieve {
     unsigned stages_n, stage;   /* of them; the first that `asked` is not behind */
     unsigned limit;             /* bytes at a time: less where the flow had to leave */
     uint64_t past;              /* it does not pay before this offset */
+    uint64_t bare;              /* bytes in a row of which nothing was taken out */
     unsigned wait;              /* bytes to let pass where the flow had to leave soon again and again */
     uint8_t clean[SIEVE_MOST + SIFT_MORE + SIEVE_PAD];
 };

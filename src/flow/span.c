@@ -18,7 +18,7 @@ enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 static bool calm(const struct cofi_flow *flow)
 {
     return only_branches(flow) && !flow->idle && !flow->spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
-           (flow->sieved || flow->spans.untimed) && !flow->config.want_time;
+           (flow->sieved || flow->spans.untimed || flow->spans.bare) && !flow->config.want_time;
 }
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
@@ -335,7 +335,8 @@ void cofi__span_break(struct cofi_flow *flow)
     flow->has_packet = false;
     cofi__span_seam(flow, s->end - (s->end_offset - flow->packet_offset));
     flow->has_packet = packet;
-    flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
+    if (!flow->lost) /* gaps follow each other where code is missing, and hardly a span fits between two */
+        flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
 }
 
 /* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of

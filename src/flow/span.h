@@ -79,6 +79,7 @@ struct span_draft {
 struct spans {
     bool plain;           /* none are used: what tests hold the others against */
     bool untimed;         /* the trace has neither cycle counts nor MTC */
+    bool bare;            /* it seems to have none hereabouts: it is read without the sieve */
     uint64_t *slots;      /* a pointer (48 bits) below 16 bits of its key; 1 for a pointer: met once */
     struct span *last;    /* the one that was used or made just now */
     struct span *youngest;

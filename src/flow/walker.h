@@ -37,16 +37,26 @@ enum run_kind {
     RUN_AT,  /* goes on at exit */
     RUN_RET, /* the last bit was a compressed RET: goes on at the return stack's top */
     RUN_TIP, /* ends with a branch that takes a TIP */
+    RUN_NOWHERE, /* goes on where there is no code */
     RUN_STUB, /* none: where it leads depends on the return stack, look up with its top, too */
 };
 
+enum {
+    RUN_SHORT = 10,              /* outcomes of a run at most, where longer ones are hardly met again */
+    RUN_WATCH = 4096,            /* runs made until it is looked how many were found meanwhile */
+    RUN_ENTRIES = 64,            /* of 256 classes of blocks, at most so many begin them */
+    RUN_RETRY = 1 << 23,         /* outcomes until longer ones are tried again, twice as many each time */
+};
 enum { RUN_BITS = 24, ASKED_TIP = 1 << (RUN_BITS + 1), RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
 
 struct run {
     /* The first cache line is all that most visits need. */
     struct block *entry;
     struct run *next;     /* the run that followed last time */
-    struct block *exit;   /* RUN_AT: where; RUN_TIP: where it went last time */
+    union {
+        struct block *exit; /* RUN_AT: where; RUN_TIP: where it went last time */
+        uint64_t nowhere;   /* RUN_NOWHERE */
+    };
     uint64_t count;       /* coverage: visits not yet added up */
     uint32_t bits;        /* the outcomes consumed, oldest first */
     uint32_t epoch;       /* of the blocks when this was last found whole */
@@ -63,6 +73,7 @@ struct run {
     bool beyond : 1;      /* goes on after its last outcome, so it needs an outcome or a TIP behind */
     bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
     bool ends_in_branch : 1;
+    bool at_bottom : 1;   /* RUN_RET: the stack has nothing left: that is its last guard, null */
     bool from_kernel : 1; /* RUN_TIP: its branch is in the upper half of the addresses */
     uint32_t asked;       /* the outcomes that it was looked up with, below a 1; ASKED_TIP: and a TIP behind them */
     struct run *older;    /* all runs, youngest first */
@@ -78,6 +89,14 @@ _Static_assert(offsetof(struct run, list) == 128 - LIST_FIRST * sizeof(struct bl
 struct run_slot {
     uint64_t word;
 };
+
+/* An address without code, as of an epoch: asked about again and again where pages are missing. */
+struct absent {
+    uint64_t ip;
+    uint32_t epoch;
+    uint8_t space, mode; /* 0: none */
+};
+enum { ABSENT = 512 };
 
 /* ---- packets ---- */
 
@@ -264,11 +283,17 @@ struct cofi_flow {
     size_t all_n, all_max;
     uint32_t id_first, id_step; /* flows of one stream give no id twice */
     uint32_t epoch;
+    bool relies_on_absence; /* some run or `absent` does: any change of code begins a new epoch */
+    struct absent absent[ABSENT];
     struct run_slot *runs;
     size_t runs_size, runs_n;
     struct run *youngest;
     uint64_t ahead_tips;   /* that were read ahead */
     uint8_t ahead_wait, ahead_idle; /* steps until that is tried again; how long it was not tried before */
+    unsigned run_bits;     /* RUN_BITS or RUN_SHORT */
+    unsigned run_made, run_found; /* since it was looked last: made, and found though not predicted */
+    uint64_t run_entries[4];
+    uint64_t run_mark, run_retry; /* RUN_SHORT: since so many outcomes; for so many */
     uint32_t generation;
     struct spans spans;
     struct run *build;     /* scratch for the run being made */
@@ -284,6 +309,7 @@ struct cofi_flow {
 
 /* block.c: code by address */
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip); /* null: flow->code_error */
+void cofi__note_absence(struct cofi_flow *flow, uint64_t ip); /* there is no code; holds in this epoch */
 struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip); /* null: not decoded yet */
 struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint32_t n);
 void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);

@@ -178,6 +178,19 @@ static bool read_features(struct cofi_recording *recording, uint64_t table)
     return any;
 }
 
+/* What to say of a file of at least PERF_PIPE_HEADER_BYTES that is none. What zstd compressed was decompressed before. */
+static const char *no_perf_data(const uint8_t *bytes)
+{
+    static const uint8_t gzip[] = {0x1f, 0x8b, 8}, xz[] = {0xfd, '7', 'z', 'X', 'Z'}, psb[] = {2, 0x82, 2, 0x82};
+    if (!memcmp(bytes, gzip, sizeof gzip))
+        return "compressed by gzip: decompress it first (gzip -dc)";
+    if (!memcmp(bytes, xz, sizeof xz))
+        return "compressed by xz: decompress it first (xz -dc)";
+    if (!memcmp(bytes, psb, sizeof psb))
+        return "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image";
+    return "no perf.data: it does not begin with PERFILE2 (for raw trace bytes say --raw)";
+}
+
 int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, uint64_t *data_end,
                       bool *unclosed, struct cofi_error *error)
 {
@@ -187,8 +200,7 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, n, n ? "too short for a perf.data: %llu bytes" :
                           "the file is empty", (unsigned long long)n);
     if (le64(bytes) != PERF_MAGIC)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, 0, "no perf.data: it does not begin with PERFILE2 (for raw "
-                          "trace bytes say --raw)");
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, 0, "%s", no_perf_data(bytes));
     uint64_t size = le64(bytes + 8);
     *unclosed = false;
     *data_start = size;

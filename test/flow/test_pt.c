@@ -126,6 +126,26 @@ static void overflows_while_tracing_is_off_are_each_told(void **state)
         "[psb] [enabled >401000] 401000 [overflow] [overflow] [overflow] [enabled >401004] 401004 [disabled 401004]");
 }
 
+/* The mode changed while packets were lost. 401002: 64-bit code has jnz with a prefix there, 32-bit code inc eax, and jnz behind. */
+static void a_mode_told_behind_an_overflow_holds_where_it_goes_on(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 407500 0f05", "H 06 02f3 9902 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+    /* where the FUP is missing, too [ERR SKD010] */
+    assert_string_equal(decode(0x401000, "7500 407500 0f05", "H 06 02f3 9902 6d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+}
+
+/* MODE.Exec was among what was lost: 32-bit code cannot be there. */
+static void an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0xffffffff81000000, "7500 407500 0f05", "P 0223 9902 d10000008100000000 06 02f3 7d0200 0081ffff 04 01"),
+        "[psb] [mode 81000000 a20 b0 c0] [enabled >81000000] [gap 81000000 NO_CODE] [overflow >ffffffff81000002] "
+        "[mode ffffffff81000002 a40 b0 c0] ffffffff81000002 ffffffff81000005 [disabled ffffffff81000005]");
+}
+
 /* EventEn: MODE.Exec with a FUP tells a new RFLAGS.IF, here where packets are off. */
 static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void **state)
 {
@@ -365,6 +385,48 @@ static void new_code_is_used_from_its_time_on(void **state)
     assert_string_equal(rig_run(&rig),
         "[psb] [enabled >401000] 401000 401001 [disabled 401001] [code v1] [enabled 401001 >401000] 401000 "
         "[disabled 401000]");
+    rig_close(&rig);
+}
+
+/* 401000 jnz 401100, where there is no code until 2000; 401006 jmp rax. That way, and a target that is not there, are kept in mind. */
+static void code_that_comes_where_it_was_missing_is_used(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "0f85fa000000 ffe0");
+    rig_code(&rig, 0x2000, 0x401100, "ffe0");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 06 6d001040000000 06 6d001040000000 04 2d0011 6d001040000000 04 2d0011 "
+                    "6d001040000000 06 71001040000000 01 1900200000000000 9901 310010 06 2d0010 04 2d0011 2d0010 04 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [gap 401100 NO_CODE] 401000 [gap 401100 NO_CODE] 401000 401006 [gap 401100 NO_CODE] "
+        "401000 401006 [gap 401100 NO_CODE] 401000 [gap 401100 MISMATCH] [enabled >401000] 401000 [disabled 401000] "
+        "[code v1] [enabled 401000 >401000] 401000 401100 401000 401006 401100 401000 401006 [disabled 401006]");
+    rig_close(&rig);
+}
+
+/* 401000 call 401100 (no code); 401005 jnz 401100; 40100b ret: behind the gap the stack is empty. */
+static void ways_that_end_in_a_gap_are_looked_for_once(void **state)
+{
+    (void)state;
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
+    struct cofi_flow *flow;
+    struct cofi_flow_stats stats;
+    rig_open(&rig, COFI_PT, 0x401000, "e8fb000000 0f85f5000000 c3");
+    char trace[8000] = "H ";
+    for (unsigned i = 0; i < 100; i++) /* to 401100, and behind the call; N and a compressed RET; T and to 401100 */
+        strcat(trace, "6d051040000000 0a 6d051040000000 06 6d001040000000 ");
+    rig_trace(&rig, trace);
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    while (cofi_flow_next(flow, &batch) > 0)
+        continue;
+    cofi_flow_stats(flow, &stats);
+    assert_int_equal(stats.gaps, 300);
+    assert_in_range(stats.run_misses, 1, 10);
+    cofi_flow_close(flow);
     rig_close(&rig);
 }
 
@@ -625,6 +687,8 @@ int main(void)
         cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
         cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
+        cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
+        cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
@@ -643,6 +707,8 @@ int main(void)
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
+        cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
         cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),
         cmocka_unit_test(code_of_32_bit_programs),
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),

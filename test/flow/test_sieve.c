@@ -228,6 +228,79 @@ static void timing_behind_the_packet_in_hand_comes_later(void **state)
     cofi_image_close(image);
 }
 
+/* The same program so many times without timing, then with it, and without once more. */
+static void splice(uint64_t seed, unsigned before, unsigned behind)
+{
+    struct prog_run bare = {.gen = COFI_PT, .ctl = USER | BRANCH | TSC, .insns = 60000, .clock = true, .seed = seed};
+    struct prog_run timed = {.gen = COFI_PT, .ctl = USER | BRANCH | TSC | CYC | MTC | 3 << 14, .insns = 60000, .clock = true, .seed = seed};
+    prog_make(&prog, seed, 1 + (unsigned)(seed * 7 % 30));
+    prog_go(&prog, &bare);
+    prog_go(&prog, &timed);
+    image = prog_image(&prog);
+    run = (struct prog_run){.gen = COFI_PT, .trace = malloc(bare.n * (before + behind) + timed.n)};
+    for (unsigned i = 0; i < before + behind + 1; i++) {
+        const struct prog_run *part = i == before ? &timed : &bare;
+        memcpy(run.trace + run.n, part->trace, part->n);
+        run.n += part->n;
+    }
+    prog_free(&bare);
+    prog_free(&timed);
+}
+
+/* Whose configuration is not told. */
+static void a_trace_that_seems_to_be_without_timing_is_read_as_it_lies(void **state)
+{
+    unsigned bare = 0, sieved = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 8; seed++) {
+        splice(seed, 0, 2);
+        struct cofi_flow *flow = open_flow(false);
+        struct log log;
+        sieved += decode(flow, &log, 0, false);
+        bare += flow->spans.bare;
+        free(log.words);
+        cofi_flow_close(flow);
+        tear_down();
+        splice(seed, 2, 2);
+        assert_same(seed, seed % 2 * 3);
+        tear_down();
+    }
+    assert_true(bare > 3); /* others leave what is traced all the time */
+    assert_true(sieved > 0);
+}
+
+/* 401000 jne 401002; jmp 401000, by outcomes that nothing predicts: no run of 24 comes again. */
+static void runs_get_short_where_a_hot_loop_decides_by_data(void **state)
+{
+    static const uint8_t code[] = {0x75, 0x00, 0xeb, 0xfc};
+    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, /* PSB */
+        2, 0x23, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};                                                          /* PSBEND, TIP.PGE */
+    enum { TNTS = 100000 };
+    static uint8_t bytes[sizeof start + TNTS];
+    uint64_t random = 1;
+    struct cofi_flow_stats stats;
+    struct log log;
+    (void)state;
+    memcpy(bytes, start, sizeof start);
+    for (unsigned i = 0; i < TNTS; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+        bytes[sizeof start + i] = (uint8_t)(0x80 | random >> 57 << 1);
+    }
+    run = (struct prog_run){.gen = COFI_PT, .trace = bytes, .n = sizeof bytes};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, code, sizeof code, "code"), 0);
+    struct cofi_flow *flow = open_flow(false);
+    decode(flow, &log, 0, false);
+    cofi_flow_stats(flow, &stats);
+    assert_int_equal(stats.tnt_bits, 6 * TNTS);
+    assert_int_equal(stats.gaps, 0);
+    assert_int_equal(flow->run_bits, RUN_SHORT);
+    assert_in_range(stats.run_misses, RUN_WATCH, 2 * RUN_WATCH); /* of 25,000 */
+    free(log.words);
+    cofi_flow_close(flow);
+    cofi_image_close(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +308,8 @@ int main(void)
         cmocka_unit_test(so_it_is_where_times_are_asked_for_now_and_then),
         cmocka_unit_test(its_offset_is_that_of_a_packet),
         cmocka_unit_test(timing_behind_the_packet_in_hand_comes_later),
+        cmocka_unit_test(runs_get_short_where_a_hot_loop_decides_by_data),
+        cmocka_unit_test(a_trace_that_seems_to_be_without_timing_is_read_as_it_lies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

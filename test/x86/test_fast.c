@@ -170,6 +170,47 @@ static void truncated_encodings_are_refused_as_zydis_refuses_them(void **state)
     none_disagreed();
 }
 
+static void check_32(const uint8_t *p, size_t n)
+{
+    struct cofi_insn fast = {0}, slow = {0};
+    int a = cofi_insn_decode(&fast, 32, 0xfffff000, p, n), b = cofi__insn_decode_zydis(&slow, 32, 0xfffff000, p, n);
+    if ((a != b || (a > 0 && memcmp(&fast, &slow, sizeof fast))) && ++disagreements <= 20)
+        print_bytes("32-bit", p);
+}
+
+/* 40h to 4Fh, which are no prefixes there, among them. */
+static void random_32_bit_encodings_decode_as_zydis_decodes_them(void **state)
+{
+    (void)state;
+    uint64_t seed = 362436069;
+    uint8_t p[16];
+    for (int i = 0; i < 1000000; i++) {
+        random_code(&seed, p);
+        check_32(p, i % 8 ? 15 : next_random(&seed) % 15);
+    }
+    none_disagreed();
+}
+
+/* Every opcode of every map with each ModRM byte, under each prefix that may change what it is. */
+static void all_32_bit_opcodes_decode_as_zydis_decodes_them(void **state)
+{
+    static const uint8_t escapes[][2] = {{0}, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}}, prefixes[] = {0, 0x66, 0xf2, 0xf3, 0x67, 0xf0, 0x2e};
+    (void)state;
+    for (unsigned i = 0; i < 4 * 7 * 65536; i++) {
+        uint8_t p[15] = {0};
+        unsigned n = 0, map = i >> 16 & 3;
+        if (prefixes[i >> 18])
+            p[n++] = prefixes[i >> 18];
+        for (unsigned e = 0; e < map && e < 2; e++)
+            p[n++] = escapes[map][e];
+        p[n++] = (uint8_t)(i >> 8);
+        p[n++] = (uint8_t)i;
+        memcpy(p + n, "\x1d\x9c\xf1\x7e\x81\x92", 6);
+        check_32(p, 15);
+    }
+    none_disagreed();
+}
+
 static uint64_t swept_bytes, sweep_limit;
 
 static void sweep(const uint8_t *p, size_t n)
@@ -251,6 +292,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_encodings_decode_as_zydis_decodes_them),
         cmocka_unit_test(truncated_encodings_are_refused_as_zydis_refuses_them),
+        cmocka_unit_test(random_32_bit_encodings_decode_as_zydis_decodes_them),
+        cmocka_unit_test(all_32_bit_opcodes_decode_as_zydis_decodes_them),
         cmocka_unit_test(pause_with_rex_b_names_r8_as_processors_exchange_it),
         cmocka_unit_test(evex_with_registers_of_apx_is_not_in_the_table),
         cmocka_unit_test(installed_programs_decode_as_zydis_decodes_them),

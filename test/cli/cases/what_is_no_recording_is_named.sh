@@ -3,3 +3,8 @@
 "$COFI" flow e 2>&1
 echo "no recording at all" >data
 "$COFI" flow data 2>&1
+# Compressed; a raw trace.
+printf '\037\213\010\0 and so on, and so on' >data
+"$COFI" flow data 2>&1
+printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\043' >data
+"$COFI" flow data 2>&1
