@@ -197,8 +197,9 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
     const uint8_t *bytes = recording->in.bytes;
     uint64_t n = recording->in.n;
     if (n < PERF_PIPE_HEADER_BYTES)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, n, n ? "too short for a perf.data: %llu bytes" :
-                          "the file is empty", (unsigned long long)n);
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, n, n ? "too short for a perf.data: %llu bytes" : recording->in.unpacked ?
+                          "compressed by zstd, but damaged or cut before anything of it could be decompressed" : "the file is empty",
+                          (unsigned long long)n);
     if (le64(bytes) != PERF_MAGIC)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, 0, "%s", no_perf_data(bytes));
     uint64_t size = le64(bytes + 8);

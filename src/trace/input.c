@@ -172,7 +172,7 @@ static int take_compressed(struct cofi__input *input)
         return errno;
     int number = unpack(&packed, copy);
     if (!number) {
-        *input = (struct cofi__input){.directory = packed.directory};
+        *input = (struct cofi__input){.directory = packed.directory, .unpacked = true};
         number = take(input, copy);
         packed.directory = NULL;
         if (number)

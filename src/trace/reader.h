@@ -14,6 +14,7 @@ struct cofi__input {
     const uint8_t *bytes;
     uint64_t n;            /* of the first file */
     bool mapped;
+    bool unpacked;         /* by us: it was compressed by zstd */
     uint64_t mapped_bytes;
     char *directory; /* of a perf.data directory (perf record --kcore, --threads), or null */
     /* --threads: behind the file `data`, which has the header, the files data.0, data.1 … of each thread's records. */

@@ -8,3 +8,6 @@ printf '\037\213\010\0 and so on, and so on' >data
 "$COFI" flow data 2>&1
 printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\043' >data
 "$COFI" flow data 2>&1
+# By zstd, which is read, but nothing comes of it.
+printf '\050\265\057\375 and so on, and so on' >data
+"$COFI" flow data 2>&1
