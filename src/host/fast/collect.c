@@ -191,7 +191,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
     for (uint32_t i = 0; c->control && i < cofi__fast_slots(c); i++)
         cofi__fast_encoder_fini(&c->seats[i].encoder);
     if (c->control) {
-        c->control->stopped = 1;
+        c->control->stopped = c->control->gone = 1;
         c->result->flushes = c->control->flushes;
         c->result->adopted = c->control->adopted;
     }

@@ -117,12 +117,22 @@ static int32_t known_process(const struct cofi__fast_collector *c, const struct 
     return maker->placed && cofi__fast_slot(c, index)->head.pid == t->head.pid ? maker->pid : 0;
 }
 
+/* Who made the thread of a slot may have begun and not been come to yet, in a slot that is looked at later. */
+static void place_maker(struct cofi__fast_collector *c, uint32_t index)
+{
+    uint32_t maker = cofi__fast_maker(c, cofi__fast_slot(c, index));
+    if (maker != index && !c->seats[index].maker_pid && cofi__fast_state(c, maker) >= COFI__FAST_SLOT_LIVE)
+        cofi__fast_place(c, maker);
+}
+
 void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
 {
     const struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
     if (seat->placed)
         return;
+    if (t->head.nested)
+        place_maker(c, index);
     seat->pid = t->head.pid;
     seat->tid = t->head.tid;
     if (t->head.nested) {

@@ -168,7 +168,8 @@ struct cofi__fast_control {
     uint32_t keep_all;            /* complete recording: wait for the collector, else overwrite the oldest */
     uint32_t follow;              /* forks and execs */
     uint32_t bell;                /* futex: a thread wants the collector */
-    uint32_t stopped;             /* the collector is gone, or takes no more: threads go on untraced */
+    uint32_t stopped;             /* the collector takes no more: threads go on untraced */
+    uint32_t gone;                /* … and nobody frees slots: there is no collector any more */
     uint32_t drop;                /* keep_all: lose a chunk, and say so, rather than wait */
     uint32_t owner;               /* robust futex: the collector's thread; the kernel sets FUTEX_OWNER_DIED */
     uint32_t trace;               /* 0: translate, record nothing (measurements) */

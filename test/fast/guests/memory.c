@@ -45,6 +45,28 @@ int guest_kernel_writes(void)
     return 0;
 }
 
+/* Registers that are no arguments, and what leads a long way behind them, take no time where code is watched. */
+int guest_far_arguments(void)
+{
+    enum { PAGE = 4096 };
+    const size_t bytes = (size_t)1 << 46;
+    uint8_t *low = mmap((void *)0x100000000, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    int fd[2];
+    if (low == MAP_FAILED || pipe(fd) || write(fd[1], "abc", 3) != 3)
+        return 1;
+    put_return(p, 7);
+    printf("%d\n", call(p));
+    register long r8 __asm__("r8") = -5000;
+    long parent = SYS_getppid;
+    __asm__ volatile("syscall" : "+a"(parent) : "r"(r8) : "rcx", "r11", "memory");
+    printf("%d\n", parent == getppid());
+    printf("%ld %.3s\n", syscall(SYS_read, fd[0], low, bytes), low);
+    put_return(p, 8);
+    printf("%d\n", call(p));
+    return 0;
+}
+
 /* … through /proc/self/mem, where the program itself may not write: at offsets, and behind a position. */
 int guest_memory_file(void)
 {

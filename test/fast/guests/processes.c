@@ -112,6 +112,26 @@ int guest_pid_namespaces(void)
     return 0;
 }
 
+/* … whose processes end at once, as those do that made them: nobody has looked at these before. */
+int guest_pid_namespaces_gone(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 300; i++) {
+        int status = 0;
+        pid_t p = fork();
+        if (!p) {
+            p = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+            if (!p)
+                _exit(3);
+            _exit(p > 0 && waitpid(p, &status, 0) == p ? WEXITSTATUS(status) : 0);
+        }
+        waitpid(p, &status, 0);
+        sum += WEXITSTATUS(status);
+    }
+    printf("%d\n", sum);
+    return 0;
+}
+
 static void *forker(void *arg)
 {
     int good = 0;

@@ -302,6 +302,16 @@ int guest_fsgsbase(void)
     printf("%llu %d\n", (unsigned long long)v, fs == fs2 && pthread_self() == fs);
     __asm__ volatile("wrgsbase %2\n mov %%gs:24, %0\n rdgsbase %1" : "=&r"(v), "=&r"(gs) : "r"(area));
     printf("%llu %d\n", (unsigned long long)v, gs == (uintptr_t)area);
+    for (uint64_t selector = 0; selector < 0x2c; selector += 0x2b) /* a base beside a selector, or where only this instruction puts it */
+        for (int high = 0; high < 2; high++) {
+            uint64_t base = high ? -UINT64_C(16) : UINT64_C(0x200000000), selected, before;
+            __asm__ volatile("mov %k4, %%gs\n wrgsbase %3\n mov %%gs, %k0\n rdgsbase %1\n rdgsbase %2"
+                             : "=&r"(selected), "=&r"(before), "=&r"(gs) : "r"(base), "r"(selector));
+            syscall(SYS_getppid);
+            __asm__ volatile("rdgsbase %0" : "=r"(gs));
+            __asm__ volatile("mov %%gs:(%1), %0" : "=r"(v) : "r"((uintptr_t)&area[3] - base));
+            printf("%llx %d %d %llu\n", (unsigned long long)selected, before == base, gs == base, (unsigned long long)v);
+        }
     return 0;
 }
 

@@ -150,14 +150,30 @@ static bool has_run(const struct thread *t, int signo, const struct ksiginfo *in
     return is_step(signo, info) && (info->code == TRAP_TRACE || t->step_class != COFI_CLASS_FAR_CALL);
 }
 
+static uint64_t current_gs(void)
+{
+    uint64_t base = 0;
+    sys(SYS_arch_prctl, 0x1004, (uint64_t)&base, 0, 0, 0, 0); /* ARCH_GET_GS */
+    return base;
+}
+
+/* Keep GS as the program has left it, and have our own again. */
+static void take_gs(struct thread *t)
+{
+    t->gs_base = current_gs();
+    __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
+    t->gs_apart = false;
+    if (t->gs_selector) {
+        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
+        t->gs_apart = current_gs() != t->gs_base;
+    }
+    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+}
+
 /* One instruction has run in place (or has not: a fault, a signal before it). */
 static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
 {
-    uint64_t gs = 0;
-    sys(SYS_arch_prctl, 0x1004, (uint64_t)&gs, 0, 0, 0, 0); /* ARCH_GET_GS */
-    t->gs_base = gs;
-    __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
-    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+    take_gs(t);
     t->stepping = false;
     bool ran = has_run(t, signo, info);
     uint64_t own = t->flags & FLAG_TF;
@@ -361,13 +377,17 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }
 
-/* GS as the program has it. */
+/* GS as the program has it. A base that is not the descriptor's, or lies in the kernel's half of the addresses, can only be of WRGSBASE,
+ * which is there then. */
 void native_gs(const struct thread *t)
 {
+    bool set = true;
     if (t->gs_selector)
         __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
     else
-        sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+        set = !sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+    if (!set || t->gs_apart)
+        __asm__ volatile("wrgsbase %0" : : "r"(t->gs_base));
 }
 
 /* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */

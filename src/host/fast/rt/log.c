@@ -22,7 +22,7 @@ void bell(struct thread *t)
 bool collector_gone(void)
 {
     if (__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED)
-        rt.control->stopped = 1;
+        rt.control->stopped = rt.control->gone = 1;
     return rt.control->stopped;
 }
 

@@ -25,21 +25,21 @@ static bool is_watched(uint64_t page)
     return false;
 }
 
-/* Whether pages in [start, end) have lost their write permission to us. */
-static bool has_watched(uint64_t start, uint64_t end)
+/* The first page in [start, end) that has lost its write permission to us; end: none. */
+static uint64_t first_watched(uint64_t start, uint64_t end)
 {
     for (unsigned i = 0; rt.protected_pages && i < WATCHED; i++)
-        if (watched[i] >= start && watched[i] < end)
-            return true;
-    return false;
+        if (watched[i] > 1 && watched[i] >= start && watched[i] < end)
+            end = watched[i];
+    return end;
 }
 
 /* Where the first pages of [start, end), which are watched or not, end. */
 uint64_t pages_same_until(uint64_t start, uint64_t end, bool *is)
 {
     *is = is_watched(start);
-    if (!*is && (end - start) / PAGE > WATCHED / 8 && !has_watched(start, end))
-        return end;
+    if (!*is && (end - start) / PAGE > WATCHED / 8)
+        return first_watched(start, end);
     uint64_t page = start + PAGE;
     while (page < end && is_watched(page) == *is)
         page += PAGE;
@@ -148,7 +148,9 @@ bool pages_write_fault(uint64_t addr)
 /* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
 void pages_release(uint64_t start, uint64_t end)
 {
+    const uint64_t last = -(uint64_t)PAGE; /* where programs have nothing, and behind which no page begins */
     bool is = false;
+    end = end < last ? end : last;
     for (uint64_t page = start & ~(uint64_t)(PAGE - 1), next; page < end; page = next) {
         next = pages_same_until(page, end, &is);
         if (!is)

@@ -87,7 +87,8 @@ struct thread {
     struct kstack altstack; /* guest's */
     struct sighand *sighand;
     uint64_t gs_base;     /* guest's */
-    uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's */
+    uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's, unless … */
+    bool gs_apart;        /* … the guest has set it to another one since */
     int32_t pid, tid, parent_tid;
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;

@@ -159,6 +159,7 @@ static long do_arch_prctl(struct thread *t)
             return -1;
         t->gs_base = t->regs[RSI];
         t->gs_selector = 0;
+        t->gs_apart = false;
         return 0;
     }
     if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */

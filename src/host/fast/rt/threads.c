@@ -18,11 +18,11 @@ static void raise_to(uint32_t *word, uint32_t least)
         ;
 }
 
-/* When there is no collector any more, whose slot is nobody's? */
+/* When there is no collector any more, whose slot is nobody's? One that only takes no more frees slots itself. */
 static bool is_abandoned(const struct cofi__fast_slot *s)
 {
     uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-    if (state < COFI__FAST_SLOT_LIVE || !collector_gone())
+    if (state < COFI__FAST_SLOT_LIVE || !collector_gone() || !rt.control->gone)
         return false;
     bool same_pids = !rt.other_pids && !s->nested;
     return state == COFI__FAST_SLOT_ENDED ||
