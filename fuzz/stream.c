@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         MUST(a.offset <= at);
         at = a.offset + a.size;
     }
+    at += gen == COFI_PT && at == n - 2 && bytes[n - 1] == COFI_PT_END_MARK;
     MUST(!next(&split, &b) && at == n - 1);
     size_t first = cofi_sync_forward(gen, bytes, n, 0), last = cofi_sync_backward(gen, bytes, n, n);
     MUST((first == COFI_NO_PSB) == (last == COFI_NO_PSB) && first <= last);
