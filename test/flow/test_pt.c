@@ -388,6 +388,29 @@ static void new_code_is_used_from_its_time_on(void **state)
     rig_close(&rig);
 }
 
+/* The rig's trace, to be looked at by its counts. */
+static struct cofi_flow *open_flow(void)
+{
+    struct cofi_flow *flow;
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    return flow;
+}
+
+static struct cofi_flow_stats stats_of_all(struct cofi_flow *flow)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
+    struct cofi_flow_stats stats;
+    while (cofi_flow_next(flow, &batch) > 0)
+        continue;
+    cofi_flow_stats(flow, &stats);
+    return stats;
+}
+
 /* 401000 jnz 401100, where there is no code until 2000; 401006 jmp rax. That way, and a target that is not there, are kept in mind. */
 static void code_that_comes_where_it_was_missing_is_used(void **state)
 {
@@ -407,23 +430,13 @@ static void code_that_comes_where_it_was_missing_is_used(void **state)
 static void ways_that_end_in_a_gap_are_looked_for_once(void **state)
 {
     (void)state;
-    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
-    struct cofi_flow_event some[64];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
-    struct cofi_flow *flow;
-    struct cofi_flow_stats stats;
     rig_open(&rig, COFI_PT, 0x401000, "e8fb000000 0f85f5000000 c3");
     char trace[8000] = "H ";
     for (unsigned i = 0; i < 100; i++) /* to 401100, and behind the call; N and a compressed RET; T and to 401100 */
         strcat(trace, "6d051040000000 0a 6d051040000000 06 6d001040000000 ");
     rig_trace(&rig, trace);
-    rig.config.image = rig.image;
-    rig.config.bytes = rig.trace;
-    rig.config.n = rig.n;
-    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
-    while (cofi_flow_next(flow, &batch) > 0)
-        continue;
-    cofi_flow_stats(flow, &stats);
+    struct cofi_flow *flow = open_flow();
+    struct cofi_flow_stats stats = stats_of_all(flow);
     assert_int_equal(stats.gaps, 300);
     assert_in_range(stats.run_misses, 1, 10);
     cofi_flow_close(flow);
@@ -434,23 +447,12 @@ static void ways_that_end_in_a_gap_are_looked_for_once(void **state)
 static void code_is_that_of_its_time_after_seeking_back(void **state)
 {
     (void)state;
-    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
-    struct cofi_flow_event some[64];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 64};
-    struct cofi_flow *flow;
-    struct cofi_flow_stats stats;
     rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
     rig_code(&rig, 0x2000, 0x401000, "0f05");
     rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 1900200000000000 9901 310010 01");
-    rig.config.image = rig.image;
-    rig.config.bytes = rig.trace;
-    rig.config.n = rig.n;
-    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    struct cofi_flow *flow = open_flow();
     for (uint64_t pass = 1; pass <= 3; pass++) {
-        while (cofi_flow_next(flow, &batch) > 0)
-            continue;
-        cofi_flow_stats(flow, &stats);
-        assert_int_equal(stats.insns, 3 * pass); /* nop, syscall; then syscall only */
+        assert_int_equal(stats_of_all(flow).insns, 3 * pass); /* nop, syscall; then syscall only */
         assert_int_equal(pass == 1 ? cofi_flow_seek(flow, 0) : cofi_flow_bytes(flow, rig.trace, rig.n), 0);
     }
     cofi_flow_close(flow);
