@@ -406,9 +406,6 @@ void session_unneeded(struct session_stream *stream, uint64_t offset)
     stream->kept = offset;
 }
 
-/* As much as cofi_stream_guess_cyc and cofi_stream_guess_synced read. */
-enum { GUESS_BYTES = 4 << 20 };
-
 bool session_cyc(const struct session_stream *stream)
 {
     struct session *session = stream->session;
@@ -420,7 +417,7 @@ bool session_cyc(const struct session_stream *stream)
         return session->info.time.cyc;
     if (registers_get(&session->options.registers, RTIT_CTL, &ctl))
         return ctl >> 1 & 1;
-    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, GUESS_BYTES, &n) : session_bytes(stream, 0, &n);
+    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n) : session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
 
@@ -436,7 +433,7 @@ bool session_synced(const struct session_stream *stream)
     const uint8_t *bytes = pipe_peek(&session->pipe, PSB_BYTES, &n);
     if (n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0))
         return true; /* what follows need not have come yet */
-    bytes = pipe_peek(&session->pipe, GUESS_BYTES, &n);
+    bytes = pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n);
     return cofi_stream_guess_synced(bytes, n);
 }
 

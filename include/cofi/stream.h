@@ -22,13 +22,16 @@ extern "C" {
 size_t cofi_sync_forward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t from);
 size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t before);
 
+/* What the next two read at most, in bytes. */
+enum { COFI_GUESS_BYTES = 4 << 20 };
+
 /* Whether an RTIT stream has cycle counts after its packets (RTIT_CTL.Cycle_Acc), which it does not
- * say itself [RTIT 4.2.15]: both ways are tried from the first PSB on over at most the first 4 MiB,
+ * say itself [RTIT 4.2.15]: both ways are tried from the first PSB on over at most the first COFI_GUESS_BYTES,
  * and the one that finds fewer bytes to be no packet wins; without cycle counts if they draw.
  * bad[0], bad[1]: how many such bytes without and with (may be null). */
 bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 
-/* Whether PT bytes begin with a packet, of at most the first 4 MiB: all are packets up to the first PSB, or the end. What was cut off
+/* Whether PT bytes begin with a packet, of at most the first COFI_GUESS_BYTES: all are packets up to the first PSB, or the end. What was cut off
  * inside a packet may seem so, until it falls into step with the packets, which is soon. */
 bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n);
 

@@ -36,14 +36,14 @@ static bool may_begin(struct cofi_flow *flow)
 /* What comes as far as it is outcomes, no more than a run has, and targets. Returns how many legs. */
 static unsigned read_legs(const struct cofi_flow *flow, struct leg legs[LEGS])
 {
-    const uint8_t *p = flow->s.p, *stop = flow->s.end - SOURCE_AHEAD;
+    const uint8_t *p = flow->s.p;
     uint64_t ip = flow->cur->pub.ip, last_ip = flow->last_ip, bits = flow->bits & ((UINT64_C(1) << flow->n) - 1);
     unsigned count = 0, n = flow->n, tail = flow->tail;
-    while (p <= stop && count < LEGS && n <= RUN_BITS) {
-        unsigned c = *p, size = cofi__pt_sizes[c];
-        if (size == 1) { /* [SDM Taken/Not-taken (TNT) Packet] */
-            tail = 30 - (unsigned)__builtin_clz(c);
-            bits = bits << tail | (c >> 1 & ((1u << tail) - 1));
+    while (flow->s.end - p >= SOURCE_AHEAD && count < LEGS && n <= RUN_BITS) {
+        unsigned c = *p, size = cofi__pt_sizes[c], what = cofi__pt_outcomes[c];
+        if (what) {
+            tail = (uint8_t)what;
+            bits = bits << tail | what >> 8;
             n += tail;
             p++;
             continue;
@@ -99,29 +99,25 @@ static bool has_room(const struct cofi_flow *flow)
     return !batch || batch->blocks_n + RUN_BLOCKS + RUN_COPY <= batch->blocks_max;
 }
 
-/* Returns the CALL behind which its last branch, if that is a RET, should go. */
+/* Returns as run_pop does. */
 static struct block *go(struct cofi_flow *flow, struct run *run)
 {
     cofi__run_show(flow, run);
     ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
     flow->stats.tnt_bits += run->n;
     flow->stats.tips++;
-    struct block *site = run->pops ? ret_site(flow, 0) : NULL;
-    if (run->pops)
-        ret_pop(flow);
-    return site;
+    return run_pop(flow, run);
 }
 
 /* All is as if the leg's packets had been read one by one. */
 static void arrive(struct cofi_flow *flow, const struct leg *leg, struct block *site)
 {
-    unsigned code = *leg->tip >> 5;
     flow->packet.kind = COFI_PT_TIP;
     flow->packet_has_ip = true;
-    flow->packet_full_ip = pt_ip_is_full(code);
+    flow->packet_full_ip = pt_ip_is_full(*leg->tip >> 5);
     flow->last_ip = flow->packet_ip = flow->ip = leg->to;
     flow->packet_offset = flow->used_offset = flow->s.end_offset - (uint64_t)(flow->s.end - leg->tip);
-    flow->s.p = leg->tip + 1 + pt_ip_bytes[code];
+    flow->s.p = leg->tip + cofi__pt_sizes[*leg->tip];
     flow->bits = flow->n = 0;
     flow->tail = leg->tail;
     flow->idle = 0;

@@ -259,10 +259,7 @@ static int execute(struct cofi_flow *flow, struct run *run)
         place_set(flow, run->nowhere);
         return 0;
     }
-    struct block *site = run->pops ? ret_site(flow, 0) : NULL;
-    if (run->pops)
-        ret_pop(flow);
-    return at_tip(flow, run, site);
+    return at_tip(flow, run, run_pop(flow, run));
 }
 
 /* Blocks are gone through without a packet: is it a loop? Marks a block at each power of two. */

@@ -87,6 +87,16 @@ static inline bool run_guards_hold(const struct cofi_flow *flow, const struct ru
     return true;
 }
 
+/* Behind what ret_apply does: the CALL behind which the run's last branch, if that is a RET, should go; null: not known, or no RET. */
+static inline struct block *run_pop(struct cofi_flow *flow, const struct run *run)
+{
+    if (!run->pops)
+        return NULL;
+    struct block *site = ret_site(flow, 0);
+    ret_pop(flow);
+    return site;
+}
+
 /* Show its blocks. */
 void cofi__run_show(struct cofi_flow *flow, struct run *run);
 /* Where a TIP leads: most RETs go behind the CALL on the return stack (site), most other branches where they went

@@ -10,7 +10,8 @@
 /* By the first byte; 0: another packet, or a TNT without any. */
 #define PT_OUTCOMES(c) ((c) & 1 ? 0 : TNT_OUTCOMES((c) >> 1))
 #define RTIT_OUTCOMES(c) ((c) >= 0x80 ? 0 : TNT_OUTCOMES(c))
-static const uint16_t pt_outcomes[256] = {BYTES(PT_OUTCOMES)}, rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
+const uint16_t cofi__pt_outcomes[256] = {BYTES(PT_OUTCOMES)};
+static const uint16_t rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
 
 /* From the kernel to the user: who reads that asks the clock. Else LastIP becomes the target's, of which bit 63 is what is wanted: IPBytes 3
  * and 6 tell it [SDM IP Compression]. */
@@ -45,7 +46,7 @@ static bool is_mtc(bool pt, unsigned c) { return pt ? c == PT_MTC : (c & 0xfc) =
 static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt, struct cofi__clock *clock,
                                                        const uint8_t *stop, const uint8_t *until)
 {
-    const uint16_t *outcomes = pt ? pt_outcomes : rtit_outcomes;
+    const uint16_t *outcomes = pt ? cofi__pt_outcomes : rtit_outcomes;
     const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
     uint8_t *q = w->q;
     uint64_t cycles = 0, last_ip = w->last_ip, acc = w->acc;
@@ -145,5 +146,5 @@ void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi_
 
 unsigned cofi__sift_outcomes(const struct cofi_flow *flow, const uint8_t *tnt)
 {
-    return (uint8_t)(flow->config.gen == COFI_PT ? pt_outcomes : rtit_outcomes)[*tnt];
+    return (uint8_t)(flow->config.gen == COFI_PT ? cofi__pt_outcomes : rtit_outcomes)[*tnt];
 }

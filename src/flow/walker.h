@@ -288,7 +288,7 @@ struct cofi_flow {
     struct run_slot *runs;
     size_t runs_size, runs_n;
     struct run *youngest;
-    uint64_t ahead_tips;   /* that were read ahead */
+    uint64_t ahead_tips;   /* that were read ahead: tests see by it that they show something */
     uint8_t ahead_wait, ahead_idle; /* steps until that is tried again; how long it was not tried before */
     unsigned run_bits;     /* RUN_BITS or RUN_SHORT */
     unsigned run_made, run_found; /* since it was looked last: made, and found though not predicted */
@@ -347,6 +347,8 @@ enum { PT_MTC = 0x59 };
 /* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;
  * 0: it is another packet */
 extern const uint8_t cofi__pt_sizes[256], cofi__rtit_sizes[256];
+/* sift.c: what TNT_OUTCOMES says of a short TNT by its byte; 0: another packet */
+extern const uint16_t cofi__pt_outcomes[256];
 static inline const uint8_t *sizes_of(const struct cofi_flow *flow)
 {
     return flow->config.gen == COFI_PT ? cofi__pt_sizes : cofi__rtit_sizes;

@@ -188,13 +188,11 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
     }
 }
 
-enum { GUESS_BYTES = 4 << 20 };
-
 bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n)
 {
     struct cofi_stream stream;
     struct cofi_stream_item item;
-    size_t most = n < GUESS_BYTES ? n : GUESS_BYTES, psb = cofi_sync_forward(COFI_PT, bytes, most, 0);
+    size_t most = n < COFI_GUESS_BYTES ? n : COFI_GUESS_BYTES, psb = cofi_sync_forward(COFI_PT, bytes, most, 0);
     cofi_stream_init(&stream, COFI_PT, 0, true);
     stream.context.lenient = true;
     cofi_stream_feed(&stream, bytes, psb == COFI_NO_PSB ? most : psb);
@@ -226,7 +224,7 @@ bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2])
 {
     uint64_t found[2];
     for (int cyc = 0; cyc < 2; cyc++)
-        found[cyc] = count_bad(bytes, n < GUESS_BYTES ? n : GUESS_BYTES, cyc);
+        found[cyc] = count_bad(bytes, n < COFI_GUESS_BYTES ? n : COFI_GUESS_BYTES, cyc);
     if (bad)
         memcpy(bad, found, sizeof found);
     return found[1] < found[0];
