@@ -4,12 +4,15 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -343,5 +346,62 @@ int guest_io_waits(void)
         return 1;
     long r = syscall(SYS_io_pgetevents, aio, 1L, 1L, &event, &second, &with);
     printf("%ld %s, %d signals\n", r, r < 0 ? strerror(errno) : "", (int)count);
+    return 0;
+}
+
+/* ---- watchpoints ---- */
+
+static volatile uint64_t watched;
+static volatile uint64_t trapped_at;
+
+static void note_trap(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    count++;
+    trapped_at = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+/* A data watchpoint on the first 8 bytes, for reads and writes, set by a child as a debugger does. */
+static void watch(volatile uint64_t *what)
+{
+    pid_t parent = getpid(), child = fork();
+    if (child) {
+        waitpid(child, NULL, 0);
+        return;
+    }
+    long failed = ptrace(PTRACE_ATTACH, parent, NULL, NULL);
+    waitpid(parent, NULL, 0);
+    failed |= ptrace(PTRACE_POKEUSER, parent, offsetof(struct user, u_debugreg[0]), what);
+    failed |= ptrace(PTRACE_POKEUSER, parent, offsetof(struct user, u_debugreg[7]), 2 | 3 << 16 | 2 << 18);
+    ptrace(PTRACE_DETACH, parent, NULL, NULL);
+    _exit(failed != 0);
+}
+
+#define TRAPS(name, code)                                                                                        \
+    count = 0;                                                                                                   \
+    __asm__ volatile("lea 1f(%%rip), %%rcx\n" code "\n1: nop" : "=&c"(behind), "+m"(watched) : : "rax", "r11", "memory", "cc"); \
+    getppid();                                                                                                   \
+    printf("%s: %d traps, %s\n", name, (int)count, trapped_at == behind ? "behind it" : "elsewhere")
+
+/* Each access traps once, however it is translated, and has been done once. */
+int guest_watchpoints(void)
+{
+    uint64_t behind;
+    catch(SIGTRAP, note_trap, 0);
+    watch(&watched);
+    TRAPS("store", "mov $5, %%eax\n mov %%rax, %1");
+    TRAPS("read and write", "addq $5, %1");
+    TRAPS("a MOV SS, which waits for one instruction more", "mov %%ss, %%eax\n mov %%rax, %1\n lea 1f(%%rip), %%rcx\n mov %1, %%ss\n int3");
+    watched = 0;
+    count = 0;
+    for (int i = 0; i < 1000; i++)
+        __asm__ volatile("mov $3, %%r11d\n add %%r11, %0" : "+m"(watched) : : "r11", "cc");
+    getppid();
+    int traps = count;
+    printf("1000 times 3, by R11: %d traps, %d\n", traps, (int)watched);
+    count = 0;
+    __asm__ volatile("lea 1f(%%rip), %%rax\n mov %%rax, %0\n jmp *%0\n1: nop" : "+m"(watched) : : "rax");
+    getppid();
+    printf("a jump by it: %d traps\n", (int)count);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "cofi/insn.h"
 #include "host/fast/rt/block.h"
 #include "host/fast/rt/signals.h"
+#include "x86/fast.h"
 
 enum { TRAP_PAGE_FAULT = 14, USER_DS = 0x2b };
 
@@ -86,6 +87,13 @@ static void redirect(struct thread *t, struct kucontext *uc)
     uc->mask = t->has_signal ? ~SYNC_SIGNALS : t->mask & ~SYNC_SIGNALS;
 }
 
+/* A trap of what ran before RIP, which is not to run again: a step's; a data watchpoint's, or of perf's counters (TRAP_PERF). */
+static bool comes_behind(int signo, const struct ksiginfo *info)
+{
+    enum { PERF = 6 };
+    return signo == SIGTRAP && (info->code == TRAP_TRACE || info->code == TRAP_HWBKPT || info->code == PERF);
+}
+
 static void keep(struct thread *t, const struct ksiginfo *info, const struct ksigcontext *mc, bool sync)
 {
     if (t->has_signal) { /* a fault before the safepoint that the waiting signal has asked for */
@@ -95,7 +103,7 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->info = *info;
     t->has_signal = true;
     t->sync_signal = sync;
-    t->once = info->signo == SIGTRAP && info->code == TRAP_TRACE;
+    t->once = comes_behind(info->signo, info);
     if (sync) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
         t->err = mc->err;
         t->trapno = mc->trapno;
@@ -335,6 +343,49 @@ static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
     }
 }
 
+/* Whether RIP, at point p of block b, is between two of the guest's instructions: where one's code begins, all of it. */
+static bool is_between(const struct block *b, const struct point *p, const uint8_t *code)
+{
+    struct point before;
+    return code > b->code_start && b->code_start + p->offset == code && point_find(b, code - 1, &before) && before.pc != p->pc;
+}
+
+/* Whether the kernel is entered by the instruction at pc or, if that is a MOV SS, by the one behind it: a watchpoint's trap waits for that
+ * one then, and the kernel keeps it to itself. */
+static bool enters_kernel(uint64_t pc)
+{
+    const uint8_t *code = (const uint8_t *)pc;
+    size_t left = 4096 - (pc & 4095);
+    struct cofi__fast x;
+    int n = cofi__fast_decode(&x, code, left);
+    if (n > 0 && x.map == 0 && x.space == COFI__FAST_LEGACY && x.opcode == 0x8e && (x.modrm >> 3 & 7) == 2)
+        n = cofi__fast_decode(&x, code + n, left - (unsigned)n);
+    return n > 0 && cofi__fast_class(&x) == COFI_CLASS_FAR_CALL;
+}
+
+/* What a watchpoint or a counter says is true behind the instruction that it speaks of: here, or as soon as the state is exact. Watchpoints do
+ * not tell what the kernel reads, nor, therefore, what the runtime does. */
+static void trapped_behind(struct thread *t, const struct ksiginfo *info, struct kucontext *uc)
+{
+    const uint8_t *code = (const uint8_t *)uc->mc.rip;
+    bool watch = info->code == TRAP_HWBKPT, ours = is_ours(uc->mc.rip);
+    const struct block *b = ours ? NULL : cache_find_code(code);
+    struct point p;
+    bool found = b && code >= b->code_start && point_find(b, code, &p);
+    bool exact = found && (cache_exit_at(b, code) || is_between(b, &p, code));
+    bool untold = ours || (found && !exact && enters_kernel(b->pc + (uint64_t)(int64_t)p.pc));
+    if (t->has_second || (watch && untold))
+        return;
+    exact = exact && recover(t, &uc->mc);
+    keep(t, info, &uc->mc, exact);
+    if (exact) {
+        redirect(t, uc);
+        return;
+    }
+    uc->mask = ~SYNC_SIGNALS;
+    stop_soon(t, uc, SAFEPOINT_SIGNAL);
+}
+
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 {
     uint64_t here = (uint64_t)__builtin_frame_address(0);
@@ -350,7 +401,10 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         return;
     }
     if (SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0 && !at_syscall(uc)) {
-        fault(t, signo, info, uc);
+        if (comes_behind(signo, info) && info->code != TRAP_TRACE)
+            trapped_behind(t, info, uc);
+        else
+            fault(t, signo, info, uc);
         return;
     }
     if (halt_asked(t, signo, info)) {

@@ -267,6 +267,7 @@ static void emit_ret_here(struct build *g, const struct item *it)
 static void emit_special(struct build *g, const struct item *it, unsigned kind)
 {
     regs_settle(g);
+    mark(g, it->pc, 0);
     struct exit *e = new_exit(g, kind, it->pc);
     if (g->pending > 1)
         emit_outcomes(g, &g->hot, e, g->pending);
