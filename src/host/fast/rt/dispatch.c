@@ -199,9 +199,9 @@ static void forget_stale(uint64_t pc)
 }
 
 /* What an exit does before the block at its pc. Returns whether the exit may be linked to that. */
-static bool leave_by(struct thread *t, unsigned kind)
+static bool leave_by(struct thread *t, enum exit_kind kind)
 {
-    switch ((enum exit_kind)kind) {
+    switch (kind) {
     case EXIT_SYSCALL: do_syscall(t); break;
     case EXIT_NEXT: trace_branch(t, HOW_NEXT, 1); break;
     case EXIT_JCC: trace_branch(t, HOW_JCC, 1); break;
@@ -247,21 +247,28 @@ static bool attend(struct thread *t, bool section)
     return true;
 }
 
-void rt_dispatch(struct thread *t)
+/* By which way the thread has come, and to where. *from: the exit, or null. */
+static enum exit_kind way_out(struct thread *t, struct exit **from)
 {
-    struct exit *from = NULL;
-    bool indirect = t->miss_id == 1;
-    unsigned kind = EXIT_DIRECT;
-    uint64_t entered = t->inside;
-    if (t->miss_id == 0 && t->exit_id & EXIT_ID_BLOCK) {
+    *from = NULL;
+    if (t->miss_id)
+        return EXIT_DIRECT;
+    if (t->exit_id & EXIT_ID_BLOCK) {
         const struct block *hot = (const struct block *)(t->exit_id - EXIT_ID_BLOCK);
         t->pc = hot->pc;
-        kind = hot->arrived ? EXIT_HOT_ARRIVED : EXIT_HOT;
-    } else if (t->miss_id == 0) {
-        from = (struct exit *)t->exit_id;
-        t->pc = exit_pc(from);
-        kind = from->kind;
+        return hot->arrived ? EXIT_HOT_ARRIVED : EXIT_HOT;
     }
+    *from = (struct exit *)t->exit_id;
+    t->pc = exit_pc(*from);
+    return (*from)->kind;
+}
+
+void rt_dispatch(struct thread *t)
+{
+    struct exit *from;
+    bool indirect = t->miss_id == 1;
+    uint64_t entered = t->inside;
+    enum exit_kind kind = way_out(t, &from);
     cache_prefetch(t->pc, t->mode, indirect);
     __atomic_store_n(&t->inside, 0, __ATOMIC_RELEASE); /* from is not to be read any more, but under the lock */
     if (rt.halting)

@@ -343,6 +343,19 @@ static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
     }
 }
 
+/* A signal is for where execution is now, if the state is exact here; else for where it will be as soon as it is. */
+static void came(struct thread *t, const struct ksiginfo *info, struct kucontext *uc, bool exact, bool sync)
+{
+    exact = exact && recover(t, &uc->mc);
+    keep(t, info, &uc->mc, exact && sync);
+    if (exact) {
+        redirect(t, uc);
+        return;
+    }
+    uc->mask = ~SYNC_SIGNALS;
+    stop_soon(t, uc, SAFEPOINT_SIGNAL);
+}
+
 /* Whether RIP, at point p of block b, is between two of the guest's instructions: where one's code begins, all of it. */
 static bool is_between(const struct block *b, const struct point *p, const uint8_t *code)
 {
@@ -376,14 +389,7 @@ static void trapped_behind(struct thread *t, const struct ksiginfo *info, struct
     bool untold = ours || (found && !exact && enters_kernel(b->pc + (uint64_t)(int64_t)p.pc));
     if (t->has_second || (watch && untold))
         return;
-    exact = exact && recover(t, &uc->mc);
-    keep(t, info, &uc->mc, exact);
-    if (exact) {
-        redirect(t, uc);
-        return;
-    }
-    uc->mask = ~SYNC_SIGNALS;
-    stop_soon(t, uc, SAFEPOINT_SIGNAL);
+    came(t, info, uc, exact, true);
 }
 
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
@@ -421,14 +427,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         redirect(t, uc);
         return;
     }
-    bool exact = may_miss_a_page(uc) && recover(t, &uc->mc);
-    keep(t, info, &uc->mc, false);
-    if (exact) {
-        redirect(t, uc);
-        return;
-    }
-    uc->mask = ~SYNC_SIGNALS;
-    stop_soon(t, uc, SAFEPOINT_SIGNAL);
+    came(t, info, uc, may_miss_a_page(uc), false);
 }
 
 /* GS as the program has it. A base that is not the descriptor's, or lies in the kernel's half of the addresses, can only be of WRGSBASE,
