@@ -100,7 +100,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     flow->run_bits = RUN_BITS;
     flow->run_retry = RUN_RETRY;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
-    flow->sifts_wide = cofi__sift_wide_here() && !(flow->errata & ERR_SKD007);
+    flow->sift_wide = flow->errata & ERR_SKD007 ? NULL : sift_widest();
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */

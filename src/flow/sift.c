@@ -121,8 +121,8 @@ static void sift_pt(struct cofi_flow *flow, struct sift *w, const uint8_t *stop,
 {
     const uint8_t *near = stop;
     do {
-        if (flow->sifts_wide) {
-            cofi__sift_wide(w, &flow->clock, stop, end);
+        if (flow->sift_wide) {
+            flow->sift_wide(w, &flow->clock, stop, end);
             if (w->p > stop)
                 return;
             near = nearer(w->p, SIFT_WINDOW - 1, stop);

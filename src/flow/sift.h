@@ -4,6 +4,7 @@
 #define COFI_FLOW_SIFT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "time/clock.h"
@@ -34,9 +35,17 @@ void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi_
 /* How many outcomes a TNT has. */
 unsigned cofi__sift_outcomes(const struct cofi_flow *flow, const uint8_t *tnt);
 
-/* sift_wide.c: does this processor have what it takes? PT, by windows of 64 bytes while no other packet comes and `end` is far
- * enough. It stands then where another packet's window begins; or behind `stop`. */
-bool cofi__sift_wide_here(void);
-void cofi__sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end);
+/* PT, by windows of 64 bytes while no other packet comes and `end` is far enough. It stands then where another packet's window begins; or
+ * behind `stop`. Only for processors that have what it takes. */
+typedef void sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end);
+sift_wide cofi__sift_avx512, cofi__sift_avx2;
+bool cofi__sift_avx512_here(void);
+bool cofi__sift_avx2_here(void);
+
+/* The fastest of these that this processor has; null: none. */
+static inline sift_wide *sift_widest(void)
+{
+    return cofi__sift_avx512_here() ? cofi__sift_avx512 : cofi__sift_avx2_here() ? cofi__sift_avx2 : NULL;
+}
 
 #endif

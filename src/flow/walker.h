@@ -197,8 +197,8 @@ struct cofi_flow {
     bool full;             /* outcomes follow that had no room */
     bool counting;         /* cofi_flow_cover */
     bool sifts;            /* timing may lie between the outcomes, and nobody asks for it there */
-    bool sifts_wide;       /* by windows */
     bool sieved;           /* s holds what the sieve made of it */
+    sift_wide *sift_wide;  /* … by windows; null: packet by packet */
     struct sieve *sieve;
     struct block *cur;     /* where execution is, or null: see ip */
     uint64_t ip;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Timing is taken out by windows of 64 bytes as it is packet by packet: the same bytes, outcomes that wait, places and time. */
+ * Timing is taken out by windows of 64 bytes, in each way that the processor has, as it is packet by packet: the same bytes, outcomes that wait,
+ * places and time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,12 +96,12 @@ static struct sift start_of(struct result *r, uint64_t acc, unsigned n, uint64_t
 }
 
 /* First to `near`, by windows or not; then packet by packet. */
-static void sift_to(struct result *r, struct sift w, bool wide, const uint8_t *near, const uint8_t *stop, const uint8_t *end)
+static void sift_to(struct result *r, struct sift w, sift_wide *wide, const uint8_t *near, const uint8_t *stop, const uint8_t *end)
 {
     struct cofi__clock before = flow->clock;
-    flow->sifts_wide = wide;
+    flow->sift_wide = wide;
     cofi__sift(flow, &w, near, end);
-    flow->sifts_wide = false;
+    flow->sift_wide = NULL;
     if (w.p > near)
         cofi__sift(flow, &w, stop, end);
     r->w = w;
@@ -129,8 +130,8 @@ static void assert_same(const struct result *got, const struct result *want)
         assert_int_equal(got->out[i], GUARD);
 }
 
-/* A stream of n bytes, TIP.PGEs behind it. Returns how many were sifted. */
-static size_t go(size_t n)
+/* A stream of n bytes, TIP.PGEs behind it, by windows in one way. Returns how many were sifted. */
+static size_t go(size_t n, sift_wide *wide)
 {
     static struct result got, want;
     size_t all = n + 32 + next(100);
@@ -141,10 +142,10 @@ static size_t go(size_t n)
     uint64_t acc = next(1u << 30), last_ip = next(2) << 63;
     unsigned waits = (unsigned)next(6);
     const uint8_t *end = trace + all, *stop = trace + n;
-    sift_to(&want, start_of(&want, acc, waits, last_ip), false, stop, stop, end);
+    sift_to(&want, start_of(&want, acc, waits, last_ip), NULL, stop, stop, end);
     for (unsigned way = 0; way < 3; way++) {
         const uint8_t *near = way ? trace + next(n + 1) : stop;
-        sift_to(&got, start_of(&got, acc, waits, last_ip), way < 2, near, stop, end);
+        sift_to(&got, start_of(&got, acc, waits, last_ip), way < 2 ? wide : NULL, near, stop, end);
         assert_same(&got, &want);
     }
     size_t sifted = (size_t)(want.w.p - trace);
@@ -179,13 +180,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void need_wide(void)
-{
-    if (!cofi__sift_wide_here())
-        skip();
-}
-
-static void packets_are_sifted_the_same(void **state)
+static void packets_are_sifted_the_same(sift_wide *wide)
 {
     static const struct mix mixes[] = {
         {60, 4, 20, 0, 100, 0, 0},  /* a program with calls */
@@ -197,35 +192,70 @@ static void packets_are_sifted_the_same(void **state)
         {100, 90, 5, 0, 50, 0, 0},
     };
     size_t bytes = 0;
-    (void)state;
-    need_wide();
     for (seed = 1; seed < 1000; seed++) {
         uint64_t from = seed;
-        bytes += go(make(&mixes[from % (sizeof mixes / sizeof *mixes)]));
+        bytes += go(make(&mixes[from % (sizeof mixes / sizeof *mixes)]), wide);
         seed = from;
     }
     assert_true(bytes > 500000);
 }
 
 /* Not even packets. */
-static void bytes_are_sifted_the_same(void **state)
+static void bytes_are_sifted_the_same(sift_wide *wide)
 {
-    (void)state;
-    need_wide();
     for (uint64_t i = 1; i < 20000; i++) {
         size_t n = 0;
         seed = i;
         for (; n < 200; n++) /* even ones, TNTs, more than others, so that it goes on for a while */
             made[n] = (uint8_t)(next(16) ? next(256) & ~UINT64_C(1) : next(256));
-        go(n);
+        go(n, wide);
     }
+}
+
+/* All packets that there are for it are taken: what is left is less than a window. */
+static void no_packet_is_left(sift_wide *wide)
+{
+    static const struct mix mix = {60, 8, 20, 5, 80, 0, 0};
+    static struct result got;
+    for (seed = 1; seed < 100; seed++) {
+        uint64_t from = seed;
+        size_t n = make(&mix);
+        memset(made + n, 0x11, END - n);
+        trace = made;
+        struct sift w = start_of(&got, 0, 0, 0);
+        struct cofi__clock clock = flow->clock;
+        wide(&w, &clock, trace + n, made + END);
+        assert_true((size_t)(w.p - trace) + SIFT_WINDOW > n);
+        seed = from;
+    }
+}
+
+static void check(sift_wide *wide, bool here)
+{
+    if (!here)
+        skip();
+    packets_are_sifted_the_same(wide);
+    bytes_are_sifted_the_same(wide);
+    no_packet_is_left(wide);
+}
+
+static void by_avx512(void **state)
+{
+    (void)state;
+    check(cofi__sift_avx512, cofi__sift_avx512_here());
+}
+
+static void by_avx2(void **state)
+{
+    (void)state;
+    check(cofi__sift_avx2, cofi__sift_avx2_here());
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packets_are_sifted_the_same),
-        cmocka_unit_test(bytes_are_sifted_the_same),
+        cmocka_unit_test(by_avx512),
+        cmocka_unit_test(by_avx2),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

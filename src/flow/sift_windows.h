@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The sieve's work, 64 bytes of a PT trace at a time, for processors with AVX-512 VBMI2. */
-#include "flow/sift.h"
+ * The sieve's work by windows of 64 bytes, made of what sift_lanes.h lists: included once by each who has that. */
 
-#include <immintrin.h>
+enum { READS = WINDOW + 8, WINDOWS = 8 };
 
-#include "base/bytes.h"
-#include "flow/walker.h"
-
-#define WIDE_TARGET target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")
-#define WIDE static inline __attribute__((always_inline, WIDE_TARGET))
-
-/* What a byte begins: its packet's size, and which it is. TWO alone: an MTC; neither of these four: a TNT. A PAD is a CYC of no cycles. OTHER: a
- * packet that is for the loop that goes packet by packet. */
-enum { SIZE = 0x0f, TWO = 0x10, CYC = 0x20, TIP = 0x40, OTHER = 0x80 };
-
-#define KIND(c) \
-    ((c) == 0 ? CYC | 1 : (c) == PT_MTC ? TWO | 2 : PT_SIZE(c) > 1 ? TIP | PT_SIZE(c) : PT_SIZE(c) ? 1 : ((c) & 7) == 3 ? CYC | 1 : \
-     ((c) & 7) == 7 ? CYC | TWO | 2 : OTHER | 1)
-static const _Alignas(64) uint8_t kinds[256] = {BYTES(KIND)};
-
-enum { WINDOW = SIFT_WINDOW, READS = WINDOW + 8, WINDOWS = 8 };
+/* The bytes of a window. */
+struct lanes {
+    vec v[VECS];
+};
 
 /* 64 bytes of trace, a bit each. */
 struct window {
@@ -38,88 +25,126 @@ struct carry {
 
 /* ---- where packets begin ---- */
 
-/* Each byte's kind [SDM Packet Definitions]. */
-WIDE __m512i kinds_of(__m512i v)
+WIDE struct lanes lanes_at(const uint8_t *p)
 {
-    const __m512i *table = (const __m512i *)kinds;
-    __m512i low = _mm512_permutex2var_epi8(table[0], v, table[1]), high = _mm512_permutex2var_epi8(table[2], v, table[3]);
-    return _mm512_mask_blend_epi8(_mm512_movepi8_mask(v), low, high);
+    struct lanes l;
+    for (unsigned i = 0; i < VECS; i++)
+        memcpy(&l.v[i], p + i * sizeof(vec), sizeof(vec));
+    return l;
 }
+
+WIDE struct lanes all_kinds(struct lanes l)
+{
+    for (unsigned i = 0; i < VECS; i++)
+        l.v[i] = kinds_of(l.v[i]);
+    return l;
+}
+
+/* A mask of all bytes, made of those of the registers. */
+#define WHOLE(name, of) \
+    WIDE uint64_t name(struct lanes l, unsigned c) \
+    { \
+        uint64_t mask = 0; \
+        for (unsigned i = 0; i < VECS; i++) \
+            mask |= (uint64_t)of(l.v[i], c) << i * sizeof(vec); \
+        return mask; \
+    }
+WHOLE(that_are, is)
+WHOLE(that_have, with)
+WHOLE(from_on, at_least)
 
 /* From each byte on, were it a packet's first one, whose are the next ones up to the end of its 16? `next` is where the one behind
  * a packet begins, then behind two, four and eight; what is outside of the 16 has bit 7, which PSHUFB leaves out. Then only
- * four steps have to wait for each other. *at: where the first packet begins; then where the first one does that is behind the window. */
-WIDE uint64_t starts_of(__m512i kind, unsigned *at)
-{
-    enum { IN = 0x70, GROUP = 16 };
-    const __m512i lane = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    __m512i low = _mm512_broadcast_i32x4(_mm_set_epi64x(0, (long long)0x8040201008040201)),
-            high = _mm512_broadcast_i32x4(_mm_set_epi64x((long long)0x8040201008040201, 0));
-    __m512i next = _mm512_add_epi8(_mm512_add_epi8(lane, _mm512_set1_epi8(IN)), _mm512_and_si512(kind, _mm512_set1_epi8(SIZE)));
+ * four steps have to wait for each other. */
+struct ways {
     _Alignas(64) uint8_t lows[WINDOW], highs[WINDOW], ends[WINDOW];
+};
+enum { IN = 0x70 };
+
+WIDE void find_ways(struct ways *w, vec kind, unsigned at)
+{
+    const vec lane = each(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    vec low = each(_mm_set_epi64x(0, (long long)0x8040201008040201)), high = each(_mm_set_epi64x((long long)0x8040201008040201, 0));
+    vec next = OP(add_epi8)(OP(add_epi8)(lane, OP(set1_epi8)(IN)), OF(and)(kind, OP(set1_epi8)(SIZE)));
     for (unsigned i = 0; i < 4; i++) {
-        low = _mm512_or_si512(low, _mm512_shuffle_epi8(low, next));
-        high = _mm512_or_si512(high, _mm512_shuffle_epi8(high, next));
-        next = _mm512_max_epu8(next, _mm512_shuffle_epi8(next, next));
+        low = OF(or)(low, OP(shuffle_epi8)(low, next));
+        high = OF(or)(high, OP(shuffle_epi8)(high, next));
+        next = OP(max_epu8)(next, OP(shuffle_epi8)(next, next));
     }
-    _mm512_store_si512(lows, low);
-    _mm512_store_si512(highs, high);
-    _mm512_store_si512(ends, next);
+    memcpy(w->lows + at, &low, sizeof low);
+    memcpy(w->highs + at, &high, sizeof high);
+    memcpy(w->ends + at, &next, sizeof next);
+}
+
+/* *at: where the first packet begins; then where the first one does that is behind the window. */
+WIDE uint64_t starts_of(struct lanes kind, unsigned *at)
+{
+    struct ways w;
     uint64_t starts = 0;
+    for (unsigned i = 0; i < VECS; i++)
+        find_ways(&w, kind.v[i], i * sizeof(vec));
     for (unsigned group = 0; group < WINDOW; group += GROUP) {
         unsigned first = group + *at;
-        starts |= (uint64_t)(lows[first] | highs[first] << 8) << group;
-        *at = ends[first] - (IN + GROUP);
+        starts |= (uint64_t)(w.lows[first] | w.highs[first] << 8) << group;
+        *at = w.ends[first] - (IN + GROUP);
     }
     return starts;
 }
 
-WIDE uint64_t with(__m512i kind, unsigned which) { return _mm512_test_epi8_mask(kind, _mm512_set1_epi8((char)which)); }
-WIDE uint64_t at_least(__m512i kind, unsigned which) { return _mm512_cmpge_epu8_mask(kind, _mm512_set1_epi8((char)which)); }
-WIDE uint64_t is(__m512i v, unsigned which) { return _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8((char)which)); }
-WIDE uint64_t signs(__m512i v) { return (uint64_t)_mm512_movepi8_mask(v); }
-
 /* False where there are other packets, or long CYCs. */
 WIDE bool look(struct window *x, const uint8_t *bytes, struct carry *carry)
 {
-    __m512i v = _mm512_loadu_si512(bytes), kind = kinds_of(v);
+    struct lanes l = lanes_at(bytes), kind = all_kinds(l);
     uint64_t starts = starts_of(kind, &carry->at);
-    x->tip = with(kind, TIP) & starts;
-    x->cyc = with(kind, CYC) & starts;
-    x->two = with(kind, TWO) & starts;
-    x->far = at_least(kind, TIP | 7) & x->tip;
+    x->tip = that_have(kind, TIP) & starts;
+    x->cyc = that_have(kind, CYC) & starts;
+    x->two = that_have(kind, TWO) & starts;
+    x->far = from_on(kind, TIP | 7) & x->tip;
     x->tnt = starts & ~(x->tip | x->cyc | x->two);
-    x->partial = x->tnt & ~signs(v);
+    x->partial = x->tnt & ~that_have(l, 0x80);
     x->keep = ~(x->cyc | x->two | x->two << 1 | carry->timing);
     carry->timing = x->two >> 63;
-    return !((signs(kind) & starts) | (x->two & x->cyc & with(_mm512_loadu_si512(bytes + 1), 1)));
+    return !((that_have(kind, 0x80) & starts) | (x->two & x->cyc & that_have(lanes_at(bytes + 1), 1)));
 }
 
 /* ---- timing ---- */
 
-/* The cycles of some CYCs of one or two bytes, in eight parts [SDM Cycle Count Packet (CYC) Packet]. */
-WIDE __m512i cycles_of(const struct window *x, const uint8_t *bytes, uint64_t which)
+/* The cycles of some CYCs of one or two bytes, in parts [SDM Cycle Count Packet (CYC) Packet]. */
+WIDE vec cycles_of(const struct window *x, const uint8_t *bytes, uint64_t which)
 {
-    __m512i v = _mm512_loadu_si512(bytes), behind = _mm512_loadu_si512(bytes + 1), zero = _mm512_setzero_si512();
-    __m512i low = _mm512_and_si512(_mm512_srli_epi16(v, 3), _mm512_set1_epi8(0x1f));
-    __m512i high = _mm512_and_si512(_mm512_srli_epi16(behind, 1), _mm512_set1_epi8(0x7f));
-    __m512i lows = _mm512_sad_epu8(_mm512_maskz_mov_epi8(which, low), zero);
-    __m512i highs = _mm512_sad_epu8(_mm512_maskz_mov_epi8(which & x->two, high), zero);
-    return _mm512_add_epi64(lows, _mm512_slli_epi64(highs, 5));
+    struct lanes l = lanes_at(bytes), behind = lanes_at(bytes + 1);
+    uint64_t twice = which & x->two;
+    vec sum = OF(setzero)(), zero = OF(setzero)();
+    for (unsigned i = 0; i < VECS; i++) {
+        unsigned at = i * sizeof(vec);
+        vec low = OF(and)(OP(srli_epi16)(l.v[i], 3), OP(set1_epi8)(0x1f)), high = OF(and)(OP(srli_epi16)(behind.v[i], 1), OP(set1_epi8)(0x7f));
+        vec lows = OP(sad_epu8)(only(low, which >> at), zero), highs = OP(sad_epu8)(only(high, twice >> at), zero);
+        sum = OP(add_epi64)(sum, OP(add_epi64)(lows, OP(slli_epi64)(highs, 5)));
+    }
+    return sum;
+}
+
+WIDE uint64_t total(vec sums)
+{
+    uint64_t part[sizeof(vec) / 8], all = 0;
+    memcpy(part, &sums, sizeof part);
+    for (unsigned i = 0; i < sizeof part / sizeof *part; i++)
+        all += part[i];
+    return all;
 }
 
 /* The window's MTCs, and the cycles before each. Returns those behind the last one. */
-WIDE __m512i tell(struct cofi__clock *clock, const struct window *x, const uint8_t *bytes, __m512i cycles)
+WIDE vec tell(struct cofi__clock *clock, const struct window *x, const uint8_t *bytes, vec cycles)
 {
     uint64_t left = x->cyc;
     for (uint64_t mtc = x->two & ~x->cyc; mtc; mtc = _blsr_u64(mtc)) {
         uint64_t before = _blsmsk_u64(mtc);
-        clock->cycles += (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(cycles, cycles_of(x, bytes, left & before)));
+        clock->cycles += total(OP(add_epi64)(cycles, cycles_of(x, bytes, left & before)));
         cofi__clock_mtc(clock, bytes[_tzcnt_u64(mtc) + 1]);
-        cycles = _mm512_setzero_si512();
+        cycles = OF(setzero)();
         left &= ~before;
     }
-    return _mm512_add_epi64(cycles, cycles_of(x, bytes, left));
+    return OP(add_epi64)(cycles, cycles_of(x, bytes, left));
 }
 
 /* ---- outcomes and targets ---- */
@@ -127,9 +152,9 @@ WIDE __m512i tell(struct cofi__clock *clock, const struct window *x, const uint8
 /* May one of the targets be in user mode, and the one before in the kernel? Addresses of 6 and 8 bytes tell [SDM IP Compression]. */
 WIDE bool leaves_kernel(const struct window *x, const uint8_t *bytes, uint64_t *last_ip)
 {
-    __m512i v = _mm512_loadu_si512(bytes);
-    uint64_t of_6 = x->far & is(v, PT_TIP(3)), of_8 = x->far & is(v, PT_TIP(6)), all = of_6 | of_8;
-    uint64_t kernel = (of_6 & signs(_mm512_loadu_si512(bytes + 6))) | (of_8 & signs(_mm512_loadu_si512(bytes + 8)));
+    struct lanes l = lanes_at(bytes);
+    uint64_t of_6 = x->far & that_are(l, PT_TIP(3)), of_8 = x->far & that_are(l, PT_TIP(6)), all = of_6 | of_8;
+    uint64_t kernel = (of_6 & that_have(lanes_at(bytes + 6), 0x80)) | (of_8 & that_have(lanes_at(bytes + 8), 0x80));
     if (kernel != all && (kernel || *last_ip >> 63))
         return true;
     if (all)
@@ -169,15 +194,12 @@ WIDE unsigned next_bit(uint64_t bits, unsigned from, unsigned n)
 }
 
 /* Bytes kept, where TNTs were cut: those between a cut and the next target have to be put together anew. */
-WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, __m512i v, uint64_t tips, uint64_t cuts, unsigned n)
+WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, const uint8_t *kept, uint64_t tips, uint64_t cuts, unsigned n)
 {
-    _Alignas(64) uint8_t kept[WINDOW + 8];
-    _mm512_store_si512(kept, v);
-    put_le(kept + WINDOW, 0, 8);
     for (unsigned at = 0; at < n;) {
         if (!w->n) {
             unsigned cut = next_bit(cuts, at, n);
-            _mm512_storeu_si512(q, _mm512_maskz_compress_epi8(~UINT64_C(0) << at, v));
+            put_behind(q, kept, at);
             q += cut - at;
             at = cut;
             if (at == n)
@@ -196,12 +218,15 @@ WIDE uint8_t *put_cut(struct sift *w, uint8_t *q, __m512i v, uint64_t tips, uint
 
 WIDE uint8_t *put(struct sift *w, uint8_t *q, const struct window *x, const uint8_t *bytes)
 {
-    __m512i v = _mm512_maskz_compress_epi8(x->keep, _mm512_loadu_si512(bytes));
     unsigned n = (unsigned)_mm_popcnt_u64(x->keep);
     uint64_t tips = _pext_u64(x->tip, x->keep), cuts = _pext_u64(x->partial, x->keep) & ~(tips >> 1);
-    if (w->n || cuts)
-        return put_cut(w, q, v, tips, cuts, n);
-    _mm512_storeu_si512(q, v);
+    if (w->n || cuts) {
+        _Alignas(64) uint8_t kept[2 * WINDOW];
+        put_kept(kept, x->keep, bytes);
+        put_le(kept + WINDOW, 0, 8);
+        return put_cut(w, q, kept, tips, cuts, n);
+    }
+    put_kept(q, x->keep, bytes);
     return q + n;
 }
 
@@ -239,8 +264,7 @@ WIDE unsigned look_ahead(struct window *x, const uint8_t *p, const uint8_t *stop
     return n;
 }
 
-__attribute__((WIDE_TARGET))
-void cofi__sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end)
+WIDE void sift_windows(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end)
 {
     struct window x[WINDOWS];
     while (w->p <= stop) {
@@ -248,22 +272,16 @@ void cofi__sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *s
         unsigned n = look_ahead(x, w->p, stop, end, &w->last_ip, &carry);
         if (!n)
             break;
-        __m512i cycles = _mm512_setzero_si512();
+        vec cycles = OF(setzero)();
         for (unsigned i = 0; i < n; i++) {
             w->q = put(w, w->q, &x[i], w->p + i * WINDOW);
             note_last(w, &x[i], w->p + i * WINDOW);
         }
         for (unsigned i = 0; i < n; i++)
             cycles = tell(clock, &x[i], w->p + i * WINDOW, cycles);
-        clock->cycles += (uint64_t)_mm512_reduce_add_epi64(cycles);
+        clock->cycles += total(cycles);
         w->p += n * WINDOW;
         w->q = put_rest(w->q, w->p, &carry);
         w->p += carry.at;
     }
-}
-
-bool cofi__sift_wide_here(void)
-{
-    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-           __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("bmi2");
 }
