@@ -9,29 +9,22 @@
 
 /* Two instructions at a time: registers are as wide. */
 typedef uint8_t insn_pair __attribute__((vector_size(2 * sizeof(struct cofi_flow_insn)), aligned(1), may_alias));
-_Static_assert(INSN_COPY == 4, "two pairs");
 
-static inline void copy_insns(struct cofi_flow_insn *to, const struct cofi_flow_insn *from)
-{
-    const insn_pair *in = (const insn_pair *)from;
-    insn_pair first = in[0], second = in[1], *out = (insn_pair *)to;
-    out[0] = first;
-    out[1] = second;
-}
-
-/* Whole blocks while there is room. Copies go by INSN_COPY, so that few blocks cost a loop: what is too much is
- * written over, and behind a block's list there is memory to read. Returns how many; *at: the block behind. */
+/* Whole blocks while there is room. An odd number is copied as the next even one: what is too much is written over, and behind a
+ * block's list there is memory to read (INSNS_BEHIND). More at a time is slower: a block has five instructions. Returns how many; *at: the
+ * block behind. */
 static inline __attribute__((always_inline)) size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at, size_t until,
                                                                  struct cofi_flow_insn *out, size_t max)
 {
     const struct cofi_flow_block *const *block = batch->blocks + *at, *const *end = batch->blocks + until;
-    struct cofi_flow_insn *to = out, *stop = out + (max > BLOCK_INSNS + INSN_COPY ? max - BLOCK_INSNS - INSN_COPY : 0);
+    struct cofi_flow_insn *to = out, *stop = out + (max > BLOCK_INSNS + INSNS_BEHIND ? max - BLOCK_INSNS - INSNS_BEHIND : 0);
     for (; block < end && to < stop; block++) {
-        const struct cofi_flow_insn *in = (*block)->insns;
+        const insn_pair *in = (const insn_pair *)(*block)->insns;
+        insn_pair *pair = (insn_pair *)to;
         uint32_t n = (*block)->n;
-        copy_insns(to, in);
-        for (uint32_t i = INSN_COPY; i < n; i += INSN_COPY)
-            copy_insns(to + i, in + i);
+        pair[0] = in[0];
+        for (uint32_t i = 1; 2 * i < n; i++)
+            pair[i] = in[i];
         to += n;
     }
     *at = (size_t)(block - batch->blocks);

@@ -29,7 +29,7 @@ struct block {
     uint64_t count;             /* coverage: visits outside of runs */
 };
 
-enum { BLOCK_INSNS = 128 /* fits `cut` */, INSN_COPY = 4 };
+enum { BLOCK_INSNS = 128 /* fits `cut` */, INSNS_BEHIND = 1 /* room for one more behind a block's */ };
 
 /* ---- runs: what a list of branch outcomes leads through ---- */
 
