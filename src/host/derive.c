@@ -19,9 +19,6 @@ void cofi__derive(struct cofi_event *event, const struct cofi_insn *insn, uint64
     } else if (event->kind == COFI_EV_FAR) {
         event->cause = insn->far;
         event->size = insn->prefixes;
-        /* INTO with OF=0 does not trap: no branch. */
-        if (insn->far == COFI_FAR_INT && to == next)
-            event->kind = COFI_EV_INSN;
     } else if (insn->cls == COFI_CLASS_TSX && to != next) {
         /* Stepping aborts a transaction at once: XBEGIN leads to its fallback. */
         event->kind = COFI_EV_XABORT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A 32-bit program: INT 80h, the vDSO's own way, signals of both frames, threads of the old kind of
- * TLS. */
+ * TLS, what follows MOV SS and POP SS (of which a step does not see the end). */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +13,16 @@ static volatile int seen;
 static void on_usr(int s) { seen += s; }
 static void *thread(void *arg) { return arg; }
 
+static void behind_ss(void)
+{
+    signal(SIGTRAP, on_usr);
+    __asm__ volatile("mov %%ss, %%edx\n xor %%eax, %%eax\n mov %%edx, %%ss\n jz 1f\n nop\n"
+                     "1: push %%ss\n pop %%ss\n jnz 1b\n mov $1, %%ecx\n mov %%edx, %%ss\n loop 1b\n"
+                     "mov %%edx, %%ss\n call 2f\n jmp 3f\n 2: mov %%edx, %%ss\n ret\n"
+                     "3: mov $20, %%eax\n mov %%edx, %%ss\n int $0x80\n mov %%edx, %%ss\n pushf\n pop %%eax\n mov %%edx, %%ss\n int3\n nop"
+                     : : : "eax", "ecx", "edx", "cc", "memory");
+}
+
 int main(void)
 {
     int pid, flags;
@@ -23,6 +33,7 @@ int main(void)
     struct sigaction a = {.sa_handler = on_usr, .sa_flags = SA_SIGINFO};
     sigaction(SIGUSR2, &a, NULL);
     raise(SIGUSR2);
+    behind_ss();
     pthread_t t;
     pthread_create(&t, NULL, thread, NULL);
     pthread_join(t, NULL);

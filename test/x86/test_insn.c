@@ -92,7 +92,7 @@ static const struct row rows[] = {
     {32, {0x66, 0xeb, 0x10}, 3, COFI_CLASS_JMP, 0x1013},
     {32, {0xeb, 0x10}, 2, COFI_CLASS_JMP, 0x401012},
     {32, {0x9a, 1, 2, 3, 4, 5, 6}, 7, COFI_CLASS_FAR_CALL, 0},
-    {32, {0xce}, 1, COFI_CLASS_FAR_CALL, 0},
+    {32, {0xce}, 1, COFI_CLASS_OTHER, 0}, /* INTO, a branch only where it traps */
     {16, {0xe9, 0x10, 0x00}, 3, COFI_CLASS_JMP, 0x1013},
 };
 

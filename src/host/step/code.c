@@ -145,9 +145,9 @@ int cofi__step_code_decode(struct step_code *code, const uint8_t *bytes, size_t 
     code->pause = op.rep && !op.twobyte && op.byte == 0x90;
     code->cond = condition_of(&op);
     code->addr_half = op.asize;
+    if (code->insn.far == COFI_FAR_INT)
+        code->vector = vector_of(&op);
     if (code->insn.cls == COFI_CLASS_FAR_CALL) {
-        if (code->insn.far == COFI_FAR_INT)
-            code->vector = vector_of(&op);
         code->syscall = code->insn.far == COFI_FAR_SYSCALL || code->insn.far == COFI_FAR_SYSENTER ||
                         (code->insn.far == COFI_FAR_INT && code->vector == COFI__VECTOR_SYSCALL32);
     }

@@ -130,6 +130,7 @@ bool cofi__step_regs(struct step_task *task);
 
 /* retire.c */
 void cofi__step_retired(struct step_engine *engine, struct step_task *task);
+void cofi__step_past_mov_ss(struct step_engine *engine, struct step_task *task, bool trapped);
 void cofi__step_entered(struct step_engine *engine, struct step_task *task);
 /* The task's next user instruction is at ip, in user mode from now on. */
 void cofi__step_in_user(struct step_engine *engine, struct step_task *task, uint64_t ip);

@@ -25,28 +25,20 @@ static void clean_pushed_flags(struct step_task *task)
     cofi__step_write(task->tid, sp, &flags, 2);
 }
 
-/* After MOV SS the trap came one instruction late: that one ran too. Returns whether it did. */
-static bool retire_shadowed(struct step_engine *engine, struct step_task *task, unsigned mode)
+/* Behind MOV SS the trap comes one instruction late: that one has run, too, or faulted, or entered the kernel. It is the one that the stop
+ * is about then. */
+void cofi__step_past_mov_ss(struct step_engine *engine, struct step_task *task, bool trapped)
 {
-    uint64_t second = cofi__derive_next(&task->code.insn, task->ip, mode);
-    if (task->regs.rip == second)
-        return false;
+    if (task->resume != STEP_BY_STEP || !task->code.insn.length || !task->code.load_ss || task->regs.rip == task->ip)
+        return;
+    uint64_t second = cofi__derive_next(&task->code.insn, task->ip, task->from_mode);
+    if (trapped && task->regs.rip == second)
+        return;
     cofi__step_in_user(engine, task, task->ip);
-    cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, second, mode, false);
-    engine->telling = task;
-    const struct step_code *code =
-        cofi__step_space_code(task->process->space, task->tid, second, mode, true, &engine->news);
-    if (!code) {
-        engine->result->unexplained++;
-        return true;
-    }
-    struct step_code copy = *code;
-    cofi__step_in_user(engine, task, second);
-    cofi__feed_retire(&engine->feed, &task->cpu, &copy.insn, second, task->regs.rip, task->mode,
-                      false);
-    if (copy.pushf && !task->user_tf)
-        clean_pushed_flags(task);
-    return true;
+    cofi__feed_retire(&engine->feed, &task->cpu, &task->code.insn, task->ip, second, task->from_mode, false);
+    cofi__step_fetch(engine, task, second);
+    if (task->code.insn.length && task->code.insn.cls == COFI_CLASS_JCC)
+        task->taken = task->regs.rip == task->code.insn.target;
 }
 
 /* The step led where the instruction could not lead: the kernel emulated or aborted it (UMIP, a
@@ -94,8 +86,6 @@ void cofi__step_retired(struct step_engine *engine, struct step_task *task)
     if (task->code.string && task->regs.rip == task->ip)
         return;
     unsigned mode = task->from_mode;
-    if (task->code.load_ss && retire_shadowed(engine, task, mode))
-        return;
     if (!cofi__derive_plausible(&task->code.insn, task->ip, task->regs.rip, mode)) {
         retire_odd(engine, task);
         return;

@@ -103,6 +103,8 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
         task->owed = false;
     } else if (code == SIGTRAP) {
         cofi__step_hide_trap_mask(task);
+    } else if ((code == TRAP_TRACE || code == TRAP_BRKPT) && task->code.insn.length && task->code.syscall) { /* behind a MOV SS */
+        cofi__step_entered(engine, task);
     } else if (code == TRAP_TRACE) {
         cofi__step_retired(engine, task);
         if (task->user_tf) {
@@ -239,6 +241,7 @@ void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int 
         cofi__step_rseq_find(task);
         cofi__step_hide_trap_mask(task);
     }
+    cofi__step_past_mov_ss(engine, task, signal == SIGTRAP);
     if (event)
         event_stop(engine, task, event, signal);
     else if (signal == (SIGTRAP | 0x80))
