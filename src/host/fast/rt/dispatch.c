@@ -108,14 +108,14 @@ static void prefetch_exits(const struct block *b)
         cache_prefetch(exit_pc(&e[i]), b->mode, false);
 }
 
-/* The block at pc, made if need be; null when no code can be there. */
+/* The block at pc, made if need be; null when no code can be there, or none that can be read: the instruction in place tells which. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
     struct block *b = cache_find(pc, t->mode, arrived);
     if (b)
         return b;
     const struct region *r = maps_find(t, pc);
-    if (!r)
+    if (!r || !maps_readable(pc))
         return NULL;
     if (share_meet(t, r))
         return get_block(t, pc, arrived);
@@ -181,6 +181,7 @@ static void warm(struct thread *t, bool arrived)
     rt_lock();
     struct block *old = cache_find(t->pc, t->mode, arrived);
     const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
+    r = r && maps_readable(t->pc) ? r : NULL;
     if (r && arena_full(r, t->pc)) {
         cache_flush();
     } else if (r) {

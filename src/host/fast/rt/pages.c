@@ -110,10 +110,23 @@ void pages_wrote(uint64_t address)
     b->writes++;
 }
 
+/* Where no rights can be changed any more. */
+static struct spans sealed;
+
+/* The guest is about to seal [start, end). */
+void pages_sealed(uint64_t start, uint64_t end)
+{
+    rt_lock();
+    spans_add(&sealed, start, end);
+    rt_unlock();
+    pages_release(start, end);
+}
+
 /* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
 bool pages_compared(const struct region *r, uint64_t pc)
 {
-    return r->shared || (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES)));
+    return r->shared ||
+           (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&sealed, pc, pc + COMPARED_BYTES)));
 }
 
 /* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */

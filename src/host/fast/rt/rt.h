@@ -266,6 +266,13 @@ void collector_wait(struct thread *t);
 void collector_look(struct thread *t, uint32_t word);
 
 /* maps.c */
+/* A few; if there are more, the last is one over the rest. */
+struct spans {
+    struct span { uint64_t start, end; } at[16];
+    unsigned n;
+};
+void spans_add(struct spans *r, uint64_t start, uint64_t end);
+bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end);
 const struct region *maps_find(struct thread *t, uint64_t pc);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
@@ -281,6 +288,7 @@ enum change {
     CHANGE_MAPPING
 };
 void maps_changed(uint64_t start, uint64_t end, enum change what);
+void maps_lost(uint64_t start, uint64_t end, bool files);
 void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_writable(uint64_t addr);
@@ -295,6 +303,12 @@ bool pages_compared(const struct region *r, uint64_t pc);
 void pages_wrote(uint64_t address);
 void pages_release(uint64_t start, uint64_t end);
 void pages_release_all(void);
+void pages_sealed(uint64_t start, uint64_t end);
+
+/* advice.c */
+void advice_given(const struct thread *t);
+void advice_taken(const struct thread *t);
+void advice_forked(void);
 
 /* cache.c */
 void cache_init(void);

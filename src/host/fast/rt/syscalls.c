@@ -10,7 +10,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439 };
+enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -291,6 +291,22 @@ static long do_write(struct thread *t)
     return r;
 }
 
+static long do_advice(struct thread *t)
+{
+    advice_given(t);
+    long r = pass(t);
+    if (!r)
+        advice_taken(t);
+    return r;
+}
+
+/* What is watched there could not be made writable again, so nothing is. */
+static long do_seal(struct thread *t)
+{
+    pages_sealed(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
+    return pass(t);
+}
+
 static long do_limits(struct thread *t)
 {
     long r = do_limit(t);
@@ -327,6 +343,8 @@ static long call(struct thread *t)
     case SYS_mremap:
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
+    case SYS_madvise: return do_advice(t);
+    case NR_mseal: return do_seal(t);
     case SYS_open:
     case SYS_openat:
     case NR_openat2: return do_open(t);
