@@ -128,3 +128,29 @@ int guest_shrunk(void)
     }
     return 0;
 }
+
+/* Code behind the break, which comes back to where it was. */
+int guest_broken_off(void)
+{
+    printf("begins\n"); /* which takes memory */
+    uint8_t *p = (uint8_t *)(((uintptr_t)sbrk(0) + 4095) & ~(uintptr_t)4095) + 4096;
+    int ran[5];
+    catch_faults();
+    brk(p + 4096);
+    mprotect(p, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    put_return(p, 1);
+    ran[0] = try(p);
+    brk(p);
+    ran[1] = try(p);
+    brk(p + 4096);
+    ran[2] = try(p);
+    mprotect(p, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (int i = 0; i < 2; i++) {
+        put_return(p, 2 + i);
+        ran[3 + i] = try(p);
+    }
+    brk(p - 4096);
+    for (int i = 0; i < 5; i++)
+        printf("%d\n", ran[i]);
+    return 0;
+}

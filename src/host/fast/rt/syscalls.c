@@ -152,6 +152,20 @@ static long do_mapping(struct thread *t)
     return r;
 }
 
+/* What the break leaves behind it is unmapped. */
+static long do_break(struct thread *t)
+{
+    static long last;
+    long before = last > 0 ? last : sys(SYS_brk, 0, 0, 0, 0, 0, 0), r = pass(t);
+    if (r == SYS_PENDING)
+        return r;
+    uint64_t end = end_of(0, (uint64_t)r);
+    if (r > 0 && r < before)
+        changed(end, (uint64_t)before - end, CHANGE_MAPPING);
+    last = r;
+    return r;
+}
+
 static long do_arch_prctl(struct thread *t)
 {
     if (t->regs[RDI] == 0x1001) { /* ARCH_SET_GS */
@@ -343,6 +357,7 @@ static long call(struct thread *t)
     case SYS_mremap:
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
+    case SYS_brk: return do_break(t);
     case SYS_madvise: return do_advice(t);
     case NR_mseal: return do_seal(t);
     case SYS_open:
