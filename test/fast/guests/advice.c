@@ -154,3 +154,18 @@ int guest_broken_off(void)
         printf("%d\n", ran[i]);
     return 0;
 }
+
+/* Memory of huge pages, if the machine has any to give: no page of it has rights of its own. */
+int guest_huge_pages(void)
+{
+    size_t huge = 2 << 20;
+    uint8_t *p = mmap(NULL, huge, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    int right = 0;
+    for (int i = 0; p != MAP_FAILED && i < 1000; i++) {
+        put_return(p, i);
+        put_return(p + huge / 2 - 3, i);
+        right += call(p) == i && call(p + huge / 2 - 3) == i;
+    }
+    printf("%d\n", right);
+    return 0;
+}

@@ -68,6 +68,7 @@ struct thread {
     bool sync_signal;
     bool once;            /* … of an instruction that does not raise it again */
     bool force_step;      /* the instruction at pc runs in place */
+    bool unchecked;       /* … and its code could not be compared with what was translated */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
     uint64_t held;        /* signals of faults that were sent while the guest blocks them; it never sees that the kernel does not */
