@@ -123,7 +123,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     if (b)
         return b;
     const struct region *r = maps_find(t, pc);
-    if (!r || !maps_readable(pc))
+    if (!r || !maps_there(pc))
         return NULL;
     if (share_meet(t, r))
         return get_block(t, pc, arrived);
@@ -189,7 +189,7 @@ static void warm(struct thread *t, bool arrived)
     rt_lock();
     struct block *old = cache_find(t->pc, t->mode, arrived);
     const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
-    r = r && maps_readable(t->pc) ? r : NULL;
+    r = r && maps_there(t->pc) ? r : NULL;
     if (r && arena_full(r, t->pc)) {
         cache_flush();
     } else if (r) {

@@ -392,20 +392,26 @@ const struct region *maps_find(struct thread *t, uint64_t pc)
     return lookup(pc);
 }
 
-/* Bytes that can be read as code from pc on, 15 at most. What is mapped need not be there: a file may have become shorter. */
+/* Whether the page can be read. What is mapped need not be there: a file may have become shorter. */
+bool maps_there(uint64_t address)
+{
+    uint64_t word;
+    return !rt_probe(&word, (const void *)(address & ~UINT64_C(7)), sizeof word);
+}
+
+/* Bytes that can be read as code from pc on, 15 at most. */
 size_t maps_readable(uint64_t pc)
 {
     size_t n = 0, page = PAGE - pc % PAGE;
-    uint8_t byte;
     while (n < INSN_MAX) {
         const struct region *r = lookup(pc + n);
         if (!r)
             break;
         n = r->end - pc < INSN_MAX ? r->end - pc : INSN_MAX;
     }
-    if (n && rt_probe(&byte, (const void *)pc, 1))
+    if (n && !maps_there(pc))
         return 0;
-    return n > page && rt_probe(&byte, (const void *)(pc + page), 1) ? page : n;
+    return n > page && !maps_there(pc + page) ? page : n;
 }
 
 /* Whether the guest may write to its code at addr, as far as that is known. */

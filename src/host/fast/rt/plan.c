@@ -227,7 +227,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
     plan->compared = pages_compared(r, pc);
     plan->low = pc;
     plan->high = pc;
-    plan->page = 0;
+    plan->page = pc >> 12; /* as who asks for the plan has seen */
     for (;;) {
         if (must_end(plan, r, pc)) {
             leave(plan, pc, false);

@@ -275,6 +275,7 @@ struct spans {
 void spans_add(struct spans *r, uint64_t start, uint64_t end);
 bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end);
 const struct region *maps_find(struct thread *t, uint64_t pc);
+bool maps_there(uint64_t address);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
 void maps_tell(struct thread *t, uint64_t start, uint64_t end);
