@@ -8,12 +8,13 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Where things lie in the traced program. Both places are free in ordinary programs and under the sanitizers. */
+/* Where things lie in the traced program. Both places are free in ordinary programs, and are a program's own under the sanitizers: TSan ends at any
+ * mapping elsewhere, and MSan wants all of its shadow free. The second one is below where position-independent programs begin [decision 0726]. */
 #define COFI__FAST_RUNTIME_BASE 0x6e000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
 #define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter concerns which was installed under us, */
 #define COFI__FAST_RUNTIME_OWN_END 0x50          /* the first of several up to here */
-#define COFI__FAST_SHARED_BASE 0x210000000000ul
+#define COFI__FAST_SHARED_BASE 0x550000000000ul
 #define COFI__FAST_ARENAS_BYTES 0x80000000ul     /* of translated code, at most */
 
 /* The log: records that begin with a byte.

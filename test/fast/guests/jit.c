@@ -474,3 +474,24 @@ int guest_jit_threads(void)
     printf("%d %d\n", stale, call(in_row(0)) == written[0]);
     return 0;
 }
+
+/* Code that sets AC and goes on at odd addresses, in memory that is shared: whoever reads it to compare it must not be caught by AC. */
+int guest_jit_aligned(void)
+{
+    static const uint8_t code[] = {
+        0x9c, 0x81, 0x0c, 0x24, 0, 0, 4, 0, 0x9d,       /* pushfq; or dword [rsp], AC; popfq */
+        0xeb, 0, 0xb8, 0, 0, 0, 0, 0xeb, 0, 0x87, 0xc0, /* jmp; mov eax, imm32; jmp; xchg eax, eax */
+        0x9c, 0x81, 0x24, 0x24, 0xff, 0xff, 0xfb, 0xff, 0x9d, 0xc3};
+    int file = memfd_create("code", 0);
+    ftruncate(file, 4096);
+    uint8_t *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, file, 0);
+    int right = 0;
+    for (int i = 0; i < 200; i++) {
+        uint8_t *at = p + 64 * (i % 3) + i % 7;
+        memcpy(at, code, sizeof code);
+        memcpy(at + 12, &i, 4);
+        right += call(at) == i;
+    }
+    printf("%d\n", right);
+    return 0;
+}

@@ -136,5 +136,6 @@ static inline uint64_t exit_pc(const struct exit *e)
 enum { POINT_BYTES_MAX = 12 };
 size_t points_pack(uint8_t *to, const struct point *points, unsigned n);
 bool point_find(const struct block *b, const uint8_t *code, struct point *found);
+bool point_is_check(const struct block *b, const uint8_t *code);
 
 #endif

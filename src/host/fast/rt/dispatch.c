@@ -17,14 +17,19 @@ static void note_code(struct thread *t, const struct block *b)
     }
 }
 
-/* Translate code to which writes are noticed. */
+/* Translate code to which writes are noticed; null where they cannot be. */
 static struct block *make_watched(struct thread *t, const struct region *r, uint64_t pc, bool arrived, bool cold)
 {
-    pages_protect(r, pc, pc + 15);
-    struct block *b = translate(r, pc, t->mode, arrived, cold);
-    while (pages_protect(r, block_low(b), block_high(b))) { /* written meanwhile, perhaps */
-        watch_forget_new(b);
+    struct block *b = NULL;
+    uint64_t low = pc, high = pc + 15;
+    while (pages_protect(r, low, high) || !b) {
+        if (b) /* written meanwhile, perhaps */
+            watch_forget_new(b);
+        if (pages_compared(r, pc))
+            return NULL;
         b = translate(r, pc, t->mode, arrived, cold);
+        low = block_low(b);
+        high = block_high(b);
     }
     return b;
 }
@@ -66,8 +71,11 @@ static struct block *make_changing(struct thread *t, const struct region *r, uin
     static uint8_t before[COMPARED_BYTES];
     bool compared = pages_compared(r, pc);
     struct block *woken = compared ? NULL : watch_wake(r, pc, t->mode, arrived, cold), *b = woken;
-    if (!woken)
-        b = compared ? make_compared(t, r, pc, arrived, before) : make_watched(t, r, pc, arrived, cold);
+    if (!woken && !compared)
+        b = make_watched(t, r, pc, arrived, cold);
+    compared |= !b;
+    if (compared)
+        b = make_compared(t, r, pc, arrived, before);
     if (!woken || b->untold)
         tell(t, b);
     if (!woken)
@@ -108,14 +116,14 @@ static void prefetch_exits(const struct block *b)
         cache_prefetch(exit_pc(&e[i]), b->mode, false);
 }
 
-/* The block at pc, made if need be; null when no code can be there. */
+/* The block at pc, made if need be; null when no code can be there, or none that can be read: the instruction in place tells which. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
     struct block *b = cache_find(pc, t->mode, arrived);
     if (b)
         return b;
     const struct region *r = maps_find(t, pc);
-    if (!r)
+    if (!r || !maps_there(pc))
         return NULL;
     if (share_meet(t, r))
         return get_block(t, pc, arrived);
@@ -181,6 +189,7 @@ static void warm(struct thread *t, bool arrived)
     rt_lock();
     struct block *old = cache_find(t->pc, t->mode, arrived);
     const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
+    r = r && maps_there(t->pc) ? r : NULL;
     if (r && arena_full(r, t->pc)) {
         cache_flush();
     } else if (r) {
@@ -297,9 +306,11 @@ void rt_dispatch(struct thread *t)
     if (t->gs_selector > 3 && !rt.gs_descriptors)
         descriptor_in_gs();
     bool step = kind == EXIT_STEP || t->force_step || section || t->flags & FLAG_TF;
-    if (t->flags & FLAG_TF && !t->force_step)
+    if (t->unchecked)
+        forget_stale(t->pc);
+    if (t->unchecked || (t->flags & FLAG_TF && !t->force_step))
         go_on(t, NULL, entered, false); /* which tells the code */
-    t->force_step = false;
+    t->force_step = t->unchecked = false;
     if (step)
         step_begin(t);
     if (step || !go_on(t, from, entered, indirect))

@@ -226,6 +226,15 @@ static bool is_ours(uint64_t rip)
     return rip >= COFI__FAST_RUNTIME_BASE && rip < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES;
 }
 
+/* AC is set, and records and what is compared have any address. */
+static bool is_own_access(struct thread *t, const struct kucontext *uc)
+{
+    const uint8_t *code = (const uint8_t *)uc->mc.rip;
+    t->unchecked = t->crossing != HOW_INDIRECT && point_is_check(cache_find_code(code), code);
+    t->force_step |= t->unchecked;
+    return t->unchecked || t->crossing == HOW_INDIRECT;
+}
+
 /* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
 static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
 {
@@ -258,7 +267,7 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         redirect(t, uc);
         return;
     }
-    if (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT) { /* AC is set, and records have any address */
+    if (signo == SIGBUS && info->code == BUS_ADRALN && is_own_access(t, uc)) {
         redirect(t, uc);
         return;
     }

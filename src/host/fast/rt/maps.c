@@ -66,9 +66,27 @@ static const struct region *known(const struct region *r)
     return same && !o->gone ? o : NULL;
 }
 
-/* Ranges made executable since the mappings were read, which were not: what was written there before then is in no file. */
-static struct range { uint64_t start, end; } made_executable[16];
-static unsigned made;
+void spans_add(struct spans *r, uint64_t start, uint64_t end)
+{
+    if (r->n < ARRAY_LEN(r->at)) {
+        r->at[r->n++] = (struct span){start, end};
+        return;
+    }
+    struct span *last = &r->at[r->n - 1]; /* too many: one over all the rest */
+    last->start = start < last->start ? start : last->start;
+    last->end = end > last->end ? end : last->end;
+}
+
+bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < r->n; i++)
+        if (r->at[i].start < end && start < r->at[i].end)
+            return true;
+    return false;
+}
+
+/* What was made executable since the mappings were read, which was not: what was written there before then is in no file. */
+static struct spans made_executable;
 
 /* The guest has made [start, end) executable. Where it was so already, writes have made its region dirty. */
 void maps_made_executable(uint64_t start, uint64_t end)
@@ -79,13 +97,7 @@ void maps_made_executable(uint64_t start, uint64_t end)
         known_to = r->end;
     if (known_to >= end)
         return;
-    if (made < ARRAY_LEN(made_executable)) {
-        made_executable[made++] = (struct range){start, end};
-        return;
-    }
-    struct range *last = &made_executable[made - 1]; /* too many: one over all the rest */
-    last->start = start < last->start ? start : last->start;
-    last->end = end > last->end ? end : last->end;
+    spans_add(&made_executable, start, end);
 }
 
 /* Where names lead now: the guest may have changed its root since. */
@@ -157,9 +169,8 @@ void maps_tell(struct thread *t, uint64_t start, uint64_t end)
 
 static bool was_dirty(const struct region *r)
 {
-    for (unsigned i = 0; i < made; i++)
-        if (made_executable[i].start < r->end && r->start < made_executable[i].end)
-            return true;
+    if (spans_overlap(&made_executable, r->start, r->end))
+        return true;
     for (const struct region *o = first_behind(old_regions, old_count, r->start); o < old_regions + old_count && o->start < r->end; o++)
         if (o->dirty && !o->gone)
             return true;
@@ -322,7 +333,7 @@ static int parse(struct thread *t)
     take_lines(fd, take_line, t);
     filter_maps_end();
     date_regions();
-    made = 0;
+    made_executable.n = 0;
     rt.maps_stale = false;
     rt.maps_tsc = 0;
     if (met_elsewhere)
@@ -381,17 +392,26 @@ const struct region *maps_find(struct thread *t, uint64_t pc)
     return lookup(pc);
 }
 
+/* Whether the page can be read. What is mapped need not be there: a file may have become shorter. */
+bool maps_there(uint64_t address)
+{
+    uint64_t word;
+    return !rt_probe(&word, (const void *)(address & ~UINT64_C(7)), sizeof word);
+}
+
 /* Bytes that can be read as code from pc on, 15 at most. */
 size_t maps_readable(uint64_t pc)
 {
-    size_t n = 0;
+    size_t n = 0, page = PAGE - pc % PAGE;
     while (n < INSN_MAX) {
         const struct region *r = lookup(pc + n);
         if (!r)
             break;
         n = r->end - pc < INSN_MAX ? r->end - pc : INSN_MAX;
     }
-    return n;
+    if (n && !maps_there(pc))
+        return 0;
+    return n > page && !maps_there(pc + page) ? page : n;
 }
 
 /* Whether the guest may write to its code at addr, as far as that is known. */
@@ -434,6 +454,19 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         forget_code(start, end, nameless, what);
     pages_forget(start, end);
     rt.maps_stale = true;
+}
+
+/* What [start, end) holds may be another thing now, without a write or a change of rights; where it is as its file has it, only if
+ * `files`. */
+void maps_lost(uint64_t start, uint64_t end, bool files)
+{
+    bool hit = false;
+    struct region *r = first_behind(rt.regions, rt.region_count, start);
+    for (; r < rt.regions + rt.region_count && r->start < end; r++)
+        if (r->dirty || files)
+            hit = r->dirty = true;
+    if (hit)
+        cache_invalidate(start, end);
 }
 
 /* Whether all of [start, end) is known, and has no name. */

@@ -110,13 +110,26 @@ void pages_wrote(uint64_t address)
     b->writes++;
 }
 
+/* Where no page's rights can be changed: sealed memory, or that of huge pages alone. */
+static struct spans unwatchable;
+
+/* The guest is about to seal [start, end). */
+void pages_sealed(uint64_t start, uint64_t end)
+{
+    rt_lock();
+    spans_add(&unwatchable, start, end);
+    rt_unlock();
+    pages_release(start, end);
+}
+
 /* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
 bool pages_compared(const struct region *r, uint64_t pc)
 {
-    return r->shared || (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES)));
+    return r->shared ||
+           (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, pc, pc + COMPARED_BYTES)));
 }
 
-/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed. */
+/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed: or none can be, then r is compared. */
 bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
 {
     bool fresh = false;
@@ -127,8 +140,12 @@ bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
     for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE)
         if (!is_watched(page)) {
             watch(page);
-            sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0);
             fresh = true;
+            if (sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0) < 0) {
+                unwatch(page);
+                spans_add(&unwatchable, r->start, r->end);
+                break;
+            }
         }
     return fresh;
 }

@@ -184,15 +184,26 @@ static bool returns_here(const struct plan *plan, const struct region *r)
     return near(plan, r, to) && !planned(plan, to) && filter_mode(plan->mode, to, true) == plan->mode && !must_stop(to);
 }
 
-/* Decode at pc, which is in r; false when it is no instruction that the table knows. */
-static bool fetch(struct plan *plan, const struct region *r, struct item *it, uint64_t pc)
+/* Bytes that can be read as code from pc on, 15 at most. pc is in r. */
+static size_t readable(struct plan *plan, const struct region *r, uint64_t pc)
+{
+    if (pc >> 12 == plan->page && (pc + 14) >> 12 == plan->page && r->end - pc >= 15)
+        return 15;
+    size_t n = maps_readable(pc);
+    if (n)
+        plan->page = pc >> 12;
+    return n;
+}
+
+/* Decode at pc, from where so many bytes can be read; false when it is no instruction that the table knows. */
+static bool fetch(struct plan *plan, struct item *it, uint64_t pc, size_t bytes)
 {
     it->pc = pc;
     it->bytes = (const uint8_t *)pc;
-    int n = cofi__fast_decode(&it->x, it->bytes, r->end - pc >= 15 ? 15 : maps_readable(pc));
+    int n = cofi__fast_decode(&it->x, it->bytes, bytes);
     it->action = n <= 0 ? DO_STEP : action_of(&it->x);
     it->used = n <= 0 ? 0 : cofi__fast_registers(&it->x);
-    uint64_t end = pc + (n > 0 ? (unsigned)n : 15);
+    uint64_t end = pc + (n > 0 ? (unsigned)n : bytes);
     it->target = n > 0 && it->x.attr & COFI__FAST_REL ? end + (uint64_t)it->x.imm : 0;
     plan->low = pc < plan->low ? pc : plan->low;
     plan->high = end > plan->high ? end : plan->high;
@@ -216,13 +227,19 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
     plan->compared = pages_compared(r, pc);
     plan->low = pc;
     plan->high = pc;
+    plan->page = pc >> 12; /* as who asks for the plan has seen */
     for (;;) {
         if (must_end(plan, r, pc)) {
             leave(plan, pc, false);
             return;
         }
+        size_t bytes = readable(plan, r, pc);
+        if (!bytes && plan->count) {
+            leave(plan, pc, false);
+            return;
+        }
         struct item *it = &plan->item[plan->count];
-        fetch(plan, r, it, pc);
+        fetch(plan, it, pc, bytes);
         uint64_t next = pc + it->x.length;
         plan->count++;
         switch ((enum action)it->action) {

@@ -43,6 +43,7 @@ struct plan {
     bool compared;   /* its code is compared at each entry: in one piece */
     bool cold;       /* one basic block, for code that may run once only */
     uint64_t low, high;
+    uint64_t page;     /* one that can be read */
     uint64_t returns[PLAN_CALLS]; /* return addresses of calls followed, youngest last */
     unsigned depth;
     unsigned rounds;   /* how often it has come back to its first instruction */

@@ -75,3 +75,28 @@ bool point_find(const struct block *b, const uint8_t *code, struct point *found)
     }
     return any;
 }
+
+static bool is_compared(const struct block *b)
+{
+    const struct exit *e = block_exits(b);
+    for (unsigned i = 0; i < b->exits; i++)
+        if (e[i].kind == EXIT_STALE)
+            return true;
+    return false;
+}
+
+/* Whether an address in the block's code lies where it compares the guest's, which comes first from its entry on. */
+bool point_is_check(const struct block *b, const uint8_t *code)
+{
+    const uint8_t *at = (const uint8_t *)(block_exits(b) + b->exits), *end = at + b->points;
+    struct point p = origin;
+    if (!is_compared(b))
+        return false;
+    do
+        at = unpack(&p, at);
+    while (at < end && p.offset < b->entry);
+    if (at == end)
+        return true;
+    unpack(&p, at);
+    return code < b->code_start + p.offset;
+}

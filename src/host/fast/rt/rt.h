@@ -68,6 +68,7 @@ struct thread {
     bool sync_signal;
     bool once;            /* … of an instruction that does not raise it again */
     bool force_step;      /* the instruction at pc runs in place */
+    bool unchecked;       /* … and its code could not be compared with what was translated */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
     uint64_t held;        /* signals of faults that were sent while the guest blocks them; it never sees that the kernel does not */
@@ -266,7 +267,15 @@ void collector_wait(struct thread *t);
 void collector_look(struct thread *t, uint32_t word);
 
 /* maps.c */
+/* A few; if there are more, the last is one over the rest. */
+struct spans {
+    struct span { uint64_t start, end; } at[16];
+    unsigned n;
+};
+void spans_add(struct spans *r, uint64_t start, uint64_t end);
+bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end);
 const struct region *maps_find(struct thread *t, uint64_t pc);
+bool maps_there(uint64_t address);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
 void maps_tell(struct thread *t, uint64_t start, uint64_t end);
@@ -281,6 +290,7 @@ enum change {
     CHANGE_MAPPING
 };
 void maps_changed(uint64_t start, uint64_t end, enum change what);
+void maps_lost(uint64_t start, uint64_t end, bool files);
 void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone);
 void maps_made_executable(uint64_t start, uint64_t end);
 bool maps_writable(uint64_t addr);
@@ -295,6 +305,12 @@ bool pages_compared(const struct region *r, uint64_t pc);
 void pages_wrote(uint64_t address);
 void pages_release(uint64_t start, uint64_t end);
 void pages_release_all(void);
+void pages_sealed(uint64_t start, uint64_t end);
+
+/* advice.c */
+void advice_given(const struct thread *t);
+void advice_taken(const struct thread *t);
+void advice_forked(void);
 
 /* cache.c */
 void cache_init(void);

@@ -10,7 +10,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439 };
+enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
@@ -149,6 +149,20 @@ static long do_mapping(struct thread *t)
     else if (rights && r != SYS_PENDING)
         fail_rights(t);
     __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
+    return r;
+}
+
+/* What the break leaves behind it is unmapped. */
+static long do_break(struct thread *t)
+{
+    static long last;
+    long before = last > 0 ? last : sys(SYS_brk, 0, 0, 0, 0, 0, 0), r = pass(t);
+    if (r == SYS_PENDING)
+        return r;
+    uint64_t end = end_of(0, (uint64_t)r);
+    if (r > 0 && r < before)
+        changed(end, (uint64_t)before - end, CHANGE_MAPPING);
+    last = r;
     return r;
 }
 
@@ -291,6 +305,22 @@ static long do_write(struct thread *t)
     return r;
 }
 
+static long do_advice(struct thread *t)
+{
+    advice_given(t);
+    long r = pass(t);
+    if (!r)
+        advice_taken(t);
+    return r;
+}
+
+/* What is watched there could not be made writable again, so nothing is. */
+static long do_seal(struct thread *t)
+{
+    pages_sealed(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
+    return pass(t);
+}
+
 static long do_limits(struct thread *t)
 {
     long r = do_limit(t);
@@ -327,6 +357,9 @@ static long call(struct thread *t)
     case SYS_mremap:
     case SYS_shmat:
     case SYS_shmdt: return do_mapping(t);
+    case SYS_brk: return do_break(t);
+    case SYS_madvise: return do_advice(t);
+    case NR_mseal: return do_seal(t);
     case SYS_open:
     case SYS_openat:
     case NR_openat2: return do_open(t);

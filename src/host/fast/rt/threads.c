@@ -161,6 +161,7 @@ void rt_child(struct thread *t)
         signals_forked(t);
         section_forked();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */
+        advice_forked();
     }
     signals_own_stack(t);
     if (t->clear_sighand)

@@ -168,8 +168,9 @@ static bool is_like(const struct watch *w, const struct region *r, uint64_t pc, 
 /* Whether its code is as it was, and writes to it are noticed. */
 static bool is_same(const struct watch *w, const struct region *r)
 {
-    while (pages_protect(r, w->low, w->low + w->bytes))
-        ; /* which may give up other pages */
+    while (pages_protect(r, w->low, w->low + w->bytes)) /* which may give up other pages */
+        if (pages_compared(r, w->low))
+            return false;
     return w->slept < SLEEPS_MAX && sum_of(w->low, w->bytes) == w->sum;
 }
 

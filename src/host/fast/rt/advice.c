@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * madvise: code that changes without a write to it. */
+#include <sys/mman.h>
+
+#include "host/fast/rt/rt.h"
+
+enum { ADVISE_DONTNEED_LOCKED = 24, ADVISE_POPULATE_WRITE = 23, ADVISE_GUARD_INSTALL = 102 };
+
+/* What a child of a fork has not, or not as it was. */
+static struct spans not_inherited;
+
+static void lose(uint64_t start, uint64_t end, bool files)
+{
+    rt_lock();
+    maps_lost(start, end, files);
+    rt_unlock();
+}
+
+static uint64_t end_of(const struct thread *t)
+{
+    return t->regs[RDI] + ((t->regs[RSI] + 4095) & ~4095ul);
+}
+
+/* Before the kernel takes it. */
+void advice_given(const struct thread *t)
+{
+    if ((uint32_t)t->regs[RDX] == ADVISE_POPULATE_WRITE)
+        pages_release(t->regs[RDI], end_of(t));
+}
+
+void advice_taken(const struct thread *t)
+{
+    uint64_t start = t->regs[RDI], end = end_of(t);
+    switch ((uint32_t)t->regs[RDX]) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_REMOVE:
+    case ADVISE_DONTNEED_LOCKED: lose(start, end, false); break;
+    case ADVISE_GUARD_INSTALL: lose(start, end, true); break;
+    case MADV_DONTFORK:
+    case MADV_WIPEONFORK:
+        rt_lock();
+        spans_add(&not_inherited, start, end);
+        rt_unlock();
+        break;
+    default: break;
+    }
+}
+
+/* In the child of a fork, which has one thread. */
+void advice_forked(void)
+{
+    for (unsigned i = 0; i < not_inherited.n; i++) {
+        const struct span *r = &not_inherited.at[i];
+        pages_release(r->start, r->end);
+        lose(r->start, r->end, true);
+        rt.maps_stale = true;
+    }
+}

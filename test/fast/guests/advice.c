@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * Code that goes, or changes, without a write to it and without a change of its mapping. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "code.h"
+#include "guests.h"
+
+static sigjmp_buf out;
+
+static void leave(int signo)
+{
+    siglongjmp(out, signo);
+}
+
+static void catch_faults(void)
+{
+    signal(SIGSEGV, leave);
+    signal(SIGBUS, leave);
+    signal(SIGILL, leave);
+}
+
+/* What the code at p returns, or which signal it ends by, negative. */
+static int try(const uint8_t *p)
+{
+    int signo = sigsetjmp(out, 1);
+    return signo ? -signo : call(p);
+}
+
+static void try_in_child(const uint8_t *p, uint8_t *write)
+{
+    fflush(NULL);
+    if (!fork()) {
+        printf("child: %d\n", try(p));
+        if (write) {
+            put_return(write, 90);
+            printf("child: %d\n", try(p));
+        }
+        exit(0);
+    }
+    wait(NULL);
+    printf("parent: %d\n", try(p));
+}
+
+int guest_advised(void)
+{
+    enum { GUARD_INSTALL = 102, GUARD_REMOVE };
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    catch_faults();
+    for (int i = 0; i < 3; i++) {
+        put_return(p, i);
+        printf("%d: %d\n", i, try(p));
+        madvise(p, 4096, MADV_DONTNEED);
+        if (i == 1)
+            printf("empty: %d\n", try(p));
+    }
+    put_return(p, 10);
+    printf("%d\n", try(p));
+    int guarded = madvise(p, 4096, GUARD_INSTALL); /* from Linux 6.13 on */
+    printf("guard: %d %d\n", guarded, try(p));
+    if (!guarded)
+        madvise(p, 4096, GUARD_REMOVE);
+    put_return(p, 11);
+    printf("%d\n", try(p));
+    madvise(p, 4096, MADV_WIPEONFORK);
+    try_in_child(p, p);
+    madvise(p, 4096, MADV_KEEPONFORK);
+    madvise(p, 4096, MADV_DONTFORK);
+    try_in_child(p, NULL);
+    madvise(p, 4096, MADV_DOFORK);
+    try_in_child(p, p);
+    return 0;
+}
+
+/* A page that is writable, and from now on for ever. */
+int guest_sealed(void)
+{
+    enum { NR_mseal = 462 }; /* from Linux 6.10 on */
+    catch_faults();
+    for (int ran = 0; ran < 3; ran++) {
+        uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+        for (int i = 0; i < 100 * ran; i++) { /* which is watched, or written so often that it is not */
+            put_return(p, i);
+            call(p);
+        }
+        syscall(NR_mseal, p, 4096, 0);
+        int right = 0;
+        for (int i = 0; i < 5000; i++) {
+            put_return(p, i);
+            right += try(p) == i;
+        }
+        printf("%d %d\n", ran, right);
+    }
+    return 0;
+}
+
+/* The file's end comes nearer; an instruction lies on both sides of it. */
+int guest_shrunk(void)
+{
+    int file = memfd_create("code", 0);
+    catch_faults();
+    for (int shared = 0; shared < 2; shared++) {
+        ftruncate(file, 8192);
+        uint8_t *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, file, 0);
+        put_return(p, 1);
+        put_return(p + 4093, 2);
+        p[4096 + 16] = 0x06; /* no instruction */
+        p[4095 - 16] = 0x06;
+        if (!shared) {
+            munmap(p, 8192);
+            p = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+        }
+        if (shared)
+            printf("%d %d %d\n", try(p), try(p + 4093), try(p + 4096 + 16));
+        ftruncate(file, 4096);
+        printf("%d %d %d %d\n", try(p), try(p + 4093), try(p + 4096), try(p + 4095 - 16));
+        ftruncate(file, 0);
+        if (shared)
+            printf("%d\n", try(p));
+        munmap(p, 8192);
+    }
+    return 0;
+}
+
+/* Code behind the break, which comes back to where it was. */
+int guest_broken_off(void)
+{
+    printf("begins\n"); /* which takes memory */
+    uint8_t *p = (uint8_t *)(((uintptr_t)sbrk(0) + 4095) & ~(uintptr_t)4095) + 4096;
+    int ran[5];
+    catch_faults();
+    brk(p + 4096);
+    mprotect(p, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    put_return(p, 1);
+    ran[0] = try(p);
+    brk(p);
+    ran[1] = try(p);
+    brk(p + 4096);
+    ran[2] = try(p);
+    mprotect(p, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (int i = 0; i < 2; i++) {
+        put_return(p, 2 + i);
+        ran[3 + i] = try(p);
+    }
+    brk(p - 4096);
+    for (int i = 0; i < 5; i++)
+        printf("%d\n", ran[i]);
+    return 0;
+}
+
+/* Memory of huge pages, if the machine has any to give: no page of it has rights of its own. */
+int guest_huge_pages(void)
+{
+    size_t huge = 2 << 20;
+    uint8_t *p = mmap(NULL, huge, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    int right = 0;
+    for (int i = 0; p != MAP_FAILED && i < 1000; i++) {
+        put_return(p, i);
+        put_return(p + huge / 2 - 3, i);
+        right += call(p) == i && call(p + huge / 2 - 3) == i;
+    }
+    printf("%d\n", right);
+    return 0;
+}
