@@ -352,6 +352,7 @@ static int act_mode_tsx(struct cofi_flow *flow)
 /* Packets are lost [PTREF 9.6]. Outcomes and address before it were used up. */
 static int act_ovf(struct cofi_flow *flow)
 {
+    flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
     flow->in_psb = false;
     if (flow->lost)
         COFI_TRY(cofi__found(flow));
@@ -359,6 +360,8 @@ static int act_ovf(struct cofi_flow *flow)
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     COFI_TRY(end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
+    if (flow->enabled)
+        flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
     flow->async = flow->tip_due = flow->enabled = false;
     flow->overflow = true;
     flow->overflow_offset = flow->packet_offset;
@@ -446,7 +449,6 @@ static int act_psbend(struct cofi_flow *flow)
     pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
     pend->vmcs &= pend->vmcs_base != flow->vmcs;
     pend->tsx &= pend->intx != flow->in_tx;
-    flow->in_tx = pend->tsx ? pend->intx : flow->in_tx;
     COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
     event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;
