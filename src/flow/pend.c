@@ -115,9 +115,17 @@ static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct 
     return show(flow, ip);
 }
 
+/* Of a MOV CR3, which may also end tracing; then that is the next packet. */
+static int show_mov_cr3(struct cofi_flow *flow, uint64_t ip)
+{
+    flow->cr3_ip = ip;
+    flow->cr3_units = units_used(flow);
+    return cofi__show_paging(flow, ip);
+}
+
 int cofi__bind_paging(struct cofi_flow *flow)
 {
-    return bind_to(flow, 1u << COFI_CLASS_MOV_CR3, cofi__show_paging);
+    return bind_to(flow, 1u << COFI_CLASS_MOV_CR3, show_mov_cr3);
 }
 
 int cofi__bind_vmcs(struct cofi_flow *flow)

@@ -180,6 +180,15 @@ static void the_first_psb_may_be_ended_by_an_overflow(void **state)
     assert_string_equal(decode(0x401000, "9090 7500 0f05", "P 02f3 9901 71001040000000 P 9901 7d021040000000 0223 04 01"), want);
 }
 
+/* The overflow's own FUP is missing [ERR SKD010], so that the PSB+ ends it; CR3 is what it was. */
+static void a_psb_that_ends_an_overflow_tells_nothing_that_is_known(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05",
+        "P 0243000500000000 0223 9901 71001040000000 06 02f3 P 0243000500000000 9901 7d021040000000 0223 04 01"),
+        "[paging v5000] [psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
+}
+
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
@@ -664,6 +673,19 @@ static void mov_cr3_takes_its_pip(void **state)
         "[psb] [enabled >401000] 401000 401001 [paging 401001 vac6840000] 401004 401006 [disabled 401006]");
 }
 
+/* A TraceStop range that began behind the last branch: MOV CR3 is what looks where it is [PTREF 3.3; PTREF 6.2]. */
+static void a_mov_cr3_may_end_tracing(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90 0f22d8 90 ffe0", "H 0243004068ac0000 210410 0283"),
+        "[psb] [enabled >401000] 401000 401001 [paging 401001 vac6840000] [disabled 401001 >401004] [tracestop 401001]");
+    /* and another branch may lead behind it: 401000 mov cr3; 401003 jnz; 401005 jmp *rax; an interrupt and back */
+    assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 04 210310"),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] 401003 401005 [disabled 401005 >401003]");
+    assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 3d0310 2d0510 210310"),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] [async 401003 >401005] 401005 [disabled 401005 >401003]");
+}
+
 static struct cofi_image *other;
 static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
 {
@@ -745,6 +767,7 @@ int main(void)
         cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
         cmocka_unit_test(where_it_went_off_in_an_overflow_is_not_told),
         cmocka_unit_test(the_first_psb_may_be_ended_by_an_overflow),
+        cmocka_unit_test(a_psb_that_ends_an_overflow_tells_nothing_that_is_known),
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
@@ -781,6 +804,7 @@ int main(void)
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
+        cmocka_unit_test(a_mov_cr3_may_end_tracing),
         cmocka_unit_test(each_cr3_has_its_own_code),
         cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),

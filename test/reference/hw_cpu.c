@@ -103,7 +103,6 @@ void hw_leave(struct hw *h, const struct hw_move *mv)
     if (mv->how == HW_DIRECT && hw_has_skl014(h))
         told &= hw_below(&h->seed, 2);
     h->rets_n = 0;
-    h->beyond_libipt |= h->mov_cr3_was_last; /* docs/decisions/0305 */
     h->beyond_libipt |= mv->how == HW_COND || mv->how == HW_COMPRESSED; /* it does not always find that branch */
     if (!(told ? hw_ip(h, HW_PGD, mv->to) : hw_no_ip(h, HW_PGD)))
         return;

@@ -63,8 +63,10 @@ static void told_by_psb(struct hw *h, bool on)
 {
     struct hw_truth *t = &h->truth;
     uint64_t ip = on ? h->ip : COFI_NO_IP;
-    if (on)
+    if (on) {
         t->known = t->n;
+        hw_truth_overflow(h, ip); /* one that is open: [ERR BDM70] */
+    }
     t->paging &= t->paging_cr3 != t->shown_cr3 || t->paging_nr != t->shown_nr;
     t->vmcs &= t->vmcs_base != t->shown_vmcs;
     t->tsx &= t->tsx_in != t->shown_tsx;
@@ -116,11 +118,15 @@ static void enable_with_psb(struct hw *h, bool on, bool first)
 {
     bool early = on && hw_has_bdm70(h);
     bool pge_first = on && !first && h->config.pge_first;
+    unsigned loss = h->config.loss;
+    if (early) /* that packets are on would be told, and then that they were lost, in any order */
+        h->config.loss = 0;
     if (pge_first)
         put_pge(h);
     hw_psb(h, pge_first ? HW_PSB_STATE : early && hw_below(&h->seed, 2) ? HW_PSB_EARLY : HW_PSB_OFF);
     if (on && !pge_first)
         put_pge(h);
+    h->config.loss = loss;
 }
 
 static void enable_without(struct hw *h, bool on)
@@ -171,11 +177,12 @@ static void put_ovf(struct hw *h)
 {
     struct hw_truth *t = &h->truth;
     h->wire.losing = false;
-    unsigned loss = h->config.loss;
-    h->config.loss = 0;
+    unsigned loss = h->config.loss, filler = h->config.filler;
+    h->config.loss = h->config.filler = 0; /* the CYC stands right before it */
     hw_cut_cyc(h, hw_has_skd007(h));
     hw_short(h, true, 0x02, 0xf3);
     h->config.loss = loss;
+    h->config.filler = filler;
     hw_truth_flush(h, COFI_NO_IP);
     hw_truth_overflow(h, COFI_NO_IP);
     t->mode = t->tsx = false;

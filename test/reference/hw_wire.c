@@ -227,6 +227,7 @@ bool hw_tip(struct hw *h, uint64_t ip, bool may_defer)
 
 bool hw_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip)
 {
+    h->beyond_libipt |= kind == HW_PGD && h->mov_cr3_was_last; /* docs/decisions/0305 */
     h->mov_cr3_was_last = false;
     if (!hw_packet(h, kind != HW_FUP, NULL, 0))
         return false;
@@ -241,6 +242,7 @@ bool hw_no_ip(struct hw *h, enum hw_ip_kind kind)
     if (!hw_packet(h, kind != HW_FUP, (const uint8_t[]){(uint8_t)kind}, 1))
         return false;
     h->truth.known = h->truth.n;
+    h->beyond_libipt |= h->mov_cr3_was_last; /* docs/decisions/0305 */
     return true;
 }
 
