@@ -185,6 +185,7 @@ static void put_ovf(struct hw *h)
     h->config.filler = filler;
     hw_truth_flush(h, COFI_NO_IP);
     hw_truth_overflow(h, COFI_NO_IP);
+    h->mode_in_doubt |= t->mode;
     t->mode = t->tsx = false;
     t->overflow = true;
     if (t->enabled)
