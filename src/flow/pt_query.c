@@ -193,9 +193,11 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
 }
 
 /* MOV CR3 in a TraceStop range that was come to without a branch: PIP, TIP.PGD with the next instruction's address [PTREF 6.2]. The PIP
- * has found it. */
+ * has found it. A branch behind it that left the ranges for that very address would look the same, where these are not known. */
 static bool is_of_mov_cr3(const struct cofi_flow *flow)
 {
+    if (flow->config.ranges_known && cofi__in_ranges(flow, flow->cr3_ip))
+        return false;
     return flow->packet_has_ip && flow->cr3_ip != COFI_NO_IP && flow->cr3_units == units_used(flow) && position(flow) == flow->packet_ip;
 }
 

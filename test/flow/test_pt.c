@@ -684,6 +684,16 @@ static void a_mov_cr3_may_end_tracing(void **state)
         "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] 401003 401005 [disabled 401005 >401003]");
     assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 3d0310 2d0510 210310"),
         "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] [async 401003 >401005] 401005 [disabled 401005 >401003]");
+    /* 401003 jmp *rax leaves the known range [401000, 401002], in which nothing stops */
+    rig_open(&rig, COFI_PT, 0x401000, "0f22d8 ffe0");
+    rig.config.ctl_known = rig.config.ranges_known = true;
+    rig.config.ctl = UINT64_C(1) << 32;
+    rig.config.range_base[0] = 0x401000;
+    rig.config.range_limit[0] = 0x401002;
+    rig_trace(&rig, "H 0243004068ac0000 210310");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] 401003 [disabled 401003 >401003]");
+    rig_close(&rig);
 }
 
 static struct cofi_image *other;

@@ -38,6 +38,17 @@ bool hw_has_apl11(const struct hw *h) { return is_one_of(h, " 86 97 "); }
 
 static bool one_in(struct hw *h, unsigned n) { return hw_below(&h->seed, n) == 0; }
 
+/* Or where else: it is what may stop where a range is come to without a branch. */
+static uint64_t a_mov_cr3(struct hw *h, const struct hw_segment *s, uint64_t otherwise)
+{
+    for (unsigned tries = 0; tries < 100; tries++) {
+        const struct hw_insn *i = &s->at[s->starts[hw_below(&h->seed, (unsigned)s->starts_n)]];
+        if (i->kind == HW_MOV_CR3)
+            return i->ip;
+    }
+    return otherwise;
+}
+
 static void what_is_traced(struct hw *h, struct hw_config *c)
 {
     unsigned who = hw_below(&h->seed, 4);
@@ -59,6 +70,8 @@ static void what_is_traced(struct hw *h, struct hw_config *c)
         bool stop = one_in(h, 4);
         c->range_use[i] = stop ? 2 : 1;
         c->range_base[i] = s->base + (one_in(h, 2) ? 0 : hw_below(&h->seed, (unsigned)s->size));
+        if (stop)
+            c->range_base[i] = a_mov_cr3(h, s, c->range_base[i]);
         c->range_limit[i] = c->range_base[i] + (stop ? hw_below(&h->seed, 40) : 100 + hw_below(&h->seed, 2000));
     }
 }
@@ -93,8 +106,8 @@ static void how_often(struct hw *h, struct hw_config *c)
 
 static void whose_errata(struct hw *h, struct hw_config *c)
 {
-    static const uint8_t models[] = {0x3d, 0x5e, 0x55, 0x86, 0x97};
-    if (c->plain || !one_in(h, 4))
+    static const uint8_t models[] = {0x3d, 0x3d, 0x5e, 0x5e, 0x55, 0x86, 0x97};
+    if (c->plain || !one_in(h, 2))
         return;
     c->family = 6;
     c->model = models[hw_below(&h->seed, sizeof models)];

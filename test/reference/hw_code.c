@@ -139,6 +139,8 @@ static void transaction(struct maker *m)
         filler(m);
     if (hw_below(m->seed, 2))
         back(m);
+    if (hw_below(m->seed, 3) == 0)
+        put(m, HW_JMP_IND, "\xff\xe2", 2);
     put(m, HW_XEND, "\x0f\x01\xd5", 3);
     aim(m, at, m->s->size);
 }
@@ -173,6 +175,18 @@ static void function(struct maker *m)
         put(m, HW_RET, "\xc2\x08\0", 3);
 }
 
+/* Calls that nest deeper than a processor's stack of returns, with nothing in between. */
+static void chain(struct maker *m)
+{
+    m->entries[m->entries_n++] = m->s->size;
+    for (unsigned n = 66 + hw_below(m->seed, 8); n; n--) {
+        size_t at = put(m, HW_CALL, "\xe8\0\0\0\0", 5);
+        put(m, HW_RET, "\xc3", 1);
+        aim(m, at, m->s->size);
+    }
+    put(m, HW_RET, "\xc3", 1);
+}
+
 static void segment(struct maker *m, uint64_t base, unsigned mode, unsigned cpl)
 {
     m->s->base = base;
@@ -180,6 +194,8 @@ static void segment(struct maker *m, uint64_t base, unsigned mode, unsigned cpl)
     m->s->cpl = cpl;
     for (unsigned n = 3 + hw_below(m->seed, 8); n && m->s->size < HW_BYTES - 1200; n--)
         function(m);
+    if (hw_below(m->seed, 12) == 0)
+        chain(m);
     for (unsigned i = 0; i < m->calls_n; i++)
         aim(m, m->calls[i], m->entries[hw_below(m->seed, m->entries_n)]);
 }

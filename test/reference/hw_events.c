@@ -10,6 +10,14 @@ static uint64_t somewhere(struct hw *h, unsigned segment)
     return s->base + s->starts[hw_below(&h->seed, (unsigned)s->starts_n)];
 }
 
+/* A branch that left the ranges for the address behind a MOV CR3, with no packet in between, would look like that one ending tracing. */
+static uint64_t elsewhere(struct hw *h, uint64_t to)
+{
+    while (h->mov_cr3_was_last && to == h->behind_mov_cr3)
+        to = somewhere(h, h->segment);
+    return to;
+}
+
 static unsigned kernel(struct hw *h) { return h->nr ? HW_GUEST : hw_below(&h->seed, 3) ? HW_KERNEL : HW_KERNEL_LOW; }
 static unsigned user(struct hw *h) { return hw_below(&h->seed, 3); }
 
@@ -53,9 +61,10 @@ static void go_near(struct hw *h, int how, uint64_t to)
 static void ret(struct hw *h)
 {
     const struct hw_segment *s = &h->code.segments[h->segment];
-    uint64_t to = h->depth > h->floor && hw_below(&h->seed, 30) ? h->stack[--h->depth] : 0;
+    uint64_t to = h->depth > h->floor && hw_below(&h->seed, 300) ? h->stack[--h->depth] : 0;
     if (to - s->base >= s->size)
         to = somewhere(h, h->segment);
+    to = elsewhere(h, to);
     bool compressed = h->rets_n && h->rets[--h->rets_n] == to && !h->config.disretc && hw_packet_en(h);
     if (!compressed && h->config.ret_clear)
         h->rets_n = 0;
@@ -211,6 +220,7 @@ static void mov_cr3(struct hw *h, const struct hw_insn *i)
             h->truth.known = h->truth.n;
         hw_truth_paging(h, before ? i->ip : COFI_NO_IP);
         h->mov_cr3_was_last = true;
+        h->behind_mov_cr3 = i->next;
     }
     struct hw_move mv = {.how = HW_INDIRECT, .from = i->ip, .to = i->next};
     if (before && !after)
@@ -265,6 +275,12 @@ static void set_if(struct hw *h, const struct hw_insn *i)
 
 /* ---- between two instructions ---- */
 
+/* Where a processor has [ERR SKD022], what comes there and ends tracing cannot be told from the VM entry. */
+static bool looks_like_vm_entry(const struct hw *h)
+{
+    return hw_has_skd022(h) && hw_code_find(&h->code, h->ip)->kind == HW_VMENTRY;
+}
+
 static void toggle(struct hw *h)
 {
     if (!hw_trigger(h)) {
@@ -273,7 +289,8 @@ static void toggle(struct hw *h)
     } else if (hw_chance(h, h->config.toggle)) { /* SMI [PTREF 6.3] */
         if (h->in_tx)
             abort_at(h);
-        hw_disable(h, h->ip);
+        if (!looks_like_vm_entry(h))
+            hw_disable(h, h->ip);
     }
 }
 
@@ -281,6 +298,8 @@ static void interrupt(struct hw *h)
 {
     if (h->in_tx)
         abort_at(h);
+    if (looks_like_vm_entry(h))
+        return;
     if (h->nr && hw_below(&h->seed, 2))
         vm_exit(h, hw_below(&h->seed, 2) ? 8 : 9);
     else
@@ -291,12 +310,13 @@ void hw_before(struct hw *h)
 {
     const struct hw_config *c = &h->config;
     hw_tick(h);
-    if (hw_has_skd022(h) && hw_code_find(&h->code, h->ip)->kind == HW_VMENTRY)
-        return; /* what comes there cannot be told from the VM entry */
+    if (looks_like_vm_entry(h))
+        return;
     if (c->plain && !h->wire.losing && hw_chance(h, c->loss))
         hw_loss_begin(h);
     toggle(h);
-    if (h->wire.losing && hw_chance(h, c->loss_end))
+    bool news = h->truth.shown_mode != hw_mode(h) || hw_below(&h->seed, 2); /* where more is to be told */
+    if (h->wire.losing && news && hw_chance(h, c->loss_end))
         hw_loss_end(h);
     if (hw_trigger(h) && hw_chance(h, c->psb))
         hw_psb(h, HW_PSB_STATE);
@@ -308,7 +328,7 @@ void hw_before(struct hw *h)
         abort_at(h);
     while (hw_chance(h, c->interrupt))
         interrupt(h);
-    if (!h->in_tx && hw_chance(h, c->fault))
+    if (!h->in_tx && !looks_like_vm_entry(h) && hw_chance(h, c->fault))
         fault(h, 14);
 }
 
@@ -327,8 +347,7 @@ static void plain(struct hw *h, const struct hw_insn *i)
 
 static void jcc(struct hw *h, const struct hw_insn *i)
 {
-    bool taken = i->guard && h->depth > 150 ? true : hw_below(&h->seed, 8) < (i->ip >> 2 & 7);
-    if (taken) {
+    if ((i->guard && h->depth > 150) || hw_below(&h->seed, 8) < (i->ip >> 2 & 7)) {
         go_near(h, HW_COND, i->target);
         return;
     }
@@ -341,7 +360,7 @@ static void near_branch(struct hw *h, const struct hw_insn *i)
 {
     uint64_t to = i->target;
     if (i->kind == HW_JMP_IND || i->kind == HW_CALL_IND)
-        to = somewhere(h, h->segment);
+        to = elsewhere(h, somewhere(h, h->segment));
     bool on = hw_packet_en(h);
     if (i->kind == HW_JMP_IND && h->in_tx && hw_has_bdm64(h) && hw_below(&h->seed, 2)) {
         go_wrong(h, to);
@@ -353,6 +372,8 @@ static void near_branch(struct hw *h, const struct hw_insn *i)
     push_call(h, i);
     if (on && hw_packet_en(h))
         remember_call(h, i);
+    if (i->target == i->next && hw_below(&h->seed, 2))
+        h->depth--; /* the address is popped, as code does that asks where it is */
 }
 
 static void vmx(struct hw *h, const struct hw_insn *i)

@@ -169,7 +169,8 @@ void hw_loss_begin(struct hw *h)
 /* libipt shows the way to a FUP only when the TIP comes: between the packets of an operation nothing is lost where it judges. */
 static bool lost(struct hw *h)
 {
-    if (!h->wire.losing && !h->config.plain && hw_chance(h, h->config.loss))
+    unsigned chance = h->config.loss * (h->truth.mode ? 8 : 1); /* it matters more */
+    if (!h->wire.losing && !h->config.plain && hw_chance(h, chance))
         hw_loss_begin(h);
     return h->wire.losing;
 }
@@ -328,9 +329,9 @@ void hw_cut_cyc(struct hw *h, bool erratum)
 void hw_tick(struct hw *h)
 {
     struct hw_wire *w = &h->wire;
-    unsigned cycles = hw_below(&h->seed, 5);
-    w->cycles += hw_below(&h->seed, 50) ? cycles : 700;
-    w->tsc += hw_below(&h->seed, 50) ? cycles : 300;
+    unsigned cycles = hw_below(&h->seed, 50) ? hw_below(&h->seed, 5) : 700;
+    w->cycles += cycles;
+    w->tsc += cycles;
     if (!hw_trigger(h))
         w->cyc_sent = w->cycles;
     uint64_t now = w->tsc / 4 >> h->config.mtc_freq, due = now - w->mtc_sent;
