@@ -36,6 +36,8 @@ static void put_cyc(struct hw *h)
 {
     struct hw_wire *w = &h->wire;
     uint64_t count = w->cycles - w->cyc_sent;
+    if (hw_has_skd007(h) && count >> 5 == 1)
+        count += 32; /* its second byte with a CYC of f3 behind it looks like one that an OVF wrote over */
     uint8_t byte = (uint8_t)((count & 31) << 3 | (count > 31 ? 4 : 0) | 3);
     put(w, &byte, 1);
     for (count >>= 5; count; count >>= 7) {
