@@ -4,14 +4,16 @@
 
 #include "base/error.h"
 
-/* Show what waits for an address, at ip (COFI_NO_IP: nowhere). */
+/* Show what waits for an address, at ip (COFI_NO_IP: nowhere). Its time is that at which it is known: others may have been shown since. */
 int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
     for (unsigned i = 0; i < pend->n; i++) {
-        if (pend->list[i].ip == COFI_NO_IP)
-            pend->list[i].ip = ip;
-        COFI_TRY(cofi__emit_event(flow, &pend->list[i]));
+        struct cofi_flow_event *event = &pend->list[i];
+        event->time = cofi__event(flow, event->kind, event->offset).time;
+        if (event->ip == COFI_NO_IP)
+            event->ip = ip;
+        COFI_TRY(cofi__emit_event(flow, event));
     }
     pend->n = 0;
     pend->fup = false;
@@ -74,7 +76,7 @@ int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_TSX, pend->tsx_offset);
     pend->tsx = false;
     event.ip = ip;
-    event.a = pend->intx;
+    event.a = flow->in_tx = pend->intx;
     event.b = pend->abort;
     return cofi__emit_event(flow, &event);
 }
@@ -113,9 +115,17 @@ static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct 
     return show(flow, ip);
 }
 
+/* Of a MOV CR3, which may also end tracing; then that is the next packet. */
+static int show_mov_cr3(struct cofi_flow *flow, uint64_t ip)
+{
+    flow->cr3_ip = ip;
+    flow->cr3_units = units_used(flow);
+    return cofi__show_paging(flow, ip);
+}
+
 int cofi__bind_paging(struct cofi_flow *flow)
 {
-    return bind_to(flow, 1u << COFI_CLASS_MOV_CR3, cofi__show_paging);
+    return bind_to(flow, 1u << COFI_CLASS_MOV_CR3, show_mov_cr3);
 }
 
 int cofi__bind_vmcs(struct cofi_flow *flow)

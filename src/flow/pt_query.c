@@ -128,6 +128,7 @@ static int end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
     event.ip = flow->async_ip;
     event.target = flow->packet_ip;
     flow->async = false;
+    flow->cr3_ip = COFI_NO_IP;
     if (flow->pend.n)
         COFI_TRY(cofi__pend_flush(flow, flow->async_ip));
     return cofi__emit_event(flow, &event);
@@ -165,6 +166,7 @@ static int act_pge(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
+    flow->cr3_ip = COFI_NO_IP;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     COFI_TRY(cofi__due_at_target(flow, ip));
@@ -190,12 +192,23 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
     return cofi__emit_event(flow, &event);
 }
 
+/* MOV CR3 in a TraceStop range that was come to without a branch: PIP, TIP.PGD with the next instruction's address [PTREF 6.2]. The PIP
+ * has found it. A branch behind it that left the ranges for that very address would look the same, where these are not known. */
+static bool is_of_mov_cr3(const struct cofi_flow *flow)
+{
+    if (flow->config.ranges_known && cofi__in_ranges(flow, flow->cr3_ip))
+        return false;
+    return flow->packet_has_ip && flow->cr3_ip != COFI_NO_IP && flow->cr3_units == units_used(flow) && position(flow) == flow->packet_ip;
+}
+
 /* Where a TIP.PGD without a FUP binds [PTREF 9.4]: with an address, to the direct branch that leads
  * there; with and without, to the next branch that would take an outcome or a TIP. */
 static int act_pgd_sync(struct cofi_flow *flow)
 {
     struct goal goal = {.by_target = flow->packet_has_ip, .target = flow->packet_ip, .leaving = true};
     struct place place;
+    if (is_of_mov_cr3(flow))
+        return disable(flow, COFI_FLOW_DISABLED, flow->cr3_ip);
     bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1;
     if (cr3_filter || flow->pend.paging)
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
@@ -352,6 +365,7 @@ static int act_mode_tsx(struct cofi_flow *flow)
 /* Packets are lost [PTREF 9.6]. Outcomes and address before it were used up. */
 static int act_ovf(struct cofi_flow *flow)
 {
+    flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
     flow->in_psb = false;
     if (flow->lost)
         COFI_TRY(cofi__found(flow));
@@ -359,6 +373,8 @@ static int act_ovf(struct cofi_flow *flow)
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     COFI_TRY(end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
+    if (flow->enabled)
+        flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
     flow->async = flow->tip_due = flow->enabled = false;
     flow->overflow = true;
     flow->overflow_offset = flow->packet_offset;
@@ -382,6 +398,7 @@ static int act_tracestop(struct cofi_flow *flow)
 static int act_psb(struct cofi_flow *flow)
 {
     flow->last_ip = 0;
+    flow->cr3_ip = COFI_NO_IP;
     cofi__clock_psb(&flow->clock);
     flow->code_missed = false;
     flow->in_psb = true;
@@ -439,14 +456,13 @@ static int act_psbend(struct cofi_flow *flow)
     flow->in_psb = false;
     if (pend->paging)
         cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, true);
+    pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
+    pend->vmcs &= pend->vmcs_base != flow->vmcs;
+    pend->tsx &= pend->intx != flow->in_tx;
     COFI_TRY(psb_position(flow));
     ret_clear(flow);
     flow->synced = true;
     COFI_TRY(cofi__code_due(flow, flow->psb_offset));
-    pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
-    pend->vmcs &= pend->vmcs_base != flow->vmcs;
-    pend->tsx &= pend->intx != flow->in_tx;
-    flow->in_tx = pend->tsx ? pend->intx : flow->in_tx;
     COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
     event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;

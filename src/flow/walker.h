@@ -256,6 +256,7 @@ struct cofi_flow {
     bool paused;           /* the PSB+ at or after stop_psb was read */
     uint64_t stop_psb;
     uint64_t disabled_ip;
+    uint64_t cr3_ip, cr3_units; /* of the last MOV CR3 that had a packet, and units_used then */
 
     /* code */
     unsigned mode;
@@ -566,6 +567,9 @@ static inline void edge_to(struct cofi_flow *flow, uint32_t first_hash, uint32_t
         cofi__edge(flow, edge_index(flow->prev_hash, first_hash), 1);
     flow->prev_hash = last_hash;
 }
+
+/* Counts up with each outcome and target that is used. */
+static inline uint64_t units_used(const struct cofi_flow *flow) { return flow->stats.tnt_bits + flow->stats.tips; }
 
 /* The current position, and the block there. */
 static inline uint64_t position(const struct cofi_flow *flow) { return flow->cur ? flow->cur->pub.ip : flow->ip; }

@@ -8,22 +8,25 @@
 #include <string.h>
 
 struct memory {
-    const uint8_t *code;
-    size_t size;
-    uint64_t base;
+    const struct ipt_code *pieces;
+    unsigned n;
 };
 
 static int read_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip, void *context)
 {
     const struct memory *memory = context;
     (void)asid;
-    if (ip < memory->base || ip >= memory->base + memory->size)
-        return -pte_nomap;
-    size_t left = memory->size - (size_t)(ip - memory->base);
-    if (size > left)
-        size = left;
-    memcpy(buffer, memory->code + (ip - memory->base), size);
-    return (int)size;
+    for (unsigned i = 0; i < memory->n; i++) {
+        const struct ipt_code *code = &memory->pieces[i];
+        if (ip - code->base >= code->size)
+            continue;
+        size_t left = code->size - (size_t)(ip - code->base);
+        if (size > left)
+            size = left;
+        memcpy(buffer, code->bytes + (ip - code->base), size);
+        return (int)size;
+    }
+    return -pte_nomap;
 }
 
 static void add(uint64_t **ips, size_t *n, size_t *max, uint64_t ip)
@@ -36,9 +39,9 @@ static void add(uint64_t **ips, size_t *n, size_t *max, uint64_t ip)
     (*ips)[(*n)++] = ip;
 }
 
-uint64_t *ipt_insns(uint8_t *trace, size_t n, const uint8_t *code, size_t size, uint64_t base, size_t *count)
+uint64_t *ipt_insns_of(uint8_t *trace, size_t n, const struct ipt_code *pieces, unsigned pieces_n, size_t *count)
 {
-    struct memory memory = {code, size, base};
+    struct memory memory = {pieces, pieces_n};
     struct pt_config config;
     pt_config_init(&config);
     config.begin = trace;
@@ -66,4 +69,9 @@ uint64_t *ipt_insns(uint8_t *trace, size_t n, const uint8_t *code, size_t size, 
     }
     pt_insn_free_decoder(decoder);
     return ips;
+}
+
+uint64_t *ipt_insns(uint8_t *trace, size_t n, const uint8_t *code, size_t size, uint64_t base, size_t *count)
+{
+    return ipt_insns_of(trace, n, &(struct ipt_code){code, size, base}, 1, count);
 }

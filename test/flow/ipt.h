@@ -6,6 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct ipt_code {
+    const uint8_t *bytes;
+    size_t size;
+    uint64_t base;
+};
+
+/* All instructions of a trace; to be freed. */
+uint64_t *ipt_insns_of(uint8_t *trace, size_t n, const struct ipt_code *pieces, unsigned pieces_n, size_t *count);
 /* All instructions of a trace over one piece of code; to be freed. */
 uint64_t *ipt_insns(uint8_t *trace, size_t n, const uint8_t *code, size_t size, uint64_t base, size_t *count);
 

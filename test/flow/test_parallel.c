@@ -425,6 +425,28 @@ static int three_times(void *opaque, struct cofi_flow *flow, const struct cofi_f
     return --*(int *)opaque ? 0 : 7;
 }
 
+/* Pieces begin at PSBs that overflows end before they tell the time: since when packets were lost was told before. */
+static void an_overflow_that_is_open_where_a_piece_begins_has_its_time(void **state)
+{
+    static const uint8_t psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82}, ovf[2] = {2, 0xf3};
+    static uint8_t bytes[300 * 44];
+    size_t n = 0;
+    (void)state;
+    set_up(USER | BRANCH | TSC, false, 1);
+    for (uint16_t i = 0; i < 300; i++) {
+        const uint8_t rest[10] = {0x19, (uint8_t)i, (uint8_t)(i >> 8), 1, 0, 0, 0, 0, 0x02, 0x23};
+        memcpy(bytes + n, psb, sizeof psb);
+        memcpy(bytes + n + sizeof psb, rest, sizeof rest);
+        n += sizeof psb + sizeof rest;
+        memcpy(bytes + n, psb, sizeof psb);
+        memcpy(bytes + n + sizeof psb, ovf, sizeof ovf);
+        n += sizeof psb + sizeof ovf;
+    }
+    for (unsigned i = 0; i < 30; i++)
+        compare(bytes, n);
+    tear_down();
+}
+
 static void the_visitor_may_stop_it(void **state)
 {
     (void)state;
@@ -451,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
         cmocka_unit_test(so_it_is_where_spans_are_used),
         cmocka_unit_test(a_stream_without_psbs_is_not_held),
+        cmocka_unit_test(an_overflow_that_is_open_where_a_piece_begins_has_its_time),
         cmocka_unit_test(the_visitor_may_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

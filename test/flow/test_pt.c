@@ -159,6 +159,36 @@ static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void
     rig_close(&rig);
 }
 
+/* Packets were on at 401004 and went off in the overflow: where tracing was disabled last is not 401002. */
+static void where_it_went_off_in_an_overflow_is_not_told(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "H 06 01 310410 02f3 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [enabled 401002 >401004] [overflow] [enabled >401002] 401002 401004 "
+        "[disabled 401004]");
+}
+
+/* 401000 nop; 401001 nop; the way from the overflow's address to that of the next PSB+ is no gap and is not passed over. */
+static void the_first_psb_may_be_ended_by_an_overflow(void **state)
+{
+    (void)state;
+    const char *rest = "401000 401001 [psb 401002] 401002 401004 [disabled 401004]";
+    char want[200];
+    snprintf(want, sizeof want, "[overflow >401000] %s", rest);
+    assert_string_equal(decode(0x401000, "9090 7500 0f05", "P 02f3 7d001040000000 P 9901 7d021040000000 0223 04 01"), want);
+    snprintf(want, sizeof want, "[overflow] [enabled >401000] %s", rest);
+    assert_string_equal(decode(0x401000, "9090 7500 0f05", "P 02f3 9901 71001040000000 P 9901 7d021040000000 0223 04 01"), want);
+}
+
+/* The overflow's own FUP is missing [ERR SKD010], so that the PSB+ ends it; CR3 is what it was. */
+static void a_psb_that_ends_an_overflow_tells_nothing_that_is_known(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05",
+        "P 0243000500000000 0223 9901 71001040000000 06 02f3 P 0243000500000000 9901 7d021040000000 0223 04 01"),
+        "[paging v5000] [psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
+}
+
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
@@ -173,6 +203,17 @@ static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
     assert_non_null(strstr(behind, "[overflow >40100e] "));
     assert_non_null(strstr(behind, "[psb 40100e] 40100e 401015 401016 40101a 40101f 401021 [disabled 401021]"));
     assert_null(strstr(behind, "gap"));
+}
+
+/* The rig's trace, to be looked at closely. */
+static struct cofi_flow *open_flow(void)
+{
+    struct cofi_flow *flow;
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    return flow;
 }
 
 /* The times that blocks have, as a list without repetition; ~: estimated. */
@@ -251,6 +292,19 @@ static void transactions_begin_commit_and_abort(void **state)
         "401004 401005 401006 401007 401008 401009 40100a [disabled 40100a]");
 }
 
+/* In a PSB+ MODE.TSX tells what is; it is shown where that is another thing than what was shown last. */
+static void a_psb_tells_of_a_transaction_what_is_not_known(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90909090 0f05",
+        "H 9921 3d0110 P 9921 9901 7d021040000000 0223 9920 3d0310 P 9920 9901 7d031040000000 0223 01"),
+        "[psb] [enabled >401000] 401000 [tsx 401001 a1 b0 c0] 401001 [psb 401002] 401002 [tsx 401003] [psb 401003] 401003 401004 "
+        "[disabled 401004]");
+    assert_string_equal(decode(0x401000, "90909090 0f05", "H 9921 3d0110 02f3 7d021040000000 P 9920 9901 7d021040000000 0223 01"),
+        "[psb] [enabled >401000] 401000 [tsx 401001 a1 b0 c0] [overflow >401002] [tsx 401002] [psb 401002] 401002 401003 401004 "
+        "[disabled 401004]");
+}
+
 static void ptwrite_with_and_without_an_address(void **state)
 {
     (void)state;
@@ -268,6 +322,26 @@ static void power_events_share_a_fup(void **state)
         "H 02c26000000001000000 02228020 02e2 3d0110 02a22201000000 01"),
         "[psb] [enabled >401000] 401000 [mwait 401001 a60 b1 c0] [pwre 401001 a2 b0 c1] [exstop 401001] "
         "[pwrx a2 b2 c1] 401001 401002 [disabled 401002]");
+}
+
+/* EXSTOP waits for its FUP; TSC and CBR may stand before that. The last of the four events is EXSTOP's. */
+static void what_waits_for_an_address_is_not_earlier_than_what_was_shown(void **state)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 16};
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "9090 0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 02e2 1900200000000000 02031900 3d0110");
+    struct cofi_flow *flow = open_flow();
+    assert_int_equal(cofi_flow_next(flow, &batch), 1);
+    assert_int_equal(batch.events_n, 4);
+    assert_int_equal(some[2].kind, COFI_FLOW_CBR);
+    assert_int_equal(some[2].time.ticks, 0x2000);
+    assert_int_equal(some[3].kind, COFI_FLOW_EXSTOP);
+    assert_int_equal(some[3].time.ticks, 0x2000);
+    cofi_flow_close(flow);
+    rig_close(&rig);
 }
 
 /* ContextEn is 0: EXSTOP has no FUP [PTREF 6.5], and the next one is the interrupt's. */
@@ -386,17 +460,6 @@ static void new_code_is_used_from_its_time_on(void **state)
         "[psb] [enabled >401000] 401000 401001 [disabled 401001] [code v1] [enabled 401001 >401000] 401000 "
         "[disabled 401000]");
     rig_close(&rig);
-}
-
-/* The rig's trace, to be looked at by its counts. */
-static struct cofi_flow *open_flow(void)
-{
-    struct cofi_flow *flow;
-    rig.config.image = rig.image;
-    rig.config.bytes = rig.trace;
-    rig.config.n = rig.n;
-    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
-    return flow;
 }
 
 static struct cofi_flow_stats stats_of_all(struct cofi_flow *flow)
@@ -610,6 +673,29 @@ static void mov_cr3_takes_its_pip(void **state)
         "[psb] [enabled >401000] 401000 401001 [paging 401001 vac6840000] 401004 401006 [disabled 401006]");
 }
 
+/* A TraceStop range that began behind the last branch: MOV CR3 is what looks where it is [PTREF 3.3; PTREF 6.2]. */
+static void a_mov_cr3_may_end_tracing(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90 0f22d8 90 ffe0", "H 0243004068ac0000 210410 0283"),
+        "[psb] [enabled >401000] 401000 401001 [paging 401001 vac6840000] [disabled 401001 >401004] [tracestop 401001]");
+    /* and another branch may lead behind it: 401000 mov cr3; 401003 jnz; 401005 jmp *rax; an interrupt and back */
+    assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 04 210310"),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] 401003 401005 [disabled 401005 >401003]");
+    assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 3d0310 2d0510 210310"),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] [async 401003 >401005] 401005 [disabled 401005 >401003]");
+    /* 401003 jmp *rax leaves the known range [401000, 401002], in which nothing stops */
+    rig_open(&rig, COFI_PT, 0x401000, "0f22d8 ffe0");
+    rig.config.ctl_known = rig.config.ranges_known = true;
+    rig.config.ctl = UINT64_C(1) << 32;
+    rig.config.range_base[0] = 0x401000;
+    rig.config.range_limit[0] = 0x401002;
+    rig_trace(&rig, "H 0243004068ac0000 210310");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] 401003 [disabled 401003 >401003]");
+    rig_close(&rig);
+}
+
 static struct cofi_image *other;
 static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
 {
@@ -689,6 +775,9 @@ int main(void)
         cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
         cmocka_unit_test(overflows_while_tracing_is_off_are_each_told),
+        cmocka_unit_test(where_it_went_off_in_an_overflow_is_not_told),
+        cmocka_unit_test(the_first_psb_may_be_ended_by_an_overflow),
+        cmocka_unit_test(a_psb_that_ends_an_overflow_tells_nothing_that_is_known),
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
@@ -696,8 +785,10 @@ int main(void)
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
         cmocka_unit_test(transactions_begin_commit_and_abort),
+        cmocka_unit_test(a_psb_tells_of_a_transaction_what_is_not_known),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),
+        cmocka_unit_test(what_waits_for_an_address_is_not_earlier_than_what_was_shown),
         cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
         cmocka_unit_test(tracing_is_enabled_before_what_it_shows),
         cmocka_unit_test(the_rest_of_a_psb_that_an_overflow_ended_is_no_gap),
@@ -723,6 +814,7 @@ int main(void)
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
+        cmocka_unit_test(a_mov_cr3_may_end_tracing),
         cmocka_unit_test(each_cr3_has_its_own_code),
         cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
