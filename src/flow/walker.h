@@ -10,85 +10,12 @@
 
 #include "x86/errata.h"
 #include "flow/edge.h"
+#include "flow/first_byte.h"
 #include "flow/memory.h"
+#include "flow/run_type.h"
 #include "flow/sieve.h"
 #include "flow/span.h"
 #include "time/clock.h"
-
-/* ---- code, decoded once ---- */
-
-struct block {
-    struct cofi_flow_block pub; /* first: the caller's pointer is this block's */
-    uint32_t hash;              /* of the address, for edges; not 0 */
-    uint8_t cut;                /* 0, or: only the first `cut` instructions of a longer block */
-    uint8_t space;
-    bool dead;                  /* its bytes changed */
-    struct block *taken;        /* where a direct branch leads, once known */
-    struct block *fall;         /* the block behind this one, once known */
-    struct block *near;         /* the next in its list of `starts` */
-    uint64_t count;             /* coverage: visits outside of runs */
-};
-
-enum { BLOCK_INSNS = 128 /* fits `cut` */, INSNS_BEHIND = 1 /* room for one more behind a block's */ };
-
-/* ---- runs: what a list of branch outcomes leads through ---- */
-
-enum run_kind {
-    RUN_AT,  /* goes on at exit */
-    RUN_RET, /* the last bit was a compressed RET: goes on at the return stack's top */
-    RUN_TIP, /* ends with a branch that takes a TIP */
-    RUN_NOWHERE, /* goes on where there is no code */
-    RUN_STUB, /* none: where it leads depends on the return stack, look up with its top, too */
-};
-
-enum {
-    RUN_SHORT = 10,              /* outcomes of a run at most, where longer ones are hardly met again */
-    RUN_WATCH = 4096,            /* runs made until it is looked how many were found meanwhile */
-    RUN_ENTRIES = 64,            /* of 256 classes of blocks, at most so many begin them */
-    RUN_RETRY = 1 << 23,         /* outcomes until longer ones are tried again, twice as many each time */
-};
-enum { RUN_BITS = 24, ASKED_TIP = 1 << (RUN_BITS + 1), RUN_BLOCKS = 192, RUN_CALLS = 24, RUN_POPS = 6, RUN_COPY = 8 };
-
-struct run {
-    /* The first cache line is all that most visits need. */
-    struct block *entry;
-    struct run *next;     /* the run that followed last time */
-    union {
-        struct block *exit; /* RUN_AT: where; RUN_TIP: where it went last time */
-        uint64_t nowhere;   /* RUN_NOWHERE */
-    };
-    uint64_t count;       /* coverage: visits not yet added up */
-    uint32_t bits;        /* the outcomes consumed, oldest first */
-    uint32_t epoch;       /* of the blocks when this was last found whole */
-    uint32_t insns;
-    uint32_t first_hash, last_hash; /* of its first and last block */
-    uint16_t blocks;
-    uint8_t n;            /* bits */
-    uint8_t kind;
-    uint8_t calls;        /* return addresses that it leaves on the stack */
-    uint8_t peak;         /* how far the stack grew */
-    uint8_t guards;       /* return sites that it took off the stack, or for RTIT relied on: it holds
-                           * only when they are there */
-    bool by_ret : 1;      /* RUN_TIP: of a RET, so no outcome may be pending [PTREF 7.3] */
-    bool beyond : 1;      /* goes on after its last outcome, so it needs an outcome or a TIP behind */
-    bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
-    bool ends_in_branch : 1;
-    bool at_bottom : 1;   /* RUN_RET: the stack has nothing left: that is its last guard, null */
-    bool from_kernel : 1; /* RUN_TIP: its branch is in the upper half of the addresses */
-    uint32_t asked;       /* the outcomes that it was looked up with, below a 1; ASKED_TIP: and a TIP behind them */
-    struct run *older;    /* all runs, youngest first */
-    struct block *list[]; /* blocks, then the calls' blocks, then the guards */
-};
-_Static_assert(offsetof(struct run, older) <= 64, "the hot part of a run is one cache line");
-
-enum { LIST_FIRST = 7 }; /* blocks of a list that are in its first cache line */
-_Static_assert(offsetof(struct run, list) == 128 - LIST_FIRST * sizeof(struct block *), "lists begin in a run's second cache line");
-
-/* A pointer to a run (48 bits) below 16 bits of its key, so that more slots fit into a cache; 0: empty.
- * Two keys may look the same: who looks up checks what it finds. */
-struct run_slot {
-    uint64_t word;
-};
 
 /* An address without code, as of an epoch: asked about again and again where pages are missing. */
 struct absent {
@@ -329,22 +256,6 @@ int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 
-/* Something for each value of a byte. */
-#define BYTES4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
-#define BYTES16(f, c) BYTES4(f, c), BYTES4(f, (c) + 4), BYTES4(f, (c) + 8), BYTES4(f, (c) + 12)
-#define BYTES64(f, c) BYTES16(f, c), BYTES16(f, (c) + 16), BYTES16(f, (c) + 32), BYTES16(f, (c) + 48)
-/* A short TNT [SDM Taken/Not-taken (TNT) Packet], [RTIT 4.2.2]: outcomes below a 1. How many, and above bit 8 the outcomes. */
-#define TNT_COUNT(v) ((v) < 2 ? 0 : (v) < 4 ? 1 : (v) < 8 ? 2 : (v) < 16 ? 3 : (v) < 32 ? 4 : (v) < 64 ? 5 : 6)
-#define TNT_OUTCOMES(v) (uint16_t)(TNT_COUNT(v) | ((v) & ((1u << TNT_COUNT(v)) - 1)) << 8)
-/* RTIT's TNT, and TIP by the bytes of its address, by their first byte; 0: another packet [RTIT 4.2]. */
-#define RTIT_SIZE(c) ((c) && (c) < 0x80 ? 1 : ((c) & 0xf8) == 0xb0 && ((c) & 3) != 3 ? 3 + 2 * ((c) & 3) : 0)
-/* PT's first bytes: an MTC, of two bytes [SDM Mini Time Counter (MTC) Packet], a TIP by its IPBytes [SDM IP Compression]; TNT and TIP as above. */
-enum { PT_MTC = 0x59 };
-#define PT_TIP(code) ((code) << 5 | 0x0d)
-#define PT_TIP_SIZE(code) ((code) == 1 ? 3 : (code) == 2 ? 5 : (code) == 3 || (code) == 4 ? 7 : (code) == 6 ? 9 : 0)
-#define PT_SIZE(c) ((c) & 1 ? ((c) & 31) == PT_TIP(0) ? PT_TIP_SIZE((c) >> 5) : 0 : (c) != 0 && (c) != 2)
-#define BYTES(f) BYTES64(f, 0u), BYTES64(f, 64u), BYTES64(f, 128u), BYTES64(f, 192u)
-
 /* pt_pump.c, rtit_pump.c: bytes of a packet that is an outcome or a target with an address, by its first one;
  * 0: it is another packet */
 extern const uint8_t cofi__pt_sizes[256], cofi__rtit_sizes[256];
@@ -495,18 +406,6 @@ static inline bool block_pushes(const struct cofi_flow *flow, const struct block
            (b->pub.cls == COFI_CLASS_CALL && (b->pub.target != b->pub.end || flow->config.gen == COFI_RTIT));
 }
 
-static inline bool takes_tip(uint8_t cls)
-{
-    return cls == COFI_CLASS_RET || cls == COFI_CLASS_JMP_IND || cls == COFI_CLASS_CALL_IND ||
-           cls == COFI_CLASS_FAR_JMP || cls == COFI_CLASS_FAR_CALL || cls == COFI_CLASS_FAR_RET ||
-           cls == COFI_CLASS_VMENTRY;
-}
-static inline bool is_far_class(uint8_t cls)
-{
-    return cls == COFI_CLASS_FAR_JMP || cls == COFI_CLASS_FAR_CALL || cls == COFI_CLASS_FAR_RET ||
-           cls == COFI_CLASS_VMENTRY;
-}
-
 /* The block behind a fall-through or a not-taken branch, and the target of a direct one. */
 static inline struct block *block_fall(struct cofi_flow *flow, struct block *b)
 {
@@ -519,45 +418,6 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     if (!b->taken || b->taken->dead)
         b->taken = cofi__block_at(flow, b->pub.target);
     return b->taken;
-}
-
-/* Show a run's blocks; out has room for RUN_COPY more; behind the list there is memory to read. Returns what comes behind. */
-static inline const struct cofi_flow_block **run_copy(const struct cofi_flow_block **out, const struct run *run)
-{
-    for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
-        memcpy(out + i, run->list + i, RUN_COPY * sizeof *out);
-    return out + run->blocks;
-}
-
-/* What another thread will show is told by the lists that hold it: the address (48 bits) of one below how many blocks are
- * in it; 0: the address of a block. */
-enum { LIST_SHIFT = 48 };
-static inline uint64_t list_word(const void *list, unsigned n) { return (uint64_t)n << LIST_SHIFT | (uint64_t)(uintptr_t)list; }
-
-/* The lists' blocks; out has room for RUN_COPY more. Whole cache lines are read, none but the run's own: what lies behind
- * it, the thread that made it may be changing. Returns how many. */
-static inline size_t lists_unpack(const struct cofi_flow_block **out, const uint64_t *lists, size_t n)
-{
-    size_t at = 0;
-    for (size_t k = 0; k < n; k++) {
-        void *list = (void *)(uintptr_t)(lists[k] & ((UINT64_C(1) << LIST_SHIFT) - 1));
-        unsigned blocks = lists[k] >> LIST_SHIFT;
-        if (!blocks) {
-            out[at++] = list;
-            continue;
-        }
-        memcpy(out + at, list, LIST_FIRST * sizeof *out);
-        for (unsigned i = LIST_FIRST; i < blocks; i += RUN_COPY)
-            memcpy(out + at + i, (struct block **)list + i, RUN_COPY * sizeof *out);
-        at += blocks;
-    }
-    return at;
-}
-
-/* RTIT: address behind the branch that ran last, 0 if it was none. */
-static inline uint64_t run_end(const struct run *run)
-{
-    return run->ends_in_branch ? run->list[run->blocks - 1]->pub.end : 0;
 }
 
 /* An edge to the first block of what comes; its last one is where the next edge begins. */
