@@ -164,6 +164,8 @@ static int act_buffovf(struct cofi_flow *flow)
     event.a = flow->stop_was_last ? 4 : 0;
     ret_clear(flow);
     cofi__clock_break(&flow->clock); /* ContextEn may have been 0, and MTCs may have wrapped */
+    if (flow->enabled)
+        flow->disabled_ip = COFI_NO_IP; /* if it is off now, where it went off is lost, too */
     flow->async = flow->far = flow->tip_due = flow->unknown = flow->stopped = false;
     flow->last_end = 0;
     flow->enabled = flow->packet_has_ip &&

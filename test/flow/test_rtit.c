@@ -170,6 +170,14 @@ static void such_a_tip_is_ignored_where_tracing_is_off_too(void **state)
         "[psb] [enabled >401000] [overflow] [enabled >401000] 401000 401001 [disabled 401002]");
 }
 
+/* Where it was left is lost; where it was left the time before is no answer. */
+static void where_tracing_went_off_in_an_overflow_is_not_known(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_in(0x401000, 0x401002, 0x401000, "90 90 90", "R 8500104000 8d01104000 8500104000 9503104000 8500104000 8d01104000"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001] [enabled 401001 >401000] [overflow] [enabled >401000] 401000 [async-disabled 401001]");
+}
+
 /* [ERR E4] */
 static void a_tracestop_before_the_overflow_packet_had_no_effect(void **state)
 {
@@ -386,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_tip_that_repeats_the_overflow_address_is_ignored),
         cmocka_unit_test(a_loop_back_to_the_overflow_address_is_a_branch_but_on_a_processor_with_e5),
         cmocka_unit_test(such_a_tip_is_ignored_where_tracing_is_off_too),
+        cmocka_unit_test(where_tracing_went_off_in_an_overflow_is_not_known),
         cmocka_unit_test(a_tracestop_before_the_overflow_packet_had_no_effect),
         cmocka_unit_test(after_an_overflow_only_a_whole_address_is_believed),
         cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),
