@@ -48,7 +48,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
         .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
-    flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = COFI_NO_IP;
+    flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;
     flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;
@@ -243,6 +243,8 @@ static int use_bits(struct cofi_flow *flow)
     COFI_TRY(cofi__settle(flow));
     if (flow->overflow) /* outcomes after OVF without an address [ERR SKD010] */
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]");
+    if (flow->async)
+        cofi__take_overflows_fup(flow);
     if (flow->async || flow->far)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes where an event's TIP is due [PTREF 9.4]");
     if (!flow->enabled)

@@ -32,7 +32,7 @@ struct output {
 
 /* All that decoding behind a PSB+ depends on. */
 struct seam {
-    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change, overflow_ticks;
+    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change, overflow_ticks, ovf_ip;
     uint64_t ret_ip, last_end, seen_ns, used_ticks; /* RTIT, as all of the next line: its PSB resets nothing */
     bool has_ret, last_ip_valid, stop_was_last;
     struct cofi__clock clock;

@@ -292,6 +292,14 @@ static int fup_of_packet_after_overflow(struct cofi_flow *flow)
     return flow->pend.mode ? cofi__due_at_target(flow, flow->packet_ip) : 0;
 }
 
+/* A PSB+ may stand between OVF and its FUP, and has told the address already [SDM Table 36-15]. The FUP looks like an interrupt's until
+ * something else than a TIP comes. */
+void cofi__take_overflows_fup(struct cofi_flow *flow)
+{
+    if (flow->ovf_ip != COFI_NO_IP && flow->async_ip == flow->ovf_ip && flow->ovf_units == units_used(flow))
+        flow->async = false;
+}
+
 static int act_fup(struct cofi_flow *flow)
 {
     if (flow->overflow && (flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow))))
@@ -307,6 +315,7 @@ static int act_fup(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
         return cofi__found(flow);
     }
+    cofi__take_overflows_fup(flow);
     if (flow->async)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
     if (!flow->packet_has_ip)
@@ -423,6 +432,8 @@ static int psb_position(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
         if (flow->overflow) {
             COFI_TRY(end_overflow(flow, flow->psb_ip));
+            flow->ovf_ip = flow->psb_ip;
+            flow->ovf_units = units_used(flow);
             presume_enabled(flow, UINT64_MAX); /* [ERR BDM70] */
             return 0;
         }

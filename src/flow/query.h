@@ -17,6 +17,7 @@ int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_vmcs(struct cofi_flow *flow);
 bool cofi__tells_iflag(const struct cofi_flow *flow);
 int cofi__rtit_release(struct cofi_flow *flow);
+void cofi__take_overflows_fup(struct cofi_flow *flow);
 /* All that packets told is forgotten, decoded code is kept; skip: bytes to pass over. */
 void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip);
 /* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */

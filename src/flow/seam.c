@@ -52,6 +52,7 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.code_missed = flow->code_missed;
     s.overflow = flow->overflow;
     s.overflow_ticks = flow->overflow ? flow->overflow_ticks : 0;
+    s.ovf_ip = flow->ovf_units == units_used(flow) ? flow->ovf_ip : COFI_NO_IP;
     s.stopped = flow->stopped;
     s.ended = flow->ended;
     s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||

@@ -184,6 +184,7 @@ struct cofi_flow {
     uint64_t stop_psb;
     uint64_t disabled_ip;
     uint64_t cr3_ip, cr3_units; /* of the last MOV CR3 that had a packet, and units_used then */
+    uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come */
 
     /* code */
     unsigned mode;

@@ -134,7 +134,7 @@ static void an_overflow_a_psb_with_its_address_and_a_fup(void **state)
     (void)state;
     assert_string_equal(decode("7500 7500 0f05", "H 06 02f3 P 9901 7d0210400000 00 0223 04 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
-    /* and the FUP of the overflow behind the PSB+: an asynchronous event there, for all that is known */
+    /* and the FUP of the overflow behind the PSB+; with a TIP behind it an asynchronous event's, for all that is known */
     assert_string_equal(decode("7500 7500 0f05", "H 06 02f3 P 9901 7d0210400000 00 0223 7d0210400000 00 2d0410 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [async 401002 >401004] 401004 [disabled 401004]");
 }

@@ -189,6 +189,18 @@ static void a_psb_that_ends_an_overflow_tells_nothing_that_is_known(void **state
         "[paging v5000] [psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
 }
 
+/* The manual of 2016 lets a PSB+ come between OVF and its FUP [SDM Table 36-15]. An interrupt's FUP has a TIP behind it. */
+static void a_psb_between_overflow_and_its_fup(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 06 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 06 3d0210 2d0410"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 [gap 401004 MISMATCH]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 3d0210 2d0410 06 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [async 401002 >401004] 401004 401006 [disabled 401006]");
+}
+
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
@@ -771,6 +783,7 @@ int main(void)
         cmocka_unit_test(deferred_tips_give_the_same_list),
         cmocka_unit_test(the_filter_is_left_in_three_ways),
         cmocka_unit_test(overflow_resumes_at_its_fup),
+        cmocka_unit_test(a_psb_between_overflow_and_its_fup),
         cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
         cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
