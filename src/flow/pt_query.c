@@ -292,7 +292,7 @@ static int fup_of_packet_after_overflow(struct cofi_flow *flow)
     return flow->pend.mode ? cofi__due_at_target(flow, flow->packet_ip) : 0;
 }
 
-/* A PSB+ may stand between OVF and its FUP, and has told the address already [SDM Table 36-15]. The FUP looks like an interrupt's until
+/* A PSB+ may stand between OVF and its FUP, and has told the address already [SDM Overflow (OVF) Packet]. The FUP looks like an interrupt's until
  * something else than a TIP comes. */
 void cofi__take_overflows_fup(struct cofi_flow *flow)
 {

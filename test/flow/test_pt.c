@@ -189,7 +189,7 @@ static void a_psb_that_ends_an_overflow_tells_nothing_that_is_known(void **state
         "[paging v5000] [psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
 }
 
-/* The manual of 2016 lets a PSB+ come between OVF and its FUP [SDM Table 36-15]. An interrupt's FUP has a TIP behind it. */
+/* The manual of 2016 lets a PSB+ come between OVF and its FUP [SDM Overflow (OVF) Packet]. An interrupt's FUP has a TIP behind it. */
 static void a_psb_between_overflow_and_its_fup(void **state)
 {
     (void)state;
