@@ -485,7 +485,8 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
     cofi__fast_forget_child(&t->head);
-    t->head.asked_for = 0;
+    t->head.asked_for = t->head.claims = 0;
+    t->head.tid = 0;
     t->head.nested = t->head.thread = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     cofi__fast_freed(c->control, index);
@@ -667,10 +668,22 @@ static bool process_is_gone(const struct thread *t)
     return __atomic_load_n(&t->head.thread, __ATOMIC_ACQUIRE) && !t->head.nested && kill(t->head.pid, 0) && errno == ESRCH;
 }
 
+/* … and nobody is about to say who it is for: whoever took it was killed before. */
+static bool is_nobodys(const struct cofi__fast_collector *c, uint32_t index)
+{
+    const int32_t *tid = &cofi__fast_slot(c, index)->head.tid;
+    if (__atomic_load_n(tid, __ATOMIC_ACQUIRE))
+        return false;
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        if (__atomic_load_n(&cofi__fast_slot(c, i)->head.claims, __ATOMIC_ACQUIRE) == index + 1)
+            return false;
+    return !__atomic_load_n(tid, __ATOMIC_ACQUIRE); /* or it has been said meanwhile */
+}
+
 static void reap_taken(struct cofi__fast_collector *c, uint32_t index)
 {
     const struct thread *t = cofi__fast_slot(c, index);
-    if (child_is_gone(t) || process_is_gone(t))
+    if (child_is_gone(t) || process_is_gone(t) || is_nobodys(c, index))
         free_taken(c, index);
     else
         reap_orphan(c, index, maker_is_gone(c, t));

@@ -141,7 +141,7 @@ enum cofi__fast_slot_state {
 /* Head of a slot: what both sides touch. The thread's own context lies behind it. */
 struct cofi__fast_slot {
     uint32_t state;               /* enum cofi__fast_slot_state */
-    int32_t pid, tid;
+    int32_t pid, tid;             /* of one that is taken: its maker's; tid is 0 until that has told of it, unless an orphan had the slot before */
     uint32_t chunk;               /* index that the thread fills */
     uint64_t full;                /* chunks completed by the thread, ever */
     uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
@@ -155,6 +155,7 @@ struct cofi__fast_slot {
     uint32_t maker;               /* slot of the thread that made it */
     uint32_t asked_for;           /* a child of it may be: one that is nested, or a vfork's */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
+    uint32_t claims;              /* the slot that the thread is taking and has not told about yet, and 1; 0: none */
     uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until that has it; above it: how often it was freed */
     uint64_t dirty[COFI__FAST_CHUNKS_MAX]; /* bytes of a chunk that may not be zero, at its start: all while a thread fills it */
 };

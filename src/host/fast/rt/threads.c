@@ -29,11 +29,14 @@ static bool is_abandoned(const struct cofi__fast_slot *s)
            (same_pids && sys(SYS_tgkill, (uint64_t)s->pid, (uint64_t)s->tid, 0, 0, 0, 0) == -3); /* ESRCH */
 }
 
-static bool slot_claim(struct cofi__fast_slot *s)
+/* The claim is told first: a thread may be killed at any moment, and nobody would know whose the slot is. */
+static bool slot_claim(struct thread *t, struct cofi__fast_slot *s, uint32_t index)
 {
     uint32_t from = is_abandoned(s) ? s->state : COFI__FAST_SLOT_FREE;
-    return s->state == from &&
-           __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    if (s->state != from)
+        return false;
+    __atomic_store_n(&t->head.claims, index + 1, __ATOMIC_RELEASE);
+    return __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 void slot_keep(struct thread *t)
@@ -46,13 +49,13 @@ void slot_keep(struct thread *t)
 }
 
 /* The first free slot from one on, up to another. */
-static struct thread *slot_between(uint32_t from, uint32_t to)
+static struct thread *slot_between(struct thread *t, uint32_t from, uint32_t to)
 {
     struct cofi__fast_control *c = rt.control;
     for (uint32_t i = from; i < to && i < c->slots; i++) {
         struct cofi__fast_slot *s = (struct cofi__fast_slot *)cofi__fast_slot_address(c, i);
         raise_to(&c->slots_used, i + 1);
-        if (!slot_claim(s))
+        if (!slot_claim(t, s, i))
             continue;
         __atomic_store_n(&c->slots_full, i + 1, __ATOMIC_RELAXED);
         return (struct thread *)s;
@@ -66,8 +69,8 @@ static struct thread *slot_take(struct thread *t)
     slot_keep(t);
     for (int round = 0; round < 100; round++) {
         uint32_t from = __atomic_load_n(&c->slots_full, __ATOMIC_RELAXED);
-        struct thread *s = slot_between(from, c->slots);
-        s = s ? s : slot_between(0, from);
+        struct thread *s = slot_between(t, from, c->slots);
+        s = s ? s : slot_between(t, 0, from);
         if (s)
             return s;
         bell(t); /* ended threads' slots come back */
@@ -80,6 +83,7 @@ static struct thread *slot_take(struct thread *t)
 static void slot_give_back(struct thread *c)
 {
     c->head.thread = 0;
+    c->head.tid = 0;
     __atomic_store_n(&c->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
     cofi__fast_freed(rt.control, cofi__fast_slot_index(rt.control, (uint64_t)c));
 }
@@ -104,9 +108,10 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     if (!c)
         return NULL;
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
-    c->head.tid = t->tid;
     c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
     __atomic_store_n(&c->head.thread, !!(flags & CLONE_THREAD), __ATOMIC_RELEASE);
+    __atomic_store_n(&c->head.tid, t->tid, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->head.claims, 0, __ATOMIC_RELEASE);
     size_t from = offsetof(struct thread, s_rdx);
     memcpy((uint8_t *)c + from, (uint8_t *)t + from, sizeof *c - from);
     c->head.full = c->head.drained = 0;
