@@ -17,11 +17,13 @@ static inline __attribute__((always_inline)) size_t whole_blocks(const struct co
                                                                  struct cofi_flow_insn *out, size_t max)
 {
     const struct cofi_flow_block *const *block = batch->blocks + *at, *const *end = batch->blocks + until;
-    struct cofi_flow_insn *to = out, *stop = out + (max > BLOCK_INSNS + INSNS_BEHIND ? max - BLOCK_INSNS - INSNS_BEHIND : 0);
-    for (; block < end && to < stop; block++) {
+    struct cofi_flow_insn *to = out, *stop = out + (max > INSNS_BEHIND ? max - INSNS_BEHIND : 0);
+    for (; block < end; block++) {
         const insn_pair *in = (const insn_pair *)(*block)->insns;
         insn_pair *pair = (insn_pair *)to;
         uint32_t n = (*block)->n;
+        if (n > (size_t)(stop - to))
+            break;
         pair[0] = in[0];
         for (uint32_t i = 1; 2 * i < n; i++)
             pair[i] = in[i];
