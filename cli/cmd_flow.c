@@ -137,6 +137,8 @@ static void event_text(struct flow_run *run, const struct cofi_flow_event *event
         write_format(run->out, ": %u-bit", event->a);
     else if (event->value)
         write_format(run->out, ": 0x%" PRIx64, event->value);
+    if (event->kind == COFI_FLOW_CODE && event->a)
+        write_text(run->out, ", another program");
     if (event->kind == COFI_FLOW_GAP)
         write_format(run->out, ": %s, from byte 0x%" PRIx64, cofi_error_text(event->cause), event->offset);
     if (event->kind == COFI_FLOW_OVERFLOW && event->a == 4)

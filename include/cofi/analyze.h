@@ -72,6 +72,8 @@ int cofi_calls_resume(struct cofi_calls *calls, uint64_t to);
  * item comes; of a block nothing is needed behind the call. Errors: as above. */
 int cofi_calls_blocks(struct cofi_calls *calls, const struct cofi_flow_block *const *blocks, size_t n);
 int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *event);
+/* Another program runs (cofi_calls_event does it): nothing that was called returns, all frames are left. */
+void cofi_calls_exec(struct cofi_calls *calls);
 /* Code changed (cofi_calls_event does it): ask anew which function an address belongs to. */
 void cofi_calls_forget(struct cofi_calls *calls);
 

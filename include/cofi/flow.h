@@ -75,7 +75,8 @@ struct cofi_flow_block {
     X(BIP, "bip")               /* a: id, value */                                                 \
     X(BEP, "bep")                                                                                  \
     X(TRIG, "trig")             /* a: vector, b: 1 if value is valid (ICNT), c: MULT */            \
-    X(CODE, "code")             /* the image changed: value is how many ranges */
+    X(CODE, "code")             /* the image changed: value is how many ranges; a: 1: another      \
+                                 * program runs (exec), all of it is new */
 
 enum cofi_flow_event_kind {
 #define X(name, text) COFI_FLOW_##name,

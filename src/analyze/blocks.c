@@ -113,6 +113,8 @@ int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *eve
         return 0;
     case COFI_FLOW_CODE:
         cofi_calls_forget(calls);
+        if (event->a)
+            cofi_calls_exec(calls);
         return 0;
     case COFI_FLOW_DISABLED:
     case COFI_FLOW_PAGING:

@@ -225,6 +225,12 @@ int cofi_calls_resume(struct cofi_calls *calls, uint64_t to)
     return pop_to_return(calls, to) ? 0 : cofi_calls_jump(calls, to);
 }
 
+void cofi_calls_exec(struct cofi_calls *calls)
+{
+    calls->pending = false;
+    drop_to(calls, 0);
+}
+
 void cofi_calls_forget(struct cofi_calls *calls)
 {
     calls->places.generation++;

@@ -190,6 +190,7 @@ static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
     flow->viewed_ns[flow->space] = flow->code_ns;
+    uint64_t cleared = cofi_view_cleared(flow->view);
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
     flow->code_changed = true;
     cofi__code_at_return(flow);
@@ -197,6 +198,7 @@ static int code_change(struct cofi_flow *flow)
         return changed;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);
     event.value = (uint64_t)changed;
+    event.a = cofi_view_cleared(flow->view) != cleared;
     return cofi__emit_event(flow, &event);
 }
 

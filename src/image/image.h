@@ -78,7 +78,8 @@ int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_
 struct cofi__table {
     struct cofi__segments segments;
     const struct cofi_image *image;
-    size_t next; /* the change that is due next */
+    size_t next;   /* the change that is due next */
+    size_t clears; /* of those that were told, see cofi_view_cleared */
 };
 
 /* Apply all changes up to time_ns. Returns how many ranges changed or COFI_ERR_NOMEM. */

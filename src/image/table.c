@@ -107,12 +107,18 @@ static int apply(struct cofi__table *table, const struct cofi__change *change, s
     return cofi__segments_put(&table->segments, &segment);
 }
 
+static bool is_clear(const struct cofi__change *change)
+{
+    return !change->source && !change->addr && change->len == UINT64_MAX;
+}
+
 int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
                         void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
 {
     struct report report = {changed, opaque, 0};
     while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
         COFI_TRY(apply(table, &table->image->changes[table->next], &report));
+        table->clears += is_clear(&table->image->changes[table->next]);
         table->next++;
     }
     return report.count;

@@ -22,6 +22,7 @@ struct cofi_view {
     const struct cofi_image *image;
     size_t turn;            /* the turn that is due next */
     uint64_t next;          /* time of what is due next */
+    uint64_t cleared;       /* see cofi_view_cleared */
     struct cofi_code last;  /* the last hit; empty after a change */
     bool unmapped;          /* so it was when last asked, at: */
     uint64_t at;
@@ -70,6 +71,16 @@ static int advance_table(struct cofi__table *table, uint64_t time_ns,
     return table->image ? cofi__table_advance(table, time_ns, changed, opaque) : 0;
 }
 
+/* Of the process that is shown. */
+static int advance_user(struct cofi_view *view, uint64_t time_ns,
+                        void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    size_t before = view->user->clears;
+    int told = advance_table(view->user, time_ns, changed, opaque);
+    view->cleared += view->user->clears - before;
+    return told;
+}
+
 /* The upper half is the image's own, or (a guest's: each may be another machine's) that of who has the turn. */
 static const struct cofi_image *kernel_of(const struct cofi_image *image, const struct cofi_image *turn)
 {
@@ -113,13 +124,13 @@ static int advance(struct cofi_view *view, uint64_t time_ns,
     int told = 0, n;
     view->last.start = view->last.end = 0;
     while (turn_due(view) <= time_ns && view->turn < view->image->n_turns) {
-        n = advance_table(view->user, turn_due(view), changed, opaque);
+        n = advance_user(view, turn_due(view), changed, opaque);
         told += n;
         if (n < 0 || (n = take_turn(view, changed, opaque)) < 0)
             return n;
         told += n;
     }
-    n = advance_table(view->user, time_ns, changed, opaque);
+    n = advance_user(view, time_ns, changed, opaque);
     if (n < 0)
         return n;
     told += n;
@@ -176,6 +187,8 @@ uint64_t cofi_view_next_change(const struct cofi_view *view)
 {
     return view->next;
 }
+
+uint64_t cofi_view_cleared(const struct cofi_view *view) { return view->cleared; }
 
 static const struct cofi__segment *find_segment(const struct cofi_view *view, uint64_t addr)
 {

@@ -687,6 +687,24 @@ static void where_the_thread_begins_is_entered(void **state)
     cofi_calls_close(calls);
 }
 
+static void another_program_begins_at_the_root(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block before[] = {block(MAIN, MAIN + 5, COFI_CLASS_CALL), block(F, F + 9, COFI_CLASS_FAR_CALL)};
+    const struct cofi_flow_block after[] = {block(G, G + 4, COFI_CLASS_CALL), block(H, H + 2, COFI_CLASS_RET),
+                                            block(G + 4, G + 5, COFI_CLASS_OTHER)};
+    show(calls, before, 2, 2);
+    happen(calls, COFI_FLOW_DISABLED, F + 9, COFI_NO_IP);
+    cofi_calls_event(calls, &(struct cofi_flow_event){.kind = COFI_FLOW_CODE, .value = 3, .a = 1, .ip = COFI_NO_IP, .target = COFI_NO_IP});
+    happen(calls, COFI_FLOW_ENABLED, F + 9, G);
+    show(calls, after, 3, 3);
+    assert_int_equal(at(calls, "main/f")->total, 9);
+    assert_int_equal(at(calls, "main/f")->first_child, 0);
+    assert_int_equal(at(calls, "g")->self, 5);
+    assert_int_equal(at(calls, "g")->calls, 1);
+    assert_int_equal(at(calls, "g/h")->self, 2);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -714,6 +732,7 @@ int main(void)
         TEST(a_blocks_last_instruction_tells_what_led_to_the_next),
         TEST(a_return_to_behind_itself_is_a_return),
         TEST(what_changed_is_asked_for_anew_of_a_flow_too),
+        TEST(another_program_begins_at_the_root),
         TEST(a_signal_between_blocks_is_a_child_of_where_it_struck),
         TEST(a_return_into_what_is_filtered_out_returns_once),
         TEST(nothing_is_known_of_what_led_over_a_gap),

@@ -79,7 +79,9 @@ static void later_mappings_cover_earlier_ones_from_their_time_on(void **state)
     assert_int_equal(byte_at(view, 0x1048), -1);
     assert_non_null(strstr(cofi_view_why(view), "nothing is mapped at 0x1048"));
     assert_int_equal(byte_at(view, 0x1058), 'a');
+    assert_int_equal(cofi_view_cleared(view), 0);
     assert_told(view, 1000, "1000+40 1040+8 1058+a8 ");
+    assert_int_equal(cofi_view_cleared(view), 1);
     assert_int_equal(cofi_view_next_change(view), UINT64_MAX);
     cofi_view_close(view);
     cofi_image_close(image);
