@@ -58,7 +58,8 @@ void cofi_calls_watch(struct cofi_calls *calls, const struct cofi_calls_watcher 
 
 /* What ran, in order. insns: n instructions from ip on, all in one block. call: at `from`, returning to
  * `next`, to `to`. ret: to `to`. jump: any other transfer to `to` (a jump to the start of another
- * function is a tail call; one into a function further up the stack unwinds to it, as longjmp and
+ * function is a tail call, unless it was a linker's stub that jumped ("…@plt", ".plt", and
+ * where that leads): then the stub's caller has called it; one into a function further up the stack unwinds to it, as longjmp and
  * exceptions do). async: a signal or interrupt left `from` for `to`. resume: tracing went on at `to`
  * after it had stopped (a system call returned, a handler ended, a thread began). All return 0 or
  * COFI_ERR_NOMEM. */

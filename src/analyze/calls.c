@@ -84,7 +84,7 @@ static int grow_stack(struct cofi_calls *calls)
 }
 
 /* Enter the function at a place; direct recursion stays in its node, so that depth does not make paths. */
-static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to)
+static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to, bool called)
 {
     uint32_t node = current(calls);
     if (node && cofi__calls_top(calls)->start == to->function.start)
@@ -93,14 +93,14 @@ static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to)
         return COFI_ERR_NOMEM;
     calls->nodes[node].calls++;
     COFI_TRY(grow_stack(calls));
-    calls->stack[calls->depth++] = (struct frame){ret, to->function.start, node, false};
+    calls->stack[calls->depth++] = (struct frame){.ret = ret, .start = to->function.start, .node = node, .called = called, .stub = to->stub};
     return 0;
 }
 
 /* The same, and whoever watches is told. next: behind the call, 0 if it was none. */
 static int enter(struct cofi_calls *calls, uint64_t ret, const struct place *to, uint64_t next)
 {
-    COFI_TRY(push(calls, ret, to));
+    COFI_TRY(push(calls, ret, to, next));
     if (!calls->watcher.enter)
         return 0;
     return calls->watcher.enter(calls->watcher.opaque, &to->function, calls->depth - 1, next, calls->insns);
@@ -198,9 +198,21 @@ int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
     return pop_to_return(calls, to) ? 0 : cofi_calls_jump(calls, to);
 }
 
+/* A tail call. A stub of the linker's is through then: whoever called it has called the place. What all of PLT shares (".plt") leads to
+ * who binds, whatever its name is. */
+static int jump_to(struct cofi_calls *calls, struct place *place)
+{
+    struct frame from = *cofi__calls_top(calls);
+    if (from.stub) {
+        place->stub |= cofi__same_text(calls->nodes[from.node].function.name, ".plt");
+        drop_to(calls, calls->depth - 1);
+    }
+    return enter(calls, from.ret, place, from.stub && from.called ? from.ret : 0);
+}
+
 int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
 {
-    const struct place *place = cofi__place(&calls->places, to);
+    struct place *place = cofi__place(&calls->places, to);
     if (!place)
         return COFI_ERR_NOMEM;
     const struct cofi_function *function = &place->function;
@@ -208,7 +220,7 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
         return 0;
     if ((to != function->start || !function->name) && unwind_to_function(calls, function))
         return 0;
-    return enter(calls, calls->depth ? cofi__calls_top(calls)->ret : 0, place, 0);
+    return calls->depth ? jump_to(calls, place) : enter(calls, 0, place, 0);
 }
 
 int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
@@ -216,7 +228,7 @@ int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
     /* The handler returns to where it came from; which function it is, resume tells. */
     COFI_TRY(grow_stack(calls));
     uint32_t node = current(calls);
-    calls->stack[calls->depth++] = (struct frame){from, calls->nodes[node].function.start, node, true};
+    calls->stack[calls->depth++] = (struct frame){.ret = from, .start = calls->nodes[node].function.start, .node = node, .interrupted = true};
     return 0;
 }
 

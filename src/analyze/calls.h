@@ -15,6 +15,8 @@ struct frame {
     uint64_t ret;
     uint64_t start; /* of the node's function */
     uint32_t node;
+    bool called;      /* by a CALL, not a jump */
+    bool stub;        /* see struct place */
     bool interrupted; /* no call: where a handler returns to */
 };
 

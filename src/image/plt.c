@@ -90,25 +90,52 @@ static bool jump_slot(const uint8_t *p, uint64_t next, bool is64, uint64_t got, 
     return false;
 }
 
-/* Stubs are 16 bytes (.plt.got without endbr: 8), with the jump somewhere in the first ones. */
-static void read_stubs(struct cofi__symbols *symbols, Elf_Scn *scn, const GElf_Shdr *shdr, bool is64, uint64_t got,
-                       const struct slots *slots)
+/* A section of stubs. */
+struct stubs {
+    const uint8_t *bytes;
+    uint64_t addr, n, size; /* size: of each, 16 or (.plt.got without endbr) 8 */
+    bool is64;
+    uint64_t got;
+};
+
+/* The name of the slot that a stub, at an offset, jumps through somewhere in its first bytes; null: none, or it has no name. */
+static const char *name_of(const struct stubs *stubs, const struct slots *slots, uint64_t stub)
+{
+    for (uint64_t i = stub; i < stub + stubs->size && i + 6 <= stubs->n; i++) {
+        struct slot key = {0}, *found = NULL;
+        if (!jump_slot(stubs->bytes + i, stubs->addr + i + 6, stubs->is64, stubs->got, &key.addr))
+            continue;
+        if (slots->n)
+            found = bsearch(&key, slots->rows, slots->n, sizeof key, by_slot);
+        return found ? found->name : NULL;
+    }
+    return NULL;
+}
+
+/* What of .plt no slot names is one function: the first stub, which calls the dynamic linker, and with IBT those that lead there. */
+static void read_stubs(struct cofi__symbols *symbols, const struct stubs *stubs, const struct slots *slots, bool is_plt)
+{
+    uint64_t unnamed = 0;
+    for (uint64_t stub = 0; stub + 6 <= stubs->n; stub += stubs->size) {
+        const char *name = name_of(stubs, slots, stub);
+        unnamed = name ? 0 : unnamed + stubs->size;
+        bool last = is_plt && unnamed && (stub + stubs->size + 6 > stubs->n || name_of(stubs, slots, stub + stubs->size));
+        if (name)
+            name_stub(symbols, stubs->addr + stub, stubs->size, name);
+        else if (last)
+            cofi__symbols_add(symbols, stubs->addr + stub + stubs->size - unnamed, unnamed, ".plt", 20);
+    }
+}
+
+static void read_section(struct cofi__symbols *symbols, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name, uint64_t got,
+                         const struct slots *slots)
 {
     Elf_Data *data = elf_getdata(scn, NULL);
-    uint64_t size = shdr->sh_entsize == 8 ? 8 : 16;
     if (!data || !data->d_buf)
         return;
-    for (uint64_t stub = 0; stub + 6 <= data->d_size; stub += size)
-        for (uint64_t i = stub; i < stub + size && i + 6 <= data->d_size; i++) {
-            struct slot key = {0}, *found = NULL;
-            if (!jump_slot((const uint8_t *)data->d_buf + i, shdr->sh_addr + i + 6, is64, got, &key.addr))
-                continue;
-            if (slots->n)
-                found = bsearch(&key, slots->rows, slots->n, sizeof key, by_slot);
-            if (found)
-                name_stub(symbols, shdr->sh_addr + stub, size, found->name);
-            break;
-        }
+    const struct stubs stubs = {data->d_buf, shdr->sh_addr, data->d_size, shdr->sh_entsize == 8 ? 8 : 16,
+                                gelf_getclass(elf) == ELFCLASS64, got};
+    read_stubs(symbols, &stubs, slots, !strcmp(name, ".plt"));
 }
 
 void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf)
@@ -134,7 +161,7 @@ void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf)
         GElf_Shdr shdr;
         const char *name = gelf_getshdr(scn, &shdr) ? elf_strptr(elf, names, shdr.sh_name) : NULL;
         if (name && !strncmp(name, ".plt", 4) && shdr.sh_type == SHT_PROGBITS)
-            read_stubs(symbols, scn, &shdr, gelf_getclass(elf) == ELFCLASS64, got, &slots);
+            read_section(symbols, elf, scn, &shdr, name, got, &slots);
     }
     free(slots.rows);
 }

@@ -273,6 +273,13 @@ static size_t keep_global(struct found *found, size_t n)
     return kept;
 }
 
+/* What else a name may be that no symbol has. */
+static const char *hint_of(const char *name)
+{
+    return strstr(name, "::") ? "C++ and Rust: without parameters, or as nm prints its symbol" :
+                                "it may be inlined, stripped, or of a library: 'FUNCTION @ FILE'";
+}
+
 static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, const struct place *place,
                           struct found *result)
 {
@@ -281,8 +288,8 @@ static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, co
     const char *kind = place->is_global ? "global " : "";
     n = place->is_global ? keep_global(found, n) : n;
     if (!n)
-        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.100s' in %.100s%s",
-                          kind, place->name, path, strstr(place->name, "::") ? "; C++ and Rust: without parameters, or as nm prints its symbol" : "");
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.100s' in %.100s; %s",
+                          kind, place->name, path, hint_of(place->name));
     if (place->number > n)
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s",
                           place->name, place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);

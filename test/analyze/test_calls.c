@@ -13,10 +13,10 @@
 
 #include "base/index.h"
 
-/* Functions are 0x100 long: main at 0x100, f at 0x200, g at 0x300, h at 0x400, a JIT's code at 0x500. */
-enum { MAIN = 0x100, F = 0x200, G = 0x300, H = 0x400, J = 0x500, K = 0x540 };
+/* Functions are 0x100 long: main at 0x100, f at 0x200, g at 0x300, h at 0x400, a JIT's code at 0x500; what the linker puts before f. */
+enum { MAIN = 0x100, F = 0x200, G = 0x300, H = 0x400, J = 0x500, K = 0x540, STUB = 0x600, PLT = 0x700, BINDER = 0x800 };
 
-static const char *const names[] = {"?", "main", "f", "g", "h", "j"};
+static const char *const names[] = {"?", "main", "f", "g", "h", "j", "f@plt", ".plt", "_dl_runtime_resolve_xsave"};
 static bool k_is_there; /* the JIT wrote a function k over the rest of j */
 
 static const char *library; /* that lies at all these addresses now */
@@ -705,6 +705,74 @@ static void another_program_begins_at_the_root(void **state)
     assert_int_equal(at(calls, "g/h")->self, 2);
 }
 
+/* The first call of f, in a program that the linker binds as it runs, then another one. */
+static void call_f_by_its_stub(struct cofi_calls *calls)
+{
+    cofi_calls_call(calls, MAIN + 5, STUB);
+    cofi_calls_jump(calls, PLT);
+    cofi_calls_jump(calls, BINDER);
+    cofi_calls_insns(calls, BINDER, 4);
+    cofi_calls_call(calls, BINDER + 5, H);
+    cofi_calls_insns(calls, H, 8);
+    cofi_calls_ret(calls, BINDER + 5);
+    cofi_calls_jump(calls, F);
+    cofi_calls_insns(calls, F, 16);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_insns(calls, MAIN + 5, 32);
+    cofi_calls_call(calls, MAIN + 15, STUB);
+    cofi_calls_insns(calls, STUB, 1);
+    cofi_calls_jump(calls, F);
+    cofi_calls_insns(calls, F, 64);
+    cofi_calls_ret(calls, MAIN + 15);
+}
+
+static void who_a_stub_leads_to_was_called_by_its_caller(void **state)
+{
+    struct watched watched = {0};
+    struct cofi_calls *calls = watch(state, &watched);
+    call_f_by_its_stub(calls);
+    assert_int_equal(at(calls, "main/f")->self, 16 + 64);
+    assert_int_equal(at(calls, "main/f")->calls, 2);
+    assert_int_equal(at(calls, "main/f@plt")->total, 1);
+    assert_int_equal(at(calls, "main/.plt")->calls, 1);
+    assert_int_equal(at(calls, "main/_dl_runtime_resolve_xsave")->self, 4);
+    assert_int_equal(at(calls, "main/_dl_runtime_resolve_xsave/h")->self, 8);
+    assert_int_equal(at(calls, "main")->self, 1 + 32);
+    assert_string_equal(watched.text, "1 f@plt:105@1, -@1, 1 .plt:105@1, -@1, 1 _dl_runtime_resolve_xsave:105@1, 2 h:805@5, -@13, -@13, 1 f:105@13, -@29, "
+                                      "1 f@plt:10f@61, -@62, 1 f:10f@62, -@126");
+}
+
+static void a_stub_that_was_jumped_to_is_a_tail_call(void **state)
+{
+    struct watched watched = {0};
+    struct cofi_calls *calls = watch(state, &watched);
+    cofi_calls_call(calls, MAIN + 5, G);
+    cofi_calls_jump(calls, STUB);
+    cofi_calls_jump(calls, F);
+    cofi_calls_insns(calls, F, 2);
+    cofi_calls_ret(calls, MAIN + 5);
+    assert_int_equal(at(calls, "main/g/f")->self, 2);
+    assert_string_equal(watched.text, "1 g:105@1, 2 f@plt:0@1, -@1, 2 f:0@1, -@3, -@3");
+}
+
+static void a_signal_in_a_stub_comes_back_to_it(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    cofi_calls_call(calls, MAIN + 5, STUB);
+    cofi_calls_async(calls, STUB + 2);
+    cofi_calls_resume(calls, H);
+    cofi_calls_insns(calls, H, 3);
+    cofi_calls_resume(calls, STUB + 2);
+    cofi_calls_insns(calls, STUB + 2, 1);
+    cofi_calls_jump(calls, F);
+    cofi_calls_insns(calls, F, 2);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_insns(calls, MAIN + 5, 4);
+    assert_int_equal(at(calls, "main/f@plt/h")->self, 3);
+    assert_int_equal(at(calls, "main/f")->self, 2);
+    assert_int_equal(at(calls, "main")->self, 5);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -732,6 +800,9 @@ int main(void)
         TEST(a_blocks_last_instruction_tells_what_led_to_the_next),
         TEST(a_return_to_behind_itself_is_a_return),
         TEST(what_changed_is_asked_for_anew_of_a_flow_too),
+        TEST(who_a_stub_leads_to_was_called_by_its_caller),
+        TEST(a_stub_that_was_jumped_to_is_a_tail_call),
+        TEST(a_signal_in_a_stub_comes_back_to_it),
         TEST(another_program_begins_at_the_root),
         TEST(a_signal_between_blocks_is_a_child_of_where_it_struck),
         TEST(a_return_into_what_is_filtered_out_returns_once),

@@ -104,12 +104,14 @@ static void a_stub_of_the_plt_is_named_after_what_it_calls(void **state)
     struct cofi_view *view;
     struct cofi_symbol symbol;
     assert_int_equal(cofi_view_open(&view, image), 0);
-    bool found = false;
-    for (uint64_t i = 0x1000; i < 0x400000 && !found; i += 16) {
+    bool stub = false, first = false;
+    for (uint64_t i = 0x1000; i < 0x400000 && !(stub && first); i += 16) {
         cofi_view_symbol(view, base + i, false, &symbol);
-        found = symbol.name && !strcmp(symbol.name, "dl_iterate_phdr@plt");
+        stub |= symbol.name && !strcmp(symbol.name, "dl_iterate_phdr@plt");
+        first |= symbol.name && !strcmp(symbol.name, ".plt") && !symbol.offset;
     }
-    assert_true(found);
+    assert_true(stub);
+    assert_true(first);
     cofi_view_close(view);
     cofi_image_close(image);
 }
