@@ -72,7 +72,7 @@ int cofi_view_advance(struct cofi_view *view, uint64_t time_ns,
                       void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
 /* When the next change is due, UINT64_MAX if none is. */
 uint64_t cofi_view_next_change(const struct cofi_view *view);
-/* How often cofi_image_clear (exec) came due in the address space that was shown then. */
+/* How often cofi_image_clear (exec) came due in the address space that was shown then, and there was something in it. */
 uint64_t cofi_view_cleared(const struct cofi_view *view);
 /* When (ns) something is mapped at an address where nothing is now, in the address space that is shown now; UINT64_MAX: not up to
  * until_ns, or a processor shows another process's by then. Cost: looks at each change of that space up to then. */

@@ -117,8 +117,10 @@ int cofi__table_advance(struct cofi__table *table, uint64_t time_ns,
 {
     struct report report = {changed, opaque, 0};
     while (table->next < table->image->n && table->image->changes[table->next].time_ns <= time_ns) {
-        COFI_TRY(apply(table, &table->image->changes[table->next], &report));
-        table->clears += is_clear(&table->image->changes[table->next]);
+        const struct cofi__change *change = &table->image->changes[table->next];
+        int before = report.count;
+        COFI_TRY(apply(table, change, &report));
+        table->clears += is_clear(change) && report.count != before;
         table->next++;
     }
     return report.count;

@@ -60,6 +60,7 @@ static void later_mappings_cover_earlier_ones_from_their_time_on(void **state)
     memset(a, 'a', sizeof a);
     memset(b, 'b', sizeof b);
     assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_clear(image, 0), 0);
     assert_int_equal(cofi_image_map_bytes(image, 0, 0x1000, a, sizeof a, "a"), 0);
     assert_int_equal(cofi_image_map_bytes(image, 10, 0x1040, b, sizeof b, "b"), 0);
     assert_int_equal(cofi_image_unmap(image, 20, 0x1048, 0x10), 0);
