@@ -16,6 +16,8 @@
 
 #include <cofi/image.h>
 
+#include "image/image.h"
+
 /* Ranges told by cofi_view_advance, as text. */
 struct told {
     char text[4096];
@@ -151,6 +153,35 @@ static int remove_scratch(void **state)
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", scratch);
     return system(command);
+}
+
+/* A processor's view: a process is switched from, executes another program elsewhere, comes back, and does so here. */
+static void an_exec_counts_where_it_is_seen(void **state)
+{
+    (void)state;
+    struct cofi_image *a, *b, *turns;
+    uint8_t bytes[16] = {0};
+    assert_int_equal(cofi_image_open(&a), 0);
+    assert_int_equal(cofi_image_open(&b), 0);
+    assert_int_equal(cofi_image_open(&turns), 0);
+    assert_int_equal(cofi_image_map_bytes(a, 0, 0x1000, bytes, sizeof bytes, "a"), 0);
+    assert_int_equal(cofi_image_map_bytes(b, 0, 0x1000, bytes, sizeof bytes, "b"), 0);
+    assert_int_equal(cofi_image_clear(a, 25), 0);
+    assert_int_equal(cofi_image_map_bytes(a, 25, 0x2000, bytes, sizeof bytes, "a2"), 0);
+    assert_int_equal(cofi_image_clear(a, 35), 0);
+    assert_int_equal(cofi__image_turn(turns, 10, a), 0);
+    assert_int_equal(cofi__image_turn(turns, 20, b), 0);
+    assert_int_equal(cofi__image_turn(turns, 30, a), 0);
+    struct cofi_view *view = view_of(turns);
+    assert_true(cofi_view_advance(view, 30, NULL, NULL) > 0);
+    assert_int_equal(byte_at(view, 0x2000), 0);
+    assert_int_equal(cofi_view_cleared(view), 0);
+    assert_true(cofi_view_advance(view, 40, NULL, NULL) > 0);
+    assert_int_equal(cofi_view_cleared(view), 1);
+    cofi_view_close(view);
+    cofi_image_close(turns);
+    cofi_image_close(b);
+    cofi_image_close(a);
 }
 
 static void an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts(void **state)
@@ -438,6 +469,7 @@ int main(void)
         cmocka_unit_test(later_mappings_cover_earlier_ones_from_their_time_on),
         cmocka_unit_test(only_the_bytes_that_differ_are_told),
         cmocka_unit_test(a_fork_holds_what_its_parent_held_then),
+        cmocka_unit_test(an_exec_counts_where_it_is_seen),
         cmocka_unit_test(an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts),
         cmocka_unit_test(a_missing_or_changed_file_says_why),
         cmocka_unit_test(bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read),
