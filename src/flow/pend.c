@@ -98,8 +98,16 @@ int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
+/* Execution is somewhere behind code that is missing, which the packet in hand would tell: nothing else may. */
+int cofi__lose_on_way(struct cofi_flow *flow)
+{
+    if (flow->code_error != COFI_ERR_NO_CODE || cofi__code_comes(flow))
+        return 0;
+    return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to where a packet belongs [PTREF 9.4]");
+}
+
 /* A PIP or VMCS without a FUP before it: the MOV CR3 or VMPTRLD that comes without a packet in between,
- * or the far transfer whose TIP follows [PTREF 9.4]. */
+ * or the far transfer whose TIP follows [PTREF 9.4]. In missing code it may be either. */
 static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct cofi_flow *, uint64_t))
 {
     struct goal goal = {.classes = classes};
@@ -108,7 +116,12 @@ static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct 
         return show(flow, COFI_NO_IP);
     if (flow->async || flow->far)
         return 0;
-    if (cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+    enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
+    if (stop == STOP_ERROR)
+        COFI_TRY(cofi__lose_on_way(flow));
+    if (flow->lost)
+        return show(flow, COFI_NO_IP);
+    if (stop != STOP_INSN)
         return 0;
     uint64_t ip = place.block->pub.insns[place.insn].ip;
     COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));

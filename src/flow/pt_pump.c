@@ -47,10 +47,10 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
 {
     struct source *s = &flow->s;
     int64_t left = s->end - s->p;
-    uint64_t offset = source_offset(s);
     *again = false;
     if (is_skd007(flow, s->p, left))
         s->p += SKD007_LEFT;
+    uint64_t offset = source_offset(s);
     if (is_skz84(flow, s->p, left)) {
         s->p += SKZ84_SIZE;
         *again = true;

@@ -81,6 +81,15 @@ static int walk_past(struct cofi_flow *flow, const struct place *place)
     return cofi__found(flow);
 }
 
+/* The gap ends: the packet in hand says that execution is at ip. */
+static int go_on(struct cofi_flow *flow, uint64_t ip)
+{
+    COFI_TRY(cofi__found(flow));
+    place_set(flow, ip);
+    bool to_user = flow->gap_ip != COFI_NO_IP && flow->gap_ip >> 63 && !(ip >> 63);
+    return to_user ? cofi__code_due(flow, flow->packet_offset) : 0; /* see take_tip */
+}
+
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
@@ -98,12 +107,15 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         place_set(flow, ip);
         return 0;
     }
-    if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort) {
+    bool missing = stop == STOP_ERROR && flow->code_error == COFI_ERR_NO_CODE;
+    if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort && !(missing && here(flow))) {
         place_set(flow, ip); /* [ERR BDM64]: the target of the branch before an abort was wrong */
         return 0;
     }
-    if (stop == STOP_ERROR && flow->code_error == COFI_ERR_NO_CODE)
-        return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to a FUP's address [PTREF 9.5]");
+    if (missing) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to a FUP's address [PTREF 9.5]"));
+        return go_on(flow, ip);
+    }
     return cofi__lose(flow, COFI_ERR_MISMATCH, true, text);
 }
 
@@ -113,12 +125,9 @@ static int resume_at_tip(struct cofi_flow *flow)
 {
     if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
         return 0;
-    COFI_TRY(cofi__found(flow));
+    COFI_TRY(go_on(flow, flow->packet_ip));
     flow->enabled = true;
-    place_set(flow, flow->packet_ip);
-    COFI_TRY(cofi__due_at_target(flow, flow->packet_ip));
-    bool to_user = flow->gap_ip != COFI_NO_IP && flow->gap_ip >> 63 && !(flow->packet_ip >> 63);
-    return to_user ? cofi__code_due(flow, flow->packet_offset) : 0; /* see take_tip */
+    return cofi__due_at_target(flow, flow->packet_ip);
 }
 
 /* The target of an asynchronous event whose FUP came before. */
@@ -201,6 +210,14 @@ static bool is_of_mov_cr3(const struct cofi_flow *flow)
     return flow->packet_has_ip && flow->cr3_ip != COFI_NO_IP && flow->cr3_units == units_used(flow) && position(flow) == flow->packet_ip;
 }
 
+/* Whatever was before: a TIP.PGD says that tracing is off. */
+static int disable_from_gap(struct cofi_flow *flow)
+{
+    COFI_TRY(cofi__found(flow));
+    flow->disabled_ip = COFI_NO_IP;
+    return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
+}
+
 /* Where a TIP.PGD without a FUP binds [PTREF 9.4]: with an address, to the direct branch that leads
  * there; with and without, to the next branch that would take an outcome or a TIP. */
 static int act_pgd_sync(struct cofi_flow *flow)
@@ -213,8 +230,10 @@ static int act_pgd_sync(struct cofi_flow *flow)
     if (cr3_filter || flow->pend.paging)
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
-    if (stop == STOP_ERROR)
-        return cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]");
+    if (stop == STOP_ERROR) {
+        COFI_TRY(cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]"));
+        return disable_from_gap(flow);
+    }
     if (stop == STOP_BRANCH && is_untold(flow, &place)) {
         COFI_TRY(walk_past(flow, &place));
         return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
@@ -234,11 +253,8 @@ static bool is_skd022(struct cofi_flow *flow)
 
 static int act_pgd(struct cofi_flow *flow)
 {
-    if (flow->lost) {
-        COFI_TRY(cofi__found(flow));
-        flow->disabled_ip = COFI_NO_IP;
-        return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
-    }
+    if (flow->lost)
+        return disable_from_gap(flow);
     if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
         return flow->errata & ERR_APL12 ? 0 : end_overflow(flow, COFI_NO_IP);
     if (!flow->enabled) {
@@ -306,6 +322,8 @@ static int act_fup(struct cofi_flow *flow)
         return fup_of_packet_after_overflow(flow);
     if (flow->overflow)
         return fup_after_overflow(flow);
+    if (flow->lost && flow->lost_any && flow->enabled && flow->packet_has_ip)
+        COFI_TRY(go_on(flow, flow->packet_ip));
     bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;
     if (bound)
         return fup_bound(flow);
@@ -366,8 +384,8 @@ static int act_mode_tsx(struct cofi_flow *flow)
     flow->pend.intx = flow->packet.mode_tsx.intx;
     flow->pend.abort = flow->packet.mode_tsx.abort;
     flow->pend.tsx_offset = flow->packet_offset;
-    if (flow->in_psb || (flow->enabled && !flow->lost))
-        return 0;
+    if (flow->in_psb || (flow->enabled && (!flow->lost || flow->lost_any)))
+        return 0; /* its FUP comes */
     return cofi__show_tsx(flow, COFI_NO_IP);
 }
 
@@ -477,6 +495,7 @@ static int act_psbend(struct cofi_flow *flow)
     COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
     event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;
+    flow->used_ticks = flow->clock.now; /* as a piece has it that begins here */
     flow->paused = flow->psb_offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
 }
@@ -533,7 +552,10 @@ static int act_ptw(struct cofi_flow *flow)
         return cofi__pend_add(flow, &event, true);
     struct goal goal = {.classes = 1u << COFI_CLASS_PTWRITE};
     struct place place;
-    if (flow->enabled && !flow->lost && cofi__walk_find(flow, &goal, &place) == STOP_INSN) {
+    enum goal_stop stop = flow->enabled && !flow->lost ? cofi__walk_find(flow, &goal, &place) : STOP_BRANCH;
+    if (stop == STOP_ERROR)
+        COFI_TRY(cofi__lose_on_way(flow));
+    if (stop == STOP_INSN) {
         event.ip = place.block->pub.insns[place.insn].ip;
         COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
     }

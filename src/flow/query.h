@@ -33,6 +33,8 @@ int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
 int cofi__flow_rewind_code(struct cofi_flow *flow);
 int cofi__flow_cover(struct cofi_flow *flow);
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
+/* No code leads to where a stand-alone packet belongs. */
+int cofi__lose_on_way(struct cofi_flow *flow);
 /* The time as of the packet is known and may bring other code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
 /* The look-up where execution is has failed, but code comes there before a packet tells the time next: then it is as late as that. */

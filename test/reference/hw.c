@@ -157,6 +157,8 @@ void hw_run(struct hw *h, uint64_t seed)
 void hw_free(struct hw *h)
 {
     free(h->truth.ran);
+    free(h->truth.compressed);
+    free(h->truth.places);
     free(h->truth.events);
     free(h->truth.psbs);
     free(h->wire.bytes);

@@ -32,12 +32,23 @@ struct hw_config {
 struct hw_event {
     uint8_t kind, a, b, c; /* enum cofi_flow_event_kind; as in struct cofi_flow_event */
     uint64_t ip, target, value;
+    uint64_t offset;       /* of its packet; the truth does not have it */
     size_t lo, at;         /* how many instructions were shown before it: one of [lo, at] */
+};
+
+/* A packet, and how many instructions had run where execution is as it tells. */
+struct hw_told {
+    size_t offset, n;
+    bool resumes;  /* it alone tells where execution is, and that tracing is on */
+    bool outcomes; /* TNT packets stand before it, and nothing that would force out TIPs that wait since */
 };
 
 /* What a decoder can know, of what ran. */
 struct hw_truth {
     uint64_t *ran;
+    bool *compressed; /* a RET by an outcome */
+    struct hw_told *places;
+    size_t places_n, places_max;
     size_t n, max;
     size_t known; /* so many follow from packets that were written */
     struct hw_event *events;
@@ -67,6 +78,7 @@ struct hw_wire {
     size_t n, max;
     uint64_t last_ip;
     bool whole_ip;            /* the next address is sent whole */
+    bool outcomes;            /* as in struct hw_told */
     uint64_t bits;
     unsigned bits_n, tips_n;
     size_t bits_mark;         /* how many ran, with the branch of the last outcome */
@@ -122,6 +134,8 @@ bool hw_has_apl11(const struct hw *h);
 /* hw_truth.c */
 struct hw_event hw_event(unsigned kind, uint64_t ip, uint64_t target);
 void hw_ran(struct hw *h, uint64_t ip);
+/* The packet that begins at the wire's end. */
+void hw_truth_place(struct hw *h, size_t n, bool resumes);
 void hw_truth_add(struct hw *h, struct hw_event e);
 /* Not before the packet's place and not behind it; its place is not told. */
 void hw_truth_somewhere(struct hw *h, struct hw_event e);

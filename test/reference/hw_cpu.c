@@ -83,6 +83,8 @@ static void arrive(struct hw *h, const struct hw_move *mv)
     if (mv->how == HW_DIRECT)
         return;
     if (mv->how == HW_COND || mv->how == HW_COMPRESSED) {
+        if (!h->wire.losing)
+            h->truth.compressed[h->truth.n - 1] = mv->how == HW_COMPRESSED;
         hw_tnt(h, true);
         return;
     }

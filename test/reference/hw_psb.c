@@ -65,6 +65,7 @@ static void told_by_psb(struct hw *h, bool on)
     uint64_t ip = on ? h->ip : COFI_NO_IP;
     if (on) {
         t->known = t->n;
+        t->places[t->places_n - 1].resumes = true;
         hw_truth_overflow(h, ip); /* one that is open: [ERR BDM70] */
     }
     t->paging &= t->paging_cr3 != t->shown_cr3 || t->paging_nr != t->shown_nr;
@@ -206,6 +207,7 @@ static void resume_by_fup(struct hw *h, bool mode)
         return;
     if (!hw_ip(h, HW_FUP, h->ip))
         return;
+    t->places[t->places_n - 1].resumes = true;
     hw_truth_overflow(h, h->ip);
     t->enabled = true;
     if (h->ip >> 32 && t->shown_mode != 64 && !t->mode) {

@@ -13,9 +13,21 @@ void hw_ran(struct hw *h, uint64_t ip)
         return;
     if (t->n == t->max) {
         t->ran = realloc(t->ran, (t->max = t->max ? t->max * 2 : 4096) * sizeof *t->ran);
-        assert(t->ran);
+        t->compressed = realloc(t->compressed, t->max * sizeof *t->compressed);
+        assert(t->ran && t->compressed);
     }
+    t->compressed[t->n] = false;
     t->ran[t->n++] = ip;
+}
+
+void hw_truth_place(struct hw *h, size_t n, bool resumes)
+{
+    struct hw_truth *t = &h->truth;
+    if (t->places_n == t->places_max) {
+        t->places = realloc(t->places, (t->places_max = t->places_max ? t->places_max * 2 : 1024) * sizeof *t->places);
+        assert(t->places);
+    }
+    t->places[t->places_n++] = (struct hw_told){h->wire.n, n, resumes, h->wire.outcomes};
 }
 
 static void add(struct hw_truth *t, struct hw_event e)
@@ -141,6 +153,8 @@ void hw_truth_cut(struct hw *h)
         t->events[i].at = t->n;
     for (size_t i = t->psbs_n; i-- && t->psbs[i].n > t->n;)
         t->psbs[i].n = t->n;
+    for (size_t i = t->places_n; i-- && t->places[i].n > t->n;)
+        t->places[i].n = t->n;
 }
 
 /* Where an overflow led to; it is told when that is. */

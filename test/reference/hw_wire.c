@@ -52,6 +52,7 @@ static bool cyc_due(struct hw *h) { return h->config.cyc && h->wire.cycles > h->
 static void put_tsc(struct hw *h)
 {
     struct hw_wire *w = &h->wire;
+    w->outcomes = false;
     uint64_t art = w->tsc / 4; /* four ticks of the TSC are one of the crystal */
     put_number(w, 0x19, 1);
     put_number(w, w->tsc, 7);
@@ -78,6 +79,7 @@ static void put_cbr(struct hw *h)
 {
     struct hw_event e = hw_event(COFI_FLOW_CBR, COFI_NO_IP, COFI_NO_IP);
     e.a = (uint8_t)(h->truth.shown_cbr && hw_below(&h->seed, 2) ? h->truth.shown_cbr : 20 + hw_below(&h->seed, 8));
+    h->wire.outcomes = false;
     put(&h->wire, (const uint8_t[]){0x02, 0x03, e.a, 0}, 4);
     if (e.a != h->truth.shown_cbr)
         hw_truth_somewhere(h, e);
@@ -111,6 +113,7 @@ static void put_tnt(struct hw *h)
         put_number(w, UINT64_C(2) << n | w->bits << 1, 1);
     }
     w->bits = w->bits_n = 0;
+    w->outcomes = true;
 }
 
 /* Any of the forms that give this address [SDM IP Compression]. */
@@ -126,10 +129,12 @@ static unsigned ip_code(struct hw *h, uint64_t ip)
     }
 }
 
-static void put_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip)
+static void put_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip, size_t ran)
 {
     static const uint8_t sizes[7] = {0, 2, 4, 6, 6, 0, 8};
     unsigned code = ip_code(h, ip);
+    h->wire.outcomes &= kind == HW_TIP;
+    hw_truth_place(h, ran, kind == HW_TIP || kind == HW_PGE || (kind == HW_FUP && hw_packet_en(h) && !h->wire.in_psb));
     put_number(&h->wire, code << 5 | (unsigned)kind, 1);
     put_number(&h->wire, ip, sizes[code]);
     h->wire.last_ip = ip;
@@ -149,7 +154,7 @@ bool hw_flush(struct hw *h)
     for (unsigned i = 0; i < w->tips_n; i++) {
         if (hw_chance(h, h->config.filler))
             put_padding(h);
-        put_ip(h, HW_TIP, w->tips[i].ip);
+        put_ip(h, HW_TIP, w->tips[i].ip, w->tips[i].mark);
     }
     if (w->tips_n && h->truth.known < w->tips[w->tips_n - 1].mark)
         h->truth.known = w->tips[w->tips_n - 1].mark;
@@ -187,6 +192,10 @@ bool hw_packet(struct hw *h, bool eligible, const uint8_t *bytes, unsigned n)
         between(h);
     if (eligible && cyc_due(h))
         put_cyc(h);
+    if (n) {
+        h->wire.outcomes &= bytes[0] == 0x59;
+        hw_truth_place(h, h->truth.n, false);
+    }
     put(&h->wire, bytes, n);
     return true;
 }
@@ -234,7 +243,7 @@ bool hw_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip)
     h->mov_cr3_was_last = false;
     if (!hw_packet(h, kind != HW_FUP, NULL, 0))
         return false;
-    put_ip(h, kind, ip);
+    put_ip(h, kind, ip, h->truth.n);
     if (!h->wire.in_psb)
         h->truth.known = h->truth.n;
     return true;

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT
+ * A decode of a trace that a model of a processor made, and what it said. */
+#include "hardware.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct hw hw;
+uint64_t seed_now;
+
+/* ---- what the flow says ---- */
+
+static void add_ips(struct said *said, const struct cofi_flow_insn *insns, size_t n)
+{
+    if (said->n + n > said->max)
+        said->ips = realloc(said->ips, (said->max = (said->n + n) * 2) * sizeof *said->ips);
+    for (size_t i = 0; i < n; i++)
+        said->ips[said->n++] = insns[i].ip;
+}
+
+static void add_event(struct said *said, const struct cofi_flow_event *e)
+{
+    if (said->events_n == said->events_max)
+        said->events = realloc(said->events, (said->events_max = said->events_max * 2 + 64) * sizeof *said->events);
+    said->events[said->events_n++] = (struct hw_event){.kind = e->kind, .a = e->a, .b = e->b, .c = e->c, .ip = e->ip, .target = e->target,
+        .value = e->kind == COFI_FLOW_GAP ? e->end : e->value, .offset = e->offset, .lo = said->n, .at = said->n};
+    bool back = e->time.ticks < said->last_ticks && said->last_ticks - e->time.ticks <= 0x10000; /* more is believed [PTREF 8.3] */
+    if (back)
+        fail_msg("seed %lu: event %zu at %#lx: time goes from %lu back to %lu", seed_now, said->events_n, e->offset, said->last_ticks, e->time.ticks);
+    said->last_ticks = e->time.ticks;
+    if (e->kind == COFI_FLOW_GAP && !said->gap[0])
+        snprintf(said->gap, sizeof said->gap, "gap at %#lx ip %#lx behind %zu: %s", e->offset, e->ip, said->n, e->text);
+}
+
+void hear(struct said *said, const struct cofi_flow_batch *batch)
+{
+    struct cofi_flow_cursor cursor = {0};
+    struct cofi_flow_insn insns[64];
+    for (size_t e = 0; e <= batch->events_n; e++) {
+        size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
+        for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
+            add_ips(said, insns, n);
+        if (e < batch->events_n)
+            add_event(said, &batch->events[e]);
+    }
+}
+
+void forget(struct said *said)
+{
+    free(said->ips);
+    free(said->events);
+}
+
+/* The last few instructions before a place. */
+const char *way_to(const uint64_t *ips, size_t n)
+{
+    static char texts[2][200];
+    static unsigned next;
+    char *text = texts[next++ & 1];
+    int at = 0;
+    text[0] = 0;
+    for (size_t i = n < 8 ? 0 : n - 8; i < n; i++)
+        at += snprintf(text + at, sizeof *texts - (size_t)at, " %lx", ips[i]);
+    return text;
+}
+
+/* ---- decoding ---- */
+
+struct cofi_flow_config configuration(const struct cofi_image *image)
+{
+    struct cofi_flow_config config;
+    cofi_flow_config_init(&config, COFI_PT);
+    config.image = image;
+    config.bytes = hw.wire.bytes;
+    config.n = hw.wire.n;
+    config.family = hw.config.family;
+    config.model = hw.config.model;
+    config.ctl_known = hw.config.event || hw_has_skl014(&hw) || seed_now & 1;
+    config.ctl = hw_ctl(&hw.config);
+    config.ranges_known = hw_has_skl014(&hw) || (config.ctl_known && seed_now & 2);
+    memcpy(config.range_base, hw.config.range_base, sizeof config.range_base);
+    memcpy(config.range_limit, hw.config.range_limit, sizeof config.range_limit);
+    config.time = (struct cofi_time_info){.tsc = hw.config.tsc, .mtc = hw.config.mtc, .cyc = hw.config.cyc, .mtc_freq = (uint8_t)hw.config.mtc_freq,
+        .tsc_num = 8, .tsc_den = 2, .nominal_ratio = 24};
+    config.want_time = seed_now & 4;
+    return config;
+}
+
+static const struct cofi_flow_block *blocks[1024];
+static struct cofi_flow_stamp stamps[1024];
+static struct cofi_flow_event events[64];
+
+struct cofi_flow_batch batch_of(bool times)
+{
+    return (struct cofi_flow_batch){.blocks = blocks, .blocks_max = 1024, .times = times ? stamps : NULL, .events = events, .events_max = 64};
+}
+
+struct cofi_flow *flow_of(const struct cofi_flow_config *config)
+{
+    struct cofi_flow *flow;
+    assert_int_equal(cofi_flow_open(&flow, config), 0);
+    return flow;
+}
+
+void all(struct cofi_flow *flow, bool times, struct said *said, struct log *log)
+{
+    struct cofi_flow_batch batch = batch_of(times);
+    int status;
+    while ((status = cofi_flow_next(flow, &batch)) > 0) {
+        if (said)
+            hear(said, &batch);
+        if (log)
+            log_batch(log, &batch);
+    }
+    assert_int_equal(status, 0);
+}
+
+/* ---- in other ways ---- */
+
+void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold)
+{
+    struct log warm = {0};
+    assert_int_equal(cofi_flow_seek(flow, 0), 0);
+    all(flow, config->want_time, NULL, &warm);
+    log_assert_same(&warm, cold, seed_now);
+    free(warm.words);
+}
+
+struct feed {
+    size_t at, piece;
+    uint8_t *copy;
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct feed *feed = opaque;
+    size_t left = hw.wire.n - feed->at;
+    *n = left < feed->piece ? left : feed->piece;
+    free(feed->copy);
+    feed->copy = malloc(*n + 1);
+    memcpy(feed->copy, hw.wire.bytes + feed->at, *n);
+    feed->at += *n;
+    return feed->copy;
+}
+
+void assert_same_in_pieces(struct cofi_flow_config config, const struct log *whole)
+{
+    struct feed feed = {.piece = 1 + seed_now * 7 % 60};
+    struct log log = {0};
+    config.opaque = &feed;
+    config.pull = pull;
+    struct cofi_flow *flow = flow_of(&config);
+    all(flow, config.want_time, NULL, &log);
+    log_assert_same(&log, whole, seed_now);
+    cofi_flow_close(flow);
+    free(log.words);
+    free(feed.copy);
+}
+
+static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)flow;
+    log_batch(opaque, batch);
+    return 0;
+}
+
+void assert_same_by_threads(const struct cofi_flow_config *config, const struct log *serial)
+{
+    struct log log = {0};
+    assert_int_equal(cofi_flow_parallel(config, 2 + seed_now % 2, 64 + seed_now % 500, visit, &log, NULL), 0);
+    log_assert_same(&log, serial, seed_now);
+    free(log.words);
+}
+
+/* ---- by hand ---- */
+
+void save(void)
+{
+    const char *name = getenv("COFI_SAVE");
+    FILE *file = name ? fopen(name, "wb") : NULL;
+    if (!file)
+        return;
+    assert_int_equal(fwrite(hw.wire.bytes, 1, hw.wire.n, file), hw.wire.n);
+    fclose(file);
+}
+
+uint64_t number(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text ? strtoull(text, NULL, 0) : otherwise;
+}
+

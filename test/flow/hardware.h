@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * A decode of a trace that a model of a processor made, and what it said. */
+#ifndef COFI_TEST_FLOW_HARDWARE_H
+#define COFI_TEST_FLOW_HARDWARE_H
+
+#include <cofi/flow.h>
+
+#include "log.h"
+#include "reference/hw.h"
+
+/* The trace in hand, and its seed. */
+extern struct hw hw;
+extern uint64_t seed_now;
+
+struct said {
+    uint64_t *ips;
+    size_t n, max;
+    struct hw_event *events; /* value of a gap: its end */
+    size_t events_n, events_max;
+    uint64_t last_ticks;
+    char gap[200]; /* the first one */
+};
+
+void hear(struct said *said, const struct cofi_flow_batch *batch);
+void forget(struct said *said);
+/* The last few instructions before a place, as text. */
+const char *way_to(const uint64_t *ips, size_t n);
+
+struct cofi_flow_config configuration(const struct cofi_image *image);
+struct cofi_flow_batch batch_of(bool times);
+struct cofi_flow *flow_of(const struct cofi_flow_config *config);
+/* Decode to the end; said and log may be null. */
+void all(struct cofi_flow *flow, bool times, struct said *said, struct log *log);
+/* The same trace in other ways must be told in the same words: in pieces of any size, by threads, with all code known. */
+void assert_same_in_pieces(struct cofi_flow_config config, const struct log *whole);
+void assert_same_by_threads(const struct cofi_flow_config *config, const struct log *serial);
+void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold);
+/* COFI_SAVE=FILE: the trace. */
+void save(void);
+uint64_t number(const char *name, uint64_t otherwise);
+
+#endif
