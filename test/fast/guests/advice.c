@@ -169,3 +169,19 @@ int guest_huge_pages(void)
     printf("%d\n", right);
     return 0;
 }
+
+/* A stack with code that grows because the program jumps below it, where it finds zeros: add %al, (%rax). */
+int guest_grown(void)
+{
+    enum { ROOM = 8 << 20, STACK = 4096 };
+    static char buffer[256] __attribute__((aligned(256))) = "written";
+    uint8_t *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(room, ROOM);
+    uint8_t *top = room + ROOM - STACK, *p = mmap(top, STACK, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+    uint64_t r = (uint64_t)buffer;
+    put_return(p, 7);
+    __asm__ volatile("call *%1" : "+a"(r) : "r"(p - STACK) : "memory", "cc");
+    printf("%s %lu\n", buffer, r);
+    return 0;
+}

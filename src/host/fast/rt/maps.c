@@ -380,6 +380,7 @@ const struct region *maps_find(struct thread *t, uint64_t pc)
     const struct region *r = rt.maps_stale ? NULL : lookup(pc);
     if (r && (!guessed || r->end - pc >= COMPARED_BYTES))
         return r;
+    maps_there(pc); /* a stack grows where it is read, as it does where it is run */
     int error = parse(t);
     guessed = error;
     if (error == -ENOENT && rt.maps_stale) { /* else no descriptor is left, perhaps: what was known is better than nothing */
