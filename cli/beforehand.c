@@ -84,7 +84,7 @@ int try_output(const char *path)
     const char *slash = strrchr(path, '/');
     struct stat st;
     if (!stat(path, &st))
-        return S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+        return S_ISDIR(st.st_mode) ? EISDIR : S_ISFIFO(st.st_mode) ? ESPIPE : access(path, W_OK) ? errno : 0;
     if (errno != ENOENT)
         return errno;
     if (slash && !slash[1])

@@ -13,7 +13,7 @@ int try_command(const char *name);
 /* Whether a process is there and this user may trace it, as far as can be told without doing so: 0, ESRCH or EPERM. */
 int try_process(pid_t pid);
 
-/* Whether a file can be written, as far as can be told without doing so: 0 or errno. */
+/* Whether a file can be written, as far as can be told without doing so: 0 or errno; a pipe: ESPIPE. */
 int try_output(const char *path);
 
 /* Whether /proc is there, as it is not in each chroot and namespace. */

@@ -111,6 +111,10 @@ static bool refuse_outputs(const struct record_job *job)
             complain("record: outputs are files, and '-' is none ('./-' is): what was written is written again at the end");
             return true;
         }
+        if (error == ESPIPE) {
+            complain("record: outputs are files, and %s is a pipe: what was written is written again at the end", paths[i]);
+            return true;
+        }
         if (error) {
             complain("record: %s: %s", paths[i], strerror(error));
             return true;
