@@ -188,9 +188,16 @@ void save(void)
     fclose(file);
 }
 
-uint64_t number(const char *name, uint64_t otherwise)
+static uint64_t number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+void each_seed(void (*judge)(uint64_t seed))
+{
+    uint64_t first = number("COFI_SEED", 1), count = number("COFI_COUNT", 1000);
+    for (uint64_t seed = first; seed < first + count; seed++)
+        judge(seed);
 }
 

@@ -37,6 +37,7 @@ void assert_same_by_threads(const struct cofi_flow_config *config, const struct 
 void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold);
 /* COFI_SAVE=FILE: the trace. */
 void save(void);
-uint64_t number(const char *name, uint64_t otherwise);
+/* COFI_COUNT seeds from COFI_SEED on. */
+void each_seed(void (*judge)(uint64_t seed));
 
 #endif

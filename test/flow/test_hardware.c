@@ -134,9 +134,7 @@ static void judge(uint64_t seed)
 static void what_a_processor_ran_is_what_its_packets_say(void **state)
 {
     (void)state;
-    uint64_t first = number("COFI_SEED", 1), count = number("COFI_COUNT", 1000);
-    for (uint64_t seed = first; seed < first + count; seed++)
-        judge(seed);
+    each_seed(judge);
 }
 
 int main(void)
