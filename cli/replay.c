@@ -639,8 +639,9 @@ static void show_gap(struct replay *r, const struct cofi_flow_event *flow)
     r->result->gaps++;
     cofi_unit_close(r->unit);
     r->unit = NULL;
-    /* The packet there tells where execution is; a PSB+ begins anew, and its PSB may stand before. */
-    uint64_t from = flow->end == UINT64_MAX ? flow->end : flow->end + 1;
+    /* The packet there tells where execution is, a FUP that of an event, which is shown; a PSB+ begins anew, and its PSB may stand before. */
+    bool shown = flow->end == UINT64_MAX || replay_told_by(r, flow->end, COFI_PT_FUP);
+    uint64_t from = flow->end + !shown;
     r->status = r->status < 0 ? r->status : start(r, from, replay_psb_before(r, flow->offset));
 }
 
