@@ -18,12 +18,30 @@
 
 enum { POLL_US = 100 };
 
+static uint64_t signal_bit(int signo) { return UINT64_C(1) << (signo - 1); }
+
 static uint64_t after(unsigned ms)
 {
     return cofi__fast_now_ns() + ms * UINT64_C(1000000);
 }
 
+/* Whether the stopped thread is about to have the signal of an instruction that faulted. */
+static bool is_at_fault(pid_t tid)
+{
+    const uint64_t forced = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+    struct __ptrace_peeksiginfo_args args = {.nr = 1};
+    uint64_t blocked = 0;
+    siginfo_t info;
+    if (ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked))
+        return false;
+    for (; ptrace(PTRACE_PEEKSIGINFO, tid, &args, &info) == 1; args.off++)
+        if (info.si_code > 0 && signal_bit(info.si_signo) & forced & ~blocked)
+            return true;
+    return false;
+}
+
 /* An event of the thread that is there already, if it is a stop of ours; at another one the thread goes on, to its stop if it is to.
+ * That is not where it has faulted: the signal comes first, for there would be no fault where the thread goes on otherwise.
  * STOP_NOT: it runs. */
 static enum cofi__fast_stop take_event(pid_t tid, bool to_stop)
 {
@@ -31,8 +49,14 @@ static enum cofi__fast_stop take_event(pid_t tid, bool to_stop)
     pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
     if ((got == tid && !WIFSTOPPED(status)) || (got < 0 && errno == ECHILD))
         return STOP_GONE;
-    if (got == tid && status >> 16 == PTRACE_EVENT_STOP)
-        return WSTOPSIG(status) == SIGTRAP ? STOP_OURS : STOP_JOB;
+    if (got == tid && status >> 16 == PTRACE_EVENT_STOP) {
+        if (WSTOPSIG(status) != SIGTRAP)
+            return STOP_JOB;
+        if (!is_at_fault(tid))
+            return STOP_OURS;
+        ptrace(PTRACE_CONT, tid, 0, 0); /* to its signal, which is an event of its own */
+        return STOP_NOT;
+    }
     if (got != tid)
         return STOP_NOT;
     ptrace(PTRACE_CONT, tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
