@@ -53,12 +53,11 @@ void print_path(struct writer *out, const char *comm, const struct cofi_calls_no
 void print_call(struct writer *out, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
 {
     char name[COFI_NAME_BYTES];
-    const char *slash = from->file ? strrchr(from->file, '/') : NULL;
     cofi_function_print(function, name, sizeof name);
     write_format(out, "%*s", (int)depth * 2, "");
     write_text(out, name);
     if (from->file)
-        write_format(out, "  %s:%d", slash ? slash + 1 : from->file, from->line);
+        write_format(out, "  %s:%d", file_name(from->file), from->line);
     write_text(out, "\n");
 }
 

@@ -22,6 +22,11 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value);
 /* "family/model" or "family/model/stepping", decimal. */
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 
+/* What stands behind a path's last slash. */
+const char *file_name(const char *path);
+/* Whether a name, or that of the file if it is a path, matches a shell pattern. Without a pattern all do, null does not match. */
+bool matches_pattern(const char *pattern, const char *name);
+
 /* The number of a word in a list that ends with null, or -1. */
 int word_number(const char *const *words, const char *text);
 

@@ -130,15 +130,7 @@ static int parse(struct calls_options *options, int argc, char **argv)
 static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
 {
     struct feeder *feeder = opaque;
-    struct cofi_symbol symbol;
-    cofi_view_symbol(feeder->view, address, false, &symbol);
-    function->module = symbol.module;
-    if (!symbol.name) {
-        function->offset = symbol.offset;
-        return;
-    }
-    function->name = cofi_demangle(feeder->names, symbol.name);
-    function->start = address - symbol.offset;
+    cofi_view_function(feeder->view, feeder->names, address, function);
 }
 
 static int feed_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)

@@ -2,7 +2,6 @@
  * cofi coverage: recordings -> which functions, lines and blocks ran, and how often: as a table, or as a file that others read. */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -139,19 +138,14 @@ struct counter {
     struct cofi_flow_stats stats;
 };
 
-static bool matches(const char *pattern, const char *name)
-{
-    return !pattern || (name && (!fnmatch(pattern, name, 0) || !fnmatch(pattern, basename(name), 0)));
-}
-
 static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
 {
     const struct coverage_options *options = opaque;
     switch (kind) {
-    case COFI_COVERAGE_MODULE: return matches(options->module, name);
+    case COFI_COVERAGE_MODULE: return matches_pattern(options->module, name);
     case COFI_COVERAGE_FUNCTION:
-        return matches(options->function, name) || matches(options->function, cofi_demangle(options->table.names, name));
-    case COFI_COVERAGE_SOURCE: return matches(options->source, name);
+        return matches_pattern(options->function, name) || matches_pattern(options->function, cofi_demangle(options->table.names, name));
+    case COFI_COVERAGE_SOURCE: return matches_pattern(options->source, name);
     }
     return true;
 }

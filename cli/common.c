@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the commands share: numbers and words as people give them, arrays that grow. See cli.h. */
 #include <errno.h>
+#include <fnmatch.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,17 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value)
     errno = 0;
     *value = strtoull(text, &end, 0);
     return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+}
+
+const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool matches_pattern(const char *pattern, const char *name)
+{
+    return !pattern || (name && (!fnmatch(pattern, name, 0) || !fnmatch(pattern, file_name(name), 0)));
 }
 
 int word_number(const char *const *words, const char *text)

@@ -2,6 +2,7 @@
  * All streams of a recording -> their items in the order of time. */
 #include <stdlib.h>
 
+#include "merge.h"
 #include "walk.h"
 
 /* Streams beyond so many, as samples and snapshots are, are closed again until it is their time. */
@@ -94,8 +95,10 @@ static void end_lane(struct merge *merge, struct lane *lane, const struct sessio
     merge->heap[0] = merge->heap[--merge->n];
 }
 
-static int show_first(struct merge *merge, const struct session_visitor *visitor)
+int merge_step(struct merge *merge, const struct session_visitor *visitor)
 {
+    if (!merge->n)
+        return 0;
     struct lane *lane = &merge->lanes[merge->heap[0]];
     int status = open_lane(lane);
     if (status >= 0 && visitor->stream)
@@ -109,20 +112,46 @@ static int show_first(struct merge *merge, const struct session_visitor *visitor
     else
         lane->at = walk_next(lane->walk);
     sink(merge, 0);
+    return 1;
+}
+
+int merge_open(struct merge **out, struct session *session)
+{
+    struct merge *merge = calloc(1, sizeof *merge);
+    if (!merge)
+        return COFI_ERR_NOMEM;
+    merge->lanes_n = session_streams(session);
+    merge->lanes = calloc(merge->lanes_n + 1, sizeof *merge->lanes);
+    merge->heap = calloc(merge->lanes_n + 1, sizeof *merge->heap);
+    int status = merge->lanes && merge->heap ? open_all(merge, session) : COFI_ERR_NOMEM;
+    if (status < 0) {
+        merge_close(merge);
+        return status;
+    }
+    *out = merge;
     return 0;
+}
+
+void merge_close(struct merge *merge)
+{
+    if (!merge)
+        return;
+    for (size_t i = 0; merge->lanes && i < merge->lanes_n; i++)
+        close_lane(&merge->lanes[i]);
+    free(merge->lanes);
+    free(merge->heap);
+    free(merge);
 }
 
 int session_walk_by_time(struct session *session, const struct session_visitor *visitor)
 {
-    struct merge merge = {.lanes_n = session_streams(session)};
-    merge.lanes = calloc(merge.lanes_n + 1, sizeof *merge.lanes);
-    merge.heap = calloc(merge.lanes_n + 1, sizeof *merge.heap);
-    int status = merge.lanes && merge.heap ? open_all(&merge, session) : COFI_ERR_NOMEM;
-    while (status >= 0 && merge.n)
-        status = show_first(&merge, visitor);
-    for (size_t i = 0; merge.lanes && i < merge.lanes_n; i++)
-        close_lane(&merge.lanes[i]);
-    free(merge.lanes);
-    free(merge.heap);
-    return status < 0 ? status : 0;
+    struct merge *merge;
+    int status = merge_open(&merge, session);
+    if (status < 0)
+        return status;
+    do
+        status = merge_step(merge, visitor);
+    while (status > 0);
+    merge_close(merge);
+    return status;
 }

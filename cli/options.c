@@ -143,11 +143,13 @@ static int take_operands(const struct session_command *command, struct session_o
     options->files_n = (size_t)(argc - first);
     if (first < argc)
         options->file = argv[first++];
-    if (command->many && !options->raw)
+    if (command->raw_files && options->given['R'])
+        options->raw = "";
+    if (command->many && (!options->raw || command->raw_files))
         first = argc;
     if (options->from_offset > options->to_offset || options->from_ns > options->to_ns)
         wrong = "--from lies behind --to";
-    else if (first < argc || (options->file && options->raw))
+    else if (first < argc || (options->file && options->raw && !command->raw_files))
         wrong = "one input at a time";
     else
         wrong = useless(command, options);

@@ -265,6 +265,11 @@ int session_status(const struct session *session, int status)
 size_t session_streams(const struct session *session) { return session->selected_n; }
 const struct cofi_recording *session_recording(const struct session *session) { return session->recording; }
 
+const struct cofi_image *session_image(const struct session *session, int32_t pid)
+{
+    return session->recording ? cofi_recording_image(session->recording, pid) : session->image;
+}
+
 struct cofi_demangler *session_names(const struct session *session) { return session->names; }
 
 const struct cofi_time_conv *session_time_conv(const struct session *session)

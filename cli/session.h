@@ -18,7 +18,7 @@ struct session_options {
     const char *file;              /* the recording; null: cofi.data */
     char *const *files;            /* of a command that takes many: all of them */
     size_t files_n;
-    const char *raw;               /* a raw stream instead */
+    const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
     enum cofi_gen gen;             /* of raw */
@@ -77,6 +77,7 @@ struct session_command {
     void *opaque;
     bool registers; /* --msr is of recordings, too */
     bool many;      /* it takes several recordings */
+    bool raw_files; /* --raw has no argument: its files are raw streams */
     const char *letters; /* short options, as getopt has them; null: "h" */
 };
 enum { SESSION_HELPED = -1 };
@@ -116,6 +117,8 @@ void session_start(struct session *session, size_t i, uint64_t start, uint64_t s
 /* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */
 uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool forward);
 const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
+/* The code of a process, of which a raw stream has one; null: there is no such process. */
+const struct cofi_image *session_image(const struct session *session, int32_t pid);
 enum cofi_gen session_gen(const struct session *session);
 void session_processor(const struct session *session, uint32_t *family, uint32_t *model); /* 0: not known */
 /* RTIT: whether cycle counts follow the packets, by the recorded configuration or found out. */
@@ -131,7 +134,9 @@ void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
 /* Names as they are to be shown; open as long as the session is. */
 struct cofi_demangler *session_names(const struct session *session);
-/* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. */
+/* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. Of blocks and event, where a walk or a
+ * merge shows them, SESSION_PAUSE to go on when that is asked again. */
+enum { SESSION_PAUSE = 2 };
 struct session_visitor {
     /* So many at once, between two events (and of one time, where that is told). Null: none is asked for, which costs less. */
     int (*blocks)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n);

@@ -157,7 +157,7 @@ int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t
             return 1;
         int status = event_is_next(walk) ? show_event(walk, visitor) : show_blocks(walk, visitor);
         if (status)
-            return status > 0 ? WALK_STOPPED : status;
+            return status < 0 ? status : status == SESSION_PAUSE ? WALK_PAUSED : WALK_STOPPED;
     }
     return more;
 }

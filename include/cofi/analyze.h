@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <cofi/demangle.h>
 #include <cofi/flow.h>
 
 #ifdef __cplusplus
@@ -27,6 +28,8 @@ struct cofi_function {
     uint64_t offset;  /* of start in the module, for those without a name */
 };
 typedef void cofi_function_at(void *opaque, uint64_t address, struct cofi_function *function);
+/* What it is by the tables of a view. *function as above before, its start the address; names: how it is called, null: as the table has it. */
+void cofi_view_function(struct cofi_view *view, struct cofi_demangler *names, uint64_t address, struct cofi_function *function);
 
 /* One function as called on one path. Node 0 is the root: what ran before any call was seen. */
 struct cofi_calls_node {

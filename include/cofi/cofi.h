@@ -7,6 +7,7 @@
 
 #include <cofi/analyze.h>
 #include <cofi/demangle.h>
+#include <cofi/diff.h>
 #include <cofi/error.h>
 #include <cofi/event.h>
 #include <cofi/fast.h>

@@ -8,6 +8,19 @@
 #include "base/array.h"
 #include "base/error.h"
 
+void cofi_view_function(struct cofi_view *view, struct cofi_demangler *names, uint64_t address, struct cofi_function *function)
+{
+    struct cofi_symbol symbol;
+    cofi_view_symbol(view, address, false, &symbol);
+    function->module = symbol.module;
+    if (!symbol.name) {
+        function->offset = symbol.offset;
+        return;
+    }
+    function->name = cofi_demangle(names, symbol.name);
+    function->start = address - symbol.offset;
+}
+
 int cofi__places_init(struct places *places, cofi_function_at *at, void *opaque)
 {
     places->at = at;

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * A flow's blocks -> steps: where each is, by numbers that both runs share, and how deep. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/diff.h"
+#include "base/array.h"
+#include "base/error.h"
+
+/* ---- names ---- */
+
+static int add_name(struct cofi_diff *diff, const char *text, uint32_t of, uint32_t hash)
+{
+    char *copy = strdup(text);
+    if (!copy || cofi__array_grow(&diff->names, &diff->names_room, diff->names_n, sizeof *diff->names) < 0 ||
+        cofi__index_add(&diff->by_name, hash, (uint32_t)diff->names_n) < 0) {
+        free(copy);
+        return COFI_ERR_NOMEM;
+    }
+    diff->names[diff->names_n] = (struct diff_name){copy, of};
+    return (int)diff->names_n++;
+}
+
+static uint32_t hash_text(const char *text, uint32_t seed)
+{
+    uint64_t hash = seed;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return cofi__hash(hash, seed);
+}
+
+/* The number of the nth name of this text, known or new, or COFI_ERR_NOMEM. */
+static int name_number(struct cofi_diff *diff, const char *text, uint32_t of, unsigned nth)
+{
+    uint32_t hash = hash_text(text, of), at = hash, row;
+    while ((row = cofi__index_next(&diff->by_name, hash, &at)))
+        if (diff->names[row].of == of && !strcmp(diff->names[row].text, text) && !nth--)
+            return (int)row;
+    return add_name(diff, text, of, hash);
+}
+
+/* ---- modules ---- */
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Files of the same name are told from each other by which of them ran first. */
+static unsigned count_namesakes(const struct diff_run *run, const char *name)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < run->modules_n; i++)
+        n += !strcmp(run->diff->names[run->modules[i].number].text, name);
+    return n;
+}
+
+static const struct diff_module *add_module(struct diff_run *run, const struct cofi_module *module)
+{
+    struct cofi_diff *diff = run->diff;
+    const struct cofi_diff_options *options = &diff->options;
+    struct cofi_module_info info;
+    cofi_module_info(module, &info);
+    const char *name = file_name(info.path);
+    int number = name_number(diff, name, 0, count_namesakes(run, name));
+    if (number < 0 || cofi__array_grow(&run->modules, &run->modules_room, run->modules_n, sizeof *run->modules) < 0)
+        return NULL;
+    bool by_function = !info.of_file || (options->rebuilt && options->rebuilt(options->opaque, info.path));
+    run->modules[run->modules_n] = (struct diff_module){module, (uint32_t)number, info.of_file, by_function};
+    return &run->modules[run->modules_n++];
+}
+
+/* Null: out of memory. */
+static const struct diff_module *find_module(struct diff_run *run, const struct cofi_module *module)
+{
+    for (size_t i = 0; i < run->modules_n; i++)
+        if (run->modules[i].module == module)
+            return &run->modules[i];
+    return add_module(run, module);
+}
+
+/* ---- places ---- */
+
+enum { MODULE_BITS = 48, FUNCTION_BITS = 32 };
+#define FUNCTIONS (UINT64_C(1) << 63)
+
+static int place_in_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol, uint64_t *place)
+{
+    int number = name_number(diff, symbol->name, module->number, 0);
+    if (number < 0)
+        return number;
+    *place = FUNCTIONS | (uint64_t)number << FUNCTION_BITS | (uint32_t)symbol->offset;
+    return 0;
+}
+
+/* By the function where that is what stays the same; else by the module's own addresses, or as it is. */
+static int find_place(struct diff_run *run, uint64_t ip, const struct cofi_symbol *symbol, uint64_t *place)
+{
+    uint64_t base = 0;
+    const struct cofi_module *shown = cofi_view_module(run->view, ip, &base);
+    *place = ip;
+    if (!shown)
+        return 0;
+    const struct diff_module *module = find_module(run, shown);
+    if (!module)
+        return COFI_ERR_NOMEM;
+    if (module->by_function && symbol->name)
+        return place_in_function(run->diff, module, symbol, place);
+    if (module->of_file)
+        *place = (uint64_t)module->number << MODULE_BITS | ((ip - base) & ((UINT64_C(1) << MODULE_BITS) - 1));
+    return 0;
+}
+
+static int ask(struct diff_run *run, struct diff_place *row, uint64_t ip)
+{
+    const struct cofi_diff_options *options = &run->diff->options;
+    struct cofi_symbol symbol;
+    cofi_view_symbol(run->view, ip, false, &symbol);
+    COFI_TRY(find_place(run, ip, &symbol, &row->place));
+    row->wanted = !options->wanted || options->wanted(options->opaque, symbol.module ? symbol.module : "", symbol.name);
+    row->ip = ip;
+    row->asked = run->generation;
+    return 0;
+}
+
+static int place_of(struct diff_run *run, uint64_t ip, const struct diff_place **place)
+{
+    struct diff_place *row = &run->places[cofi__hash(ip, 0) % DIFF_PLACES];
+    *place = row;
+    return row->ip == ip && row->asked == run->generation ? 0 : ask(run, row, ip);
+}
+
+static void function_at(void *opaque, uint64_t address, struct cofi_function *function)
+{
+    struct diff_run *run = opaque;
+    cofi_view_function(run->view, run->diff->options.names, address, function);
+}
+
+/* ---- steps ---- */
+
+static int add_step(struct diff_run *run, const struct cofi_diff_step *step)
+{
+    if (run->n == run->room && run->first > run->room / 2) {
+        memmove(run->steps, run->steps + run->first, (run->n - run->first) * sizeof *run->steps);
+        run->n -= run->first;
+        run->first = 0;
+    }
+    COFI_TRY(cofi__array_grow(&run->steps, &run->room, run->n, sizeof *run->steps));
+    run->steps[run->n++] = *step;
+    return 0;
+}
+
+static uint32_t node_now(const struct diff_run *run)
+{
+    return run->calls->depth ? cofi__calls_top(run->calls)->node : 0;
+}
+
+static int add_block(struct diff_run *run, const struct cofi_flow_block *block)
+{
+    const struct diff_place *place;
+    COFI_TRY(cofi_calls_blocks(run->calls, &block, 1));
+    COFI_TRY(place_of(run, block->ip, &place));
+    if (!place->wanted)
+        return 0;
+    return add_step(run, &(struct cofi_diff_step){.place = place->place, .ip = block->ip, .node = node_now(run), .insns = block->n,
+                                                  .depth = (uint32_t)run->calls->depth, .bytes = (uint32_t)(block->end - block->ip)});
+}
+
+int cofi_diff_blocks(struct cofi_diff *diff, unsigned of, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    struct diff_run *run = &diff->runs[of];
+    run->view = view;
+    for (size_t i = 0; i < n; i++)
+        COFI_TRY(add_block(run, blocks[i]));
+    return 0;
+}
+
+int cofi_diff_event(struct cofi_diff *diff, unsigned of, struct cofi_view *view, const struct cofi_flow_event *event)
+{
+    struct diff_run *run = &diff->runs[of];
+    run->view = view;
+    run->generation += event->kind == COFI_FLOW_CODE;
+    COFI_TRY(cofi_calls_event(run->calls, event));
+    if (event->kind != COFI_FLOW_GAP && event->kind != COFI_FLOW_OVERFLOW)
+        return 0;
+    return add_step(run, &(struct cofi_diff_step){.ip = event->ip, .node = node_now(run), .depth = (uint32_t)run->calls->depth});
+}
+
+int cofi__diff_fetch(struct cofi_diff *diff, struct diff_run *run, size_t i)
+{
+    while (!run->ended && i >= run->n - run->first) {
+        int status = diff->visitor->more(diff->visitor->opaque, (unsigned)(run - diff->runs));
+        if (status < 0)
+            return status;
+        run->ended = !status;
+    }
+    return i < run->n - run->first;
+}
+
+int cofi__diff_run_init(struct cofi_diff *diff, struct diff_run *run)
+{
+    run->diff = diff;
+    run->generation = 1;
+    run->places = calloc(DIFF_PLACES, sizeof *run->places);
+    return run->places ? cofi_calls_open(&run->calls, function_at, run) : COFI_ERR_NOMEM;
+}
+
+void cofi__diff_run_fini(struct diff_run *run)
+{
+    cofi_calls_close(run->calls);
+    free(run->modules);
+    free(run->places);
+    free(run->steps);
+}
