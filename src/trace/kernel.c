@@ -96,6 +96,68 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
     return status;
 }
 
+/* The piece that follows one that ends at an address; null: none does. Others' records may lie between. */
+static const struct cofi_sideband *next_piece(const struct cofi_sideband *sideband, size_t n, const struct cofi_sideband *first, uint64_t end)
+{
+    enum { NEAR = 256, MOST = 1 << 16 };
+    for (const struct cofi_sideband *sb = first + 1; sb < sideband + n && sb < first + NEAR; sb++)
+        if (sb->kind == COFI_SB_CODE && sb->pid == first->pid && sb->machine == first->machine && sb->addr == end && sb->len)
+            return end - first->addr + sb->len <= MOST ? sb : NULL;
+    return NULL;
+}
+
+/* All pieces from the first on, into `to` if it is not null. Returns how many bytes they have. */
+static uint64_t join(const struct cofi_recording *recording, const struct cofi_sideband *first, uint8_t *to)
+{
+    uint64_t n = 0;
+    for (const struct cofi_sideband *sb = first; sb; sb = next_piece(recording->sideband.items, recording->sideband.n, first, first->addr + n)) {
+        if (to)
+            memcpy(to + n, sb->bytes, sb->len);
+        n += sb->len;
+    }
+    return n;
+}
+
+/* Whether what was joined last has these bytes at a distance from its start. */
+static bool has_joined(const struct cofi_recording *recording, uint64_t at, const struct cofi_sideband *sb)
+{
+    return at <= recording->vdso.n && sb->len <= recording->vdso.n - at && !memcmp(recording->vdso.bytes + at, sb->bytes, sb->len);
+}
+
+/* The vDSO is the same in all processes, most often. */
+static bool join_anew(struct cofi_recording *recording, const struct cofi_sideband *first, uint64_t n)
+{
+    uint8_t *bytes = malloc(n);
+    if (bytes)
+        join(recording, first, bytes);
+    if (bytes && (n != recording->vdso.n || memcmp(bytes, recording->vdso.bytes, n))) {
+        uint8_t *kept = cofi__keep_alloc(&recording->keep, n);
+        recording->vdso.bytes = kept ? memcpy(kept, bytes, n) : NULL;
+        recording->vdso.n = kept ? n : 0;
+    }
+    free(bytes);
+    return bytes && recording->vdso.n;
+}
+
+bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t **bytes, uint64_t *n)
+{
+    const struct cofi_sideband *sb = (struct cofi_sideband *)recording->sideband.items + i;
+    *bytes = sb->bytes;
+    *n = sb->len;
+    if (sb->pid == recording->vdso.pid && sb->addr > recording->vdso.addr && has_joined(recording, sb->addr - recording->vdso.addr, sb))
+        return false;
+    if (sb->len < SELFMAG || memcmp(sb->bytes, ELFMAG, SELFMAG))
+        return true;
+    uint64_t all = join(recording, sb, NULL);
+    if (all == sb->len || !join_anew(recording, sb, all))
+        return true;
+    recording->vdso.pid = sb->pid;
+    recording->vdso.addr = sb->addr;
+    *bytes = recording->vdso.bytes;
+    *n = all;
+    return true;
+}
+
 char *cofi__below_symfs(const struct cofi_recording *recording, const char *path)
 {
     char *whole = NULL;

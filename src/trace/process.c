@@ -201,10 +201,15 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
 
 static int apply_code(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
+    size_t i = (size_t)(sb - (const struct cofi_sideband *)recording->sideband.items);
+    const uint8_t *bytes = sb->bytes;
+    uint64_t n = sb->len;
+    if (sb->name && !strcmp(sb->name, "[vdso]") && !cofi__join_vdso(recording, i, &bytes, &n))
+        return 0;
     struct cofi__machine *machine = cofi__machine(recording, sb->machine);
     struct cofi_image *image = !machine ? NULL : sb->kernel ? machine->kernel :
                                cofi__process_image(recording, sb->machine, sb->pid);
-    return image ? cofi__image_borrow_bytes(image, sb->time_ns, sb->addr, sb->bytes, sb->len, sb->name) :
+    return image ? cofi__image_borrow_bytes(image, sb->time_ns, sb->addr, bytes, n, sb->name) :
                    COFI_ERR_NOMEM;
 }
 

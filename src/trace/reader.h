@@ -192,6 +192,11 @@ struct cofi_recording {
     uint32_t switch_offset;        /* of next_pid in its bytes; 0: the recording does not know the event */
     struct cofi__vector sideband;  /* struct cofi_sideband */
     struct cofi__map codes;        /* where code's bytes lie in the file, as its mappings say -> its row of sideband, while records are read */
+    struct {
+        const uint8_t *bytes;
+        uint64_t addr, n;
+        int32_t pid;
+    } vdso;                        /* the last one that was joined, and whose it was */
     struct cofi__vector streams;   /* struct cofi__in_stream */
     size_t stream_hash[IN_BUCKETS];
     struct cofi__vector build_ids; /* struct cofi__build_id_row; by path once all are there */
@@ -320,6 +325,9 @@ bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct co
 /* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
 bool cofi__is_vdso32(const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
+/* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an ELF then, which has names), in keep; or the
+ * piece itself. False: a piece of one that was given whole. */
+bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t **bytes, uint64_t *n);
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
  * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
