@@ -115,6 +115,7 @@ static int parse(struct diff_options *options, int argc, char **argv)
     }
     for (unsigned i = 0; i < 2; i++)
         options->files[i] = options->session.files[i];
+    options->session.once = true;
     return EXIT_DONE;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/diff.h"
+#include "base/array.h"
 #include "base/error.h"
 
 enum {
@@ -35,12 +36,13 @@ struct slot {
 /* A run's marks, in order. */
 struct marks {
     struct diff_run *run;
-    struct mark *rows;    /* MARKS */
+    struct mark *rows;    /* up to MARKS */
+    size_t room;
     size_t n, tried, scanned; /* marks; those that were looked for in the other run; steps looked at */
     uint32_t distance;
     bool gap;             /* there is one behind these: no more is known of depths */
     int64_t base, least;  /* depths: at the parting, the least since */
-    struct slot *slots;
+    struct slot *slots;   /* null: not needed so far */
     uint32_t epoch;
 };
 
@@ -64,13 +66,6 @@ struct diff_search {
 int cofi__diff_search_open(struct diff_search **search)
 {
     *search = calloc(1, sizeof **search);
-    for (unsigned i = 0; *search && i < 2; i++) {
-        struct marks *marks = &(*search)->marks[i];
-        marks->rows = malloc(MARKS * sizeof *marks->rows);
-        marks->slots = calloc(SLOTS, sizeof *marks->slots);
-        if (!marks->rows || !marks->slots)
-            return COFI_ERR_NOMEM;
-    }
     return *search ? 0 : COFI_ERR_NOMEM;
 }
 
@@ -91,36 +86,43 @@ static void forget_marks(struct diff_search *search, struct marks *marks)
     marks->epoch = ++search->epoch;
 }
 
-static void begin_marks(struct diff_search *search, struct marks *marks, struct diff_run *run)
+static int add_mark(struct marks *marks, const struct mark *mark)
+{
+    COFI_TRY(cofi__array_grow(&marks->rows, &marks->room, marks->n, sizeof *marks->rows));
+    marks->rows[marks->n++] = *mark;
+    return 0;
+}
+
+static int begin_marks(struct diff_search *search, struct marks *marks, struct diff_run *run)
 {
     marks->run = run;
     forget_marks(search, marks);
     marks->gap = false;
     marks->distance = 0;
     marks->base = marks->least = run->has_last ? run->last.depth : 0;
-    if (!search->anywhere)
-        marks->rows[marks->n++] = (struct mark){run->last.place, 0, false, marks->distance++, -1};
+    return search->anywhere ? 0 : add_mark(marks, &(struct mark){run->last.place, 0, false, marks->distance++, -1});
 }
 
-static void begin(struct diff_search *search, bool anywhere)
+static int begin(struct diff_search *search, bool anywhere)
 {
     search->anywhere = anywhere;
     search->best = (struct pair){0};
     for (unsigned i = 0; i < 2; i++)
-        begin_marks(search, &search->marks[i], &search->diff->runs[i]);
+        COFI_TRY(begin_marks(search, &search->marks[i], &search->diff->runs[i]));
+    return 0;
 }
 
-static void scan(const struct diff_search *search, struct marks *marks)
+static int scan(const struct diff_search *search, struct marks *marks)
 {
     const struct cofi_diff_step *step = cofi__diff_step(marks->run, marks->scanned);
     ptrdiff_t at = (ptrdiff_t)marks->scanned++;
     marks->gap |= cofi__diff_is_gap(step);
     if (cofi__diff_is_gap(step) || (!search->anywhere && step->depth > marks->least))
-        return;
+        return 0;
     bool returned = step->depth < marks->least;
     marks->least = step->depth;
-    marks->rows[marks->n++] = search->anywhere ? (struct mark){step->place, 0, false, marks->distance++, at} :
-                                                 (struct mark){step->place, marks->base - step->depth, returned, marks->distance++, at};
+    int64_t above = search->anywhere ? 0 : marks->base - step->depth;
+    return add_mark(marks, &(struct mark){step->place, above, returned && !search->anywhere, marks->distance++, at});
 }
 
 /* Look at steps until there is a mark of this number, or so many steps were looked at. 1; 0: there is none; or an error. */
@@ -132,7 +134,7 @@ static int find_mark(struct diff_search *search, struct marks *marks, size_t i, 
         int status = cofi__diff_has(search->diff, marks->run, marks->scanned);
         if (status <= 0)
             return status;
-        scan(search, marks);
+        COFI_TRY(scan(search, marks));
     }
     return 1;
 }
@@ -277,8 +279,17 @@ static int next_mark(struct diff_search *search, unsigned of)
     }
 }
 
+static int open_slots(struct marks *marks)
+{
+    if (!marks->slots)
+        marks->slots = calloc(SLOTS, sizeof *marks->slots);
+    return marks->slots ? 0 : COFI_ERR_NOMEM;
+}
+
 static int find_far(struct diff_search *search)
 {
+    for (unsigned i = 0; i < 2; i++)
+        COFI_TRY(open_slots(&search->marks[i]));
     for (bool more = true; more;) {
         more = false;
         for (unsigned i = 0; i < 2; i++) {
@@ -346,14 +357,14 @@ static int pass_gaps(struct cofi_diff *diff, struct diff_run *run)
 
 static int search_anywhere(struct diff_search *search, bool *joined)
 {
-    begin(search, true);
+    COFI_TRY(begin(search, true));
     COFI_TRY(find_far(search));
     return search->best.found ? go_to(search, joined) : end_both(search->diff);
 }
 
 static int search_in_frames(struct diff_search *search, bool *joined)
 {
-    begin(search, false);
+    COFI_TRY(begin(search, false));
     COFI_TRY(find_near(search));
     if (!search->best.found)
         COFI_TRY(find_far(search));
