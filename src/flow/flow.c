@@ -54,6 +54,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;
     cofi__sieve_restart(flow);
     cofi__span_restart(flow);
+    doubt_set(flow, UNITS_DOUBTED);
     flow->stop_psb = UINT64_MAX;
     flow->paused = flow->speculative = false;
 }
@@ -356,8 +357,10 @@ static int step(struct cofi_flow *flow)
     flow->full = got == PUMP_FULL && flow->n > n; /* no progress: a long TNT needs all the room */
     if (flow->tip_due && got != PUMP_END)
         return cofi__run_due_tip(flow);
-    if (flow->n && flow->lost)
+    if (flow->n && flow->lost) {
         flow->n = 0;
+        flow->outcomes_before = true;
+    }
     if (flow->n)
         return use_bits(flow);
     if (flow->has_packet)
@@ -459,6 +462,8 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->last_end = 0;
+    flow->outcomes_before = flow->waited = false;
+    flow->forced_bits = flow->stats.tnt_bits;
     flow->cr3 = flow->vmcs = flow->last_ip = flow->seen_ns = 0;
     if (flow->space)
         ret_drop_sites(flow);

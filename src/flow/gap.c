@@ -6,6 +6,63 @@
 
 #include "base/error.h"
 
+enum { TNT_SHORT = 6 /* outcomes */ };
+
+/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong. */
+void cofi__note_waited(struct cofi_flow *flow, bool right)
+{
+    if (right && flow->waited)
+        doubt_set(flow, UNITS_DOUBTED);
+    flow->waited = false;
+}
+
+enum next { NEXT_TNT, NEXT_TIP, NEXT_OTHER };
+
+/* What follows the TIP in hand; padding and MNT force nothing out. */
+static enum next what_follows(struct cofi_flow *flow)
+{
+    if (flow->s.end - flow->s.p < SOURCE_AHEAD)
+        cofi__source_more(flow);
+    const uint8_t *p = flow->s.p, *end = flow->s.end;
+    while (p < end && !*p)
+        p++;
+    bool is_mnt = end - p > 1 && p[0] == 0x02 && p[1] == 0xc3;
+    if (p < end && ((*p & 31) == PT_TIP(0) || is_mnt))
+        return NEXT_TIP; /* behind an MNT one may be, too */
+    bool tnt = p < end && (cofi__pt_outcomes[*p] || (end - p > 1 && p[0] == 0x02 && p[1] == 0xa3));
+    return tnt ? NEXT_TNT : NEXT_OTHER;
+}
+
+/* Whether from ip on an outcome may be used before a TIP is. */
+static bool outcome_comes_first(struct cofi_flow *flow, uint64_t ip)
+{
+    struct goal goal = {0};
+    struct place place;
+    uint64_t before = position(flow);
+    place_set(flow, ip);
+    enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
+    place_set(flow, before);
+    uint8_t cls = stop == STOP_ERROR ? COFI_CLASS_JCC : place.block->pub.cls;
+    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
+}
+
+/* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and belong behind it [SDM Deferred TIPs].
+ * Not where another TIP would have to stand behind it then; nor where only itself can have forced these out: they are less than a TNT packet
+ * holds, and the next one follows. */
+bool cofi__may_have_waited(struct cofi_flow *flow)
+{
+    if (!flow->outcomes_before)
+        return false;
+    flow->asked = true;
+    if (!doubt(flow))
+        return false;
+    enum next next = what_follows(flow);
+    if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
+        return false;
+    flow->doubt_until--; /* it must not last where every TIP may have waited */
+    return true;
+}
+
 /* From here on nothing is known. any_tip: the packets are still good (only code was missing), so any TIP
  * says where execution is; else only one whose address does not rest on others. */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text)
@@ -15,6 +72,8 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     if (flow->lost)
         return 0;
     cofi__sieve_leave(flow);
+    cofi__note_waited(flow, cause != COFI_ERR_MISMATCH);
+    flow->outcomes_before = flow->n || flow->stats.tnt_bits != flow->forced_bits;
     flow->lost = true;
     flow->spans.draft.on = false;
     flow->spans.last = NULL;
@@ -32,6 +91,14 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = false;
     flow->idle = 0;
     flow->idle_mark = NULL;
+    return 0;
+}
+
+/* Where a gap ended there is no code: the next one begins, and what is said of its packets still holds. */
+int cofi__lose_again(struct cofi_flow *flow)
+{
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code where execution goes [PTREF 9.5]"));
+    flow->outcomes_before = true;
     return 0;
 }
 

@@ -26,6 +26,7 @@ struct pool {
     struct output live;      /* one batch that goes straight on */
     const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
     struct seam to;          /* what the pieces shown so far came to */
+    unsigned doubt;          /* where the last one began */
     uint64_t floor;          /* no time in the last one is before this: see raise_times */
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
@@ -266,6 +267,17 @@ static int show_to(struct pool *pool, uint64_t end)
     return status;
 }
 
+/* It took for granted that no TIPs wait. Where that did not matter, it is as if it had known. */
+static void hand_on_doubt(struct piece *piece, unsigned before)
+{
+    uint64_t units = piece->stats.tnt_bits + piece->stats.tips;
+    if (piece->asked)
+        return;
+    piece->from.doubt = (uint16_t)before;
+    if (!piece->to.doubt && before > units)
+        piece->to.doubt = (uint16_t)(before - units);
+}
+
 /* The piece fits to those before it, and was decoded ahead. */
 static int show_ahead(struct pool *pool, struct piece *piece)
 {
@@ -299,6 +311,8 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
     } else if (!pool->behind) { /* from the start of the one before; to where that one came */
         const struct piece *before = piece_at(&pool->pieces, piece->index - 1);
         COFI_TRY(cofi__worker_begin(w, before, &pool->live));
+        if (before->index)
+            doubt_set(w->flow, pool->doubt);
         raise_clock(w->flow, pool->floor);
         COFI_TRY(cofi__worker_unseen(w, &pool->live, before->end));
         w->flow->disabled_ip = pool->to.disabled_ip;
@@ -318,6 +332,7 @@ static int show_now(struct pool *pool, const struct piece *piece)
     if (!piece->index || pool->behind || lost)
         return show_behind(pool, piece, false);
     COFI_TRY(cofi__worker_begin(w, piece, &pool->live));
+    doubt_set(w->flow, pool->to.doubt);
     struct seam from = cofi__seam_of(w->flow);
     if (!cofi__seam_fits(&pool->to, &from))
         return show_behind(pool, piece, true);
@@ -335,6 +350,8 @@ static int show_piece(struct pool *pool, struct piece *piece)
     if (!piece->worker)
         return show_now(pool, piece);
     COFI_TRY(piece->status);
+    if (piece->index)
+        hand_on_doubt(piece, pool->to.doubt);
     bool right = piece->index ? cofi__seam_fits(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now) : !piece->from.odd;
     return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
 }
@@ -368,7 +385,9 @@ static int show_all(struct pool *pool)
         if (pieces->next <= index)
             pieces->next = index + 1;
         pthread_mutex_unlock(&pieces->lock);
+        unsigned doubt = pool->to.doubt;
         status = show_piece(pool, piece);
+        pool->doubt = doubt;
         pool->front->clock.now = pool->to.clock.now;
         pthread_mutex_lock(&pieces->lock);
         pieces->code_missed = pieces->skimmer && pool->to.code_missed;

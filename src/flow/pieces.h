@@ -39,6 +39,7 @@ struct seam {
     const struct cofi_image *image;
     unsigned mode;
     uint8_t cbr, ecbr, pg;
+    uint16_t doubt;
     bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
 };
 
@@ -55,6 +56,7 @@ struct piece {
     struct skimmed from_psb;       /* RTIT: the PSB before it, where decoding begins so that it knows its way here */
     bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
     bool code_missed;              /* RTIT: so far, when the piece was begun */
+    bool asked;                    /* flow->asked */
     enum piece_state state;
     struct worker *worker;
     struct output out;

@@ -220,9 +220,13 @@ static bool packet_is_tip(const struct cofi_flow *flow)
 /* It may be deferred until behind outcomes of the last TNT packet [SDM Deferred TIPs]. */
 static bool tip_has_come(struct cofi_flow *flow)
 {
-    if (flow->n)
-        cofi__sieve_leave(flow); /* it is not told which packet that is */
-    return packet_is_tip(flow) && flow->n <= flow->tail;
+    if (!flow->n)
+        return packet_is_tip(flow);
+    cofi__sieve_leave(flow); /* it is not told which packet that is */
+    flow->spans.draft.on = false; /* each one counts */
+    bool waited = packet_is_tip(flow) && flow->n <= flow->tail;
+    flow->waited |= waited;
+    return waited;
 }
 
 /* After a run that ends with a branch for a TIP, which may stand behind outcomes that were not read yet. */

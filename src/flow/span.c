@@ -144,7 +144,8 @@ static void use(struct cofi_flow *flow, struct span *s)
     flow->stats.span_bytes += s->bytes;
     flow->bits = s->exit_bits;
     flow->n = s->exit_n;
-    flow->tail = s->exit_tail;
+    if (s->exit_tail)
+        flow->tail = s->exit_tail;
     if (s->tips) {
         flow->last_ip = s->exit_last_ip;
         flow->used_offset = source_offset(&flow->s) + s->tip_at;
@@ -272,6 +273,14 @@ static bool is_plain(const struct cofi_flow *flow, const uint8_t *p, const uint8
     return p == until;
 }
 
+static bool has_tnt(const struct cofi_flow *flow, const uint8_t *p, const uint8_t *until)
+{
+    const uint8_t *sizes = sizes_of(flow);
+    while (p < until && sizes[*p] > 1)
+        p += sizes[*p];
+    return p < until;
+}
+
 /* Enough was drafted, or what follows is a span or another packet. */
 static void end(struct cofi_flow *flow, const uint8_t *until)
 {
@@ -287,7 +296,7 @@ static void end(struct cofi_flow *flow, const uint8_t *until)
     s->exit = flow->cur;
     s->exit_bits = pending(flow);
     s->exit_n = (uint8_t)flow->n;
-    s->exit_tail = (uint8_t)flow->tail;
+    s->exit_tail = has_tnt(flow, d->from, until) ? (uint8_t)flow->tail : 0;
     s->tnt_bits = (uint16_t)(flow->stats.tnt_bits - d->tnt_bits);
     s->tips = (uint8_t)(flow->stats.tips - d->tips);
     struct span *kept = keep(flow, d);

@@ -45,7 +45,7 @@ struct span {
     uint16_t blocks;
 
     uint16_t tnt_bits;
-    uint8_t exit_n, exit_tail;
+    uint8_t exit_n, exit_tail; /* exit_tail 0: no TNT is in it */
     uint32_t insns;
     struct block *exit;
     struct run *exit_run; /* the last one */

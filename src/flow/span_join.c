@@ -64,7 +64,7 @@ static struct span joined(const struct cofi_flow *flow, const struct span *a, co
     made.tnt_bits = (uint16_t)(a->tnt_bits + b->tnt_bits);
     made.insns = a->insns + b->insns;
     made.exit_n = b->exit_n;
-    made.exit_tail = b->exit_tail;
+    made.exit_tail = b->exit_tail ? b->exit_tail : a->exit_tail;
     made.exit = b->exit;
     made.exit_run = b->exit_run;
     made.exit_bits = b->exit_bits;

@@ -69,6 +69,7 @@ struct ret_entry {
 };
 enum { RET_DEPTH = 64 };
 
+enum { UNITS_DOUBTED = 1024 }; /* outcomes and targets, until TIPs of which none has waited are believed not to */
 enum { PEND_MAX = 8, SPACES_MAX = 64 };
 
 /* What is due to an address or a TIP that comes later. */
@@ -171,6 +172,11 @@ struct cofi_flow {
     bool headless;         /* neither a PSB nor an address was read yet: decoding began before a PSB (config.synced) */
     bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
+    bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait (decision 0619) */
+    uint64_t forced_bits;  /* stats.tnt_bits at the last packet that does */
+    bool waited;           /* a TIP came while outcomes were pending, since decoding went on */
+    bool asked;            /* it has mattered whether they may */
+    uint64_t doubt_until;  /* units_used up to which TIPs may wait */
     uint64_t gap_offset, gap_ip, gap_ticks;
     int16_t gap_cause;
     const char *gap_text;
@@ -325,7 +331,10 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
+int cofi__lose_again(struct cofi_flow *flow);
 int cofi__found(struct cofi_flow *flow);
+void cofi__note_waited(struct cofi_flow *flow, bool right);
+bool cofi__may_have_waited(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
 /* Whether the current byte begins a PSB (PT). */
 bool cofi__at_psb(struct cofi_flow *flow);
@@ -431,6 +440,13 @@ static inline void edge_to(struct cofi_flow *flow, uint32_t first_hash, uint32_t
 
 /* Counts up with each outcome and target that is used. */
 static inline uint64_t units_used(const struct cofi_flow *flow) { return flow->stats.tnt_bits + flow->stats.tips; }
+
+/* For how many more TIPs may wait. */
+static inline unsigned doubt(const struct cofi_flow *flow)
+{
+    return flow->doubt_until > units_used(flow) ? (unsigned)(flow->doubt_until - units_used(flow)) : 0;
+}
+static inline void doubt_set(struct cofi_flow *flow, unsigned units) { flow->doubt_until = units_used(flow) + units; }
 
 /* The current position, and the block there. */
 static inline uint64_t position(const struct cofi_flow *flow) { return flow->cur ? flow->cur->pub.ip : flow->ip; }

@@ -108,6 +108,7 @@ static int go_on_at(struct worker *w, const struct piece *piece, struct output *
         COFI_TRY(cofi__skim_take(w->flow, before));
     w->flow->disabled_ip = PIECE_UNKNOWN_IP;
     w->flow->code_missed = piece->code_missed;
+    doubt_set(w->flow, 0); /* enough was seen before */
     int status = cofi__worker_unseen(w, scratch, piece->begin);
     w->flow->speculative = false;
     return status;
@@ -173,9 +174,11 @@ int cofi__worker_piece(struct worker *w, struct piece *piece)
     struct cofi_flow_stats before = flow->stats;
     piece->from = piece->index ? cofi__seam_of(flow) : (struct seam){0};
     flow->clock.least = UINT64_MAX;
+    flow->asked = false;
     COFI_TRY(decode_to(w, &piece->out, piece->end));
     piece->to = cofi__seam_of(flow);
     piece->least = flow->clock.least;
+    piece->asked = flow->asked;
     piece->stats = cofi__stats_since(flow, &before);
     piece->from.odd |= w->cut_short;
     return 0;

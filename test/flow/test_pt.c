@@ -512,7 +512,7 @@ static void ways_that_end_in_a_gap_are_looked_for_once(void **state)
     rig_trace(&rig, trace);
     struct cofi_flow *flow = open_flow();
     struct cofi_flow_stats stats = stats_of_all(flow);
-    assert_int_equal(stats.gaps, 300);
+    assert_in_range(stats.gaps, 200, 300); /* before it is known that TIPs do not wait, some are one (decision 0619) */
     assert_in_range(stats.run_misses, 1, 10);
     cofi_flow_close(flow);
     rig_close(&rig);

@@ -83,6 +83,10 @@ static void what_it_is(struct hw *h, struct hw_config *c)
     c->defer_without_tnt = one_in(h, 2);
     c->tnt_most = one_in(h, 2) ? 6 : 1 + hw_below(&h->seed, 47);
     c->tnt_early = one_in(h, 2) ? 0 : hw_below(&h->seed, 1500);
+    if (c->defer) { /* what waits is forced out only where it must be */
+        c->tnt_most = c->tnt_most > 6 ? 47 : 6;
+        c->tnt_early = 0;
+    }
     c->ip_best = one_in(h, 2);
     c->mode_always = one_in(h, 2);
     c->ret_clear = c->plain || one_in(h, 2);

@@ -113,7 +113,7 @@ static void put_tnt(struct hw *h)
         put_number(w, UINT64_C(2) << n | w->bits << 1, 1);
     }
     w->bits = w->bits_n = 0;
-    w->outcomes = true;
+    w->outcomes = true; /* MTC and CYC leave it so, for they need not be seen */
 }
 
 /* Any of the forms that give this address [SDM IP Compression]. */
