@@ -8,14 +8,6 @@
 
 enum { TNT_SHORT = 6 /* outcomes */ };
 
-/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong. */
-void cofi__note_waited(struct cofi_flow *flow, bool right)
-{
-    if (right && flow->waited)
-        doubt_set(flow, UNITS_DOUBTED);
-    flow->waited = false;
-}
-
 enum next { NEXT_TNT, NEXT_TIP, NEXT_OTHER };
 
 /* What follows the TIP in hand; padding and MNT force nothing out. */
@@ -46,16 +38,10 @@ static bool outcome_comes_first(struct cofi_flow *flow, uint64_t ip)
     return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
 }
 
-/* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and belong behind it [SDM Deferred TIPs].
- * Not where another TIP would have to stand behind it then; nor where only itself can have forced these out: they are less than a TNT packet
- * holds, and the next one follows. */
+/* Not where another TIP would have to stand behind it then; nor where only itself can have forced the outcomes before it out: they are less than a
+ * TNT packet holds, and the next one follows. */
 bool cofi__may_have_waited(struct cofi_flow *flow)
 {
-    if (!flow->outcomes_before)
-        return false;
-    flow->asked = true;
-    if (!doubt(flow))
-        return false;
     enum next next = what_follows(flow);
     if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
         return false;
@@ -72,7 +58,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     if (flow->lost)
         return 0;
     cofi__sieve_leave(flow);
-    cofi__note_waited(flow, cause != COFI_ERR_MISMATCH);
+    note_waited(flow, cause != COFI_ERR_MISMATCH);
     flow->outcomes_before = flow->n || flow->stats.tnt_bits != flow->forced_bits;
     flow->lost = true;
     flow->spans.draft.on = false;

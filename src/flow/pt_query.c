@@ -121,17 +121,27 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 
 /* ---- branches ---- */
 
-static int resume_at_tip(struct cofi_flow *flow)
+/* The TIP in hand may have waited for outcomes, so that execution is somewhere behind its address. It tells what holds there all the same, and
+ * where there is no code it is known where the next gap begins. */
+static int pass_over_tip(struct cofi_flow *flow)
 {
-    if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
-        return cofi__due_at_target(flow, COFI_NO_IP);
-    bool waited = cofi__may_have_waited(flow);
-    if (waited && cofi__block_at(flow, flow->packet_ip))
+    if (cofi__block_at(flow, flow->packet_ip))
         return cofi__due_at_target(flow, flow->packet_ip);
     COFI_TRY(go_on(flow, flow->packet_ip));
     flow->enabled = true;
     COFI_TRY(cofi__due_at_target(flow, flow->packet_ip));
-    return waited ? cofi__lose_again(flow) : 0;
+    return cofi__lose_again(flow);
+}
+
+static int resume_at_tip(struct cofi_flow *flow)
+{
+    if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
+        return cofi__due_at_target(flow, COFI_NO_IP);
+    if (may_have_waited(flow))
+        return pass_over_tip(flow);
+    COFI_TRY(go_on(flow, flow->packet_ip));
+    flow->enabled = true;
+    return cofi__due_at_target(flow, flow->packet_ip);
 }
 
 /* The target of an asynchronous event whose FUP came before. */
@@ -493,7 +503,7 @@ static int act_psbend(struct cofi_flow *flow)
     pend->vmcs &= pend->vmcs_base != flow->vmcs;
     pend->tsx &= pend->intx != flow->in_tx;
     COFI_TRY(psb_position(flow));
-    cofi__note_waited(flow, true);
+    note_waited(flow, true);
     ret_clear(flow);
     flow->synced = true;
     COFI_TRY(cofi__code_due(flow, flow->psb_offset));
@@ -719,10 +729,9 @@ int cofi__pt_act(struct cofi_flow *flow)
     }
     if (flow->tentative && settles(flow->packet.kind))
         COFI_TRY(cofi__settle(flow));
-    int status = acts[flow->packet.kind] ? acts[flow->packet.kind](flow) : 0;
     if (flow->packet.kind != COFI_PT_TIP) {
         flow->outcomes_before = false;
         flow->forced_bits = flow->stats.tnt_bits;
     }
-    return status;
+    return acts[flow->packet.kind] ? acts[flow->packet.kind](flow) : 0;
 }

@@ -333,7 +333,6 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
 int cofi__lose_again(struct cofi_flow *flow);
 int cofi__found(struct cofi_flow *flow);
-void cofi__note_waited(struct cofi_flow *flow, bool right);
 bool cofi__may_have_waited(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
 /* Whether the current byte begins a PSB (PT). */
@@ -447,6 +446,23 @@ static inline unsigned doubt(const struct cofi_flow *flow)
     return flow->doubt_until > units_used(flow) ? (unsigned)(flow->doubt_until - units_used(flow)) : 0;
 }
 static inline void doubt_set(struct cofi_flow *flow, unsigned units) { flow->doubt_until = units_used(flow) + units; }
+
+/* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and belong behind it (decision 0619). */
+static inline bool may_have_waited(struct cofi_flow *flow)
+{
+    if (!flow->outcomes_before)
+        return false;
+    flow->asked = true;
+    return doubt(flow) && cofi__may_have_waited(flow);
+}
+
+/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong. */
+static inline void note_waited(struct cofi_flow *flow, bool right)
+{
+    if (right && flow->waited)
+        doubt_set(flow, UNITS_DOUBTED);
+    flow->waited = false;
+}
 
 /* The current position, and the block there. */
 static inline uint64_t position(const struct cofi_flow *flow) { return flow->cur ? flow->cur->pub.ip : flow->ip; }
