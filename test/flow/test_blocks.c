@@ -85,7 +85,8 @@ static void blocks_that_hold_what_changed_die_and_no_others(void **state)
     for (unsigned i = 0; i < CHANGES; i++) {
         fetch(flow, 10);
         uint64_t most = below(50) ? 40 : below(20) ? 3 * 4096 : 4 * SPACE;
-        died += change(flow, BASE + below(SPACE), 1 + below(most));
+        uint64_t at = BASE + below(SPACE);
+        died += change(flow, at, 1 + below(most));
     }
     fetch(flow, 10);
     assert_true(died > CHANGES);

@@ -40,7 +40,8 @@ static struct cofi__change random_change(uint64_t time_ns)
     if (len > SPACE - addr)
         len = SPACE - addr;
     bool nothing = all || below(4) == 0;
-    return (struct cofi__change){time_ns, addr, len, below(3) * 4 + addr, nothing ? NULL : &sources[below(SOURCES)]};
+    uint64_t from = below(3) * 4 + addr;
+    return (struct cofi__change){time_ns, addr, len, from, nothing ? NULL : &sources[below(SOURCES)]};
 }
 
 static bool same(const struct shown *a, const struct shown *b)

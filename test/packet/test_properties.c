@@ -182,8 +182,10 @@ static void damaged_text_is_refused_or_means_a_packet(void **state)
         if (cofi_packet_decode(&c, bytes, sizeof bytes, &packet) < 0)
             continue;
         int n = cofi_packet_print(&packet, text, sizeof text);
-        for (unsigned k = random_below(&r, 3) + 1; k; k--)
-            text[random_below(&r, (unsigned)n)] = " :,?/.xfz019"[random_below(&r, 12)];
+        for (unsigned k = random_below(&r, 3) + 1; k; k--) {
+            unsigned at = random_below(&r, (unsigned)n);
+            text[at] = " :,?/.xfz019"[random_below(&r, 12)];
+        }
         int status = cofi_packet_parse(gen, text, &packet, &error);
         if (status < 0) {
             assert_true(status == COFI_ERR_SYNTAX || status == COFI_ERR_RANGE);

@@ -203,8 +203,10 @@ enum { ROOM = 1 << 13 };
 
 static void damage(struct random *r, uint8_t *bytes, size_t n, unsigned flips)
 {
-    while (flips--)
-        bytes[random_below(r, (unsigned)n)] ^= (uint8_t)(1u << random_below(r, 8));
+    while (flips--) {
+        unsigned at = random_below(r, (unsigned)n);
+        bytes[at] ^= (uint8_t)(1u << random_below(r, 8));
+    }
 }
 
 static void splitting_the_input_never_changes_the_items(void **state)

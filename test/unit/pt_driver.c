@@ -325,8 +325,8 @@ static void step(struct os *os, struct task *task)
 
 static void run(struct os *os, struct task *task)
 {
-    unsigned delay = 0;
-    for (unsigned i = 0, n = 1 + (unsigned)below(os, STEPS) * (below(os, 10) ? 1 : 60); i < n; i++) {
+    unsigned delay = 0, steps = (unsigned)below(os, STEPS), times = below(os, 10) ? 1 : 60;
+    for (unsigned i = 0, n = 1 + steps * times; i < n; i++) {
         step(os, task);
         if (os->pmi && ++delay > 10) { /* the interrupt is taken some instructions later */
             os->pmi = false;

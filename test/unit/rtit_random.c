@@ -538,15 +538,16 @@ static void configure(struct rig *rig, bool overflows, bool may_stop)
         cpu.base2 = from2 < to ? to->ip : from2->ip;
         cpu.limit2 = program.insns[INSNS - 1].ip;
     }
+    bool cmprs_ret = one_in(2), less_pkts = one_in(2), cycle_acc = one_in(3), mtc_en = one_in(2), sts_en = one_in(2), sts_on_cr3 = one_in(2);
+    int mtc_range = (int)below(4), pkt_mask = (int)below(4);
     snprintf(fields, sizeof fields,
              "os=%d user=%d cr3_en=%d cr3_match=280 filter_event_id=%d lip%d=%llx lip%d=%llx tracestop_event_id=%d lip%d=%llx "
              "lip%d=%llx cmprs_ret=%d less_pkts=%d cycle_acc=%d mtc_en=%d sts_en=%d sts_on_cr3=%d mtc_range=%d pkt_mask=%d",
              os, user, cpu.cr3_en, cpu.either ? 2 : cpu.ranged ? second : 7, second, (unsigned long long)cpu.base, second + 2,
              (unsigned long long)cpu.limit, cpu.stops ? !second : 6, !second,
              (unsigned long long)(cpu.either ? cpu.base2 : cpu.stop_base), !second + 2,
-             (unsigned long long)(cpu.either ? cpu.limit2 : cpu.stop_limit), one_in(2), one_in(2), one_in(3), one_in(2), one_in(2),
-             one_in(2), (int)below(4),
-             (int)below(4));
+             (unsigned long long)(cpu.either ? cpu.limit2 : cpu.stop_limit), cmprs_ret, less_pkts, cycle_acc, mtc_en, sts_en, sts_on_cr3,
+             mtc_range, pkt_mask);
     rig_fields(rig, fields);
     rig_field(rig, "pkt_cnt", below(0x3fff));
     cpu.rig = rig;
