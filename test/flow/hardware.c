@@ -36,16 +36,47 @@ static void add_event(struct said *said, const struct cofi_flow_event *e)
         snprintf(said->gap, sizeof said->gap, "gap at %#lx ip %#lx behind %zu: %s", e->offset, e->ip, said->n, e->text);
 }
 
+static uint64_t sum_of(const struct cofi_flow_block *block)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < block->n; i++)
+        sum += (block->insns[i].ip + 1) * (block->insns[i].ip ^ UINT64_C(0x9e3779b97f4a7c15));
+    return sum;
+}
+
+static void add_blocks(struct said *said, const struct cofi_flow_block *const *blocks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (said->last_block)
+            said->map[cofi_flow_edge(said->last_block, blocks[i]->ip) % sizeof said->map]++;
+        said->last_block = blocks[i]->ip;
+        said->sum += sum_of(blocks[i]);
+    }
+}
+
+/* Of what ends here no edge leads on. */
+static bool breaks(uint8_t kind)
+{
+    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC || kind == COFI_FLOW_ASYNC_DISABLED ||
+           kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
+}
+
 void hear(struct said *said, const struct cofi_flow_batch *batch)
 {
     struct cofi_flow_cursor cursor = {0};
     struct cofi_flow_insn insns[64];
+    size_t block = 0;
     for (size_t e = 0; e <= batch->events_n; e++) {
         size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
         for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
             add_ips(said, insns, n);
-        if (e < batch->events_n)
-            add_event(said, &batch->events[e]);
+        add_blocks(said, batch->blocks + block, until - block);
+        block = until;
+        if (e == batch->events_n)
+            break;
+        add_event(said, &batch->events[e]);
+        if (breaks(batch->events[e].kind))
+            said->last_block = 0;
     }
 }
 
@@ -131,15 +162,23 @@ void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *co
 }
 
 struct feed {
-    size_t at, piece;
+    size_t at;
+    uint64_t random;
     uint8_t *copy;
 };
+
+/* Mostly some packets, now and then a byte, or much. */
+static size_t piece_size(struct feed *feed)
+{
+    unsigned how = hw_below(&feed->random, 8);
+    return how == 0 ? 1 : how == 1 ? 1 + hw_below(&feed->random, 2000) : 1 + hw_below(&feed->random, 60);
+}
 
 static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct feed *feed = opaque;
-    size_t left = hw.wire.n - feed->at;
-    *n = left < feed->piece ? left : feed->piece;
+    size_t left = hw.wire.n - feed->at, size = piece_size(feed);
+    *n = left < size ? left : size;
     free(feed->copy);
     feed->copy = malloc(*n + 1);
     memcpy(feed->copy, hw.wire.bytes + feed->at, *n);
@@ -149,7 +188,7 @@ static const uint8_t *pull(void *opaque, size_t *n)
 
 void assert_same_in_pieces(struct cofi_flow_config config, const struct log *whole)
 {
-    struct feed feed = {.piece = 1 + seed_now * 7 % 60};
+    struct feed feed = {.random = seed_now + 1};
     struct log log = {0};
     config.opaque = &feed;
     config.pull = pull;
@@ -171,9 +210,31 @@ static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ba
 void assert_same_by_threads(const struct cofi_flow_config *config, const struct log *serial)
 {
     struct log log = {0};
-    assert_int_equal(cofi_flow_parallel(config, 2 + seed_now % 2, 64 + seed_now % 500, visit, &log, NULL), 0);
+    size_t piece_bytes = seed_now % 4 ? 64 + seed_now % 500 : 1;
+    assert_int_equal(cofi_flow_parallel(config, 2 + seed_now % 2, piece_bytes, visit, &log, NULL), 0);
     log_assert_same(&log, serial, seed_now);
     free(log.words);
+}
+
+/* ---- coverage ---- */
+
+static void add_counted(void *opaque, const struct cofi_flow_block *block, uint64_t count) { *(uint64_t *)opaque += count * sum_of(block); }
+
+void assert_same_coverage(const struct cofi_flow_config *config, const struct said *said)
+{
+    struct cofi_flow *flow = flow_of(config);
+    for (unsigned pass = 1; pass <= 2; pass++) {
+        uint8_t map[sizeof said->map] = {0};
+        uint64_t sum = 0;
+        struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map, .block = add_counted, .opaque = &sum};
+        assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
+        bool same_map = !memcmp(map, said->map, sizeof map);
+        if (coverage.insns != said->n || sum != said->sum || !same_map)
+            fail_msg("seed %lu: coverage, pass %u: %lu instructions of %zu; the blocks are %s, the edges %s", seed_now, pass, coverage.insns, said->n,
+                sum == said->sum ? "right" : "wrong", same_map ? "right" : "wrong");
+        assert_int_equal(cofi_flow_seek(flow, 0), 0);
+    }
+    cofi_flow_close(flow);
 }
 
 /* ---- by hand ---- */

@@ -18,7 +18,10 @@ struct said {
     struct hw_event *events; /* value of a gap: its end */
     size_t events_n, events_max;
     uint64_t last_ticks;
-    char gap[200]; /* the first one */
+    uint8_t map[1 << 12]; /* of edges, block by block */
+    uint64_t last_block;  /* 0: no edge leads on */
+    uint64_t sum;         /* of all instructions, in any order */
+    char gap[200];        /* the first one */
 };
 
 void hear(struct said *said, const struct cofi_flow_batch *batch);
@@ -31,10 +34,12 @@ struct cofi_flow_batch batch_of(bool times);
 struct cofi_flow *flow_of(const struct cofi_flow_config *config);
 /* Decode to the end; said and log may be null. */
 void all(struct cofi_flow *flow, bool times, struct said *said, struct log *log);
-/* The same trace in other ways must be told in the same words: in pieces of any size, by threads, with all code known. */
+/* The same trace in other ways must be told in the same words: in pieces of many sizes, by threads from a few PSBs or from each, with all code known. */
 void assert_same_in_pieces(struct cofi_flow_config config, const struct log *whole);
 void assert_same_by_threads(const struct cofi_flow_config *config, const struct log *serial);
 void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold);
+/* Counted is what was said, with code that is new and with code that is known. */
+void assert_same_coverage(const struct cofi_flow_config *config, const struct said *said);
 /* COFI_SAVE=FILE: the trace. */
 void save(void);
 /* COFI_COUNT seeds from COFI_SEED on. */

@@ -77,19 +77,6 @@ static void warm_and_from_psbs(struct cofi_flow *flow, const struct cofi_flow_co
     }
 }
 
-static void covered(const struct cofi_flow_config *config)
-{
-    static uint8_t map[1 << 12];
-    struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map};
-    struct cofi_flow *flow = flow_of(config);
-    for (unsigned pass = 1; pass <= 2; pass++) {
-        assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
-        assert_int_equal(coverage.insns, pass * hw.truth.n);
-        assert_int_equal(cofi_flow_seek(flow, 0), 0);
-    }
-    cofi_flow_close(flow);
-}
-
 /* The generator has a judge, too, where it makes what that knows. Behind the last packet libipt goes on to the next branch. */
 static void as_libipt_has_it(void)
 {
@@ -122,7 +109,7 @@ static void judge(uint64_t seed)
     cofi_flow_close(flow);
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);
-    covered(&config);
+    assert_same_coverage(&config, &said);
     if (!hw.beyond_libipt)
         as_libipt_has_it();
     cofi_image_close(image);

@@ -249,14 +249,27 @@ static void assert_events(const struct said *said)
             assert_kind(said, kind);
 }
 
-static void from_psbs(struct cofi_flow *flow, const struct cofi_flow_config *config, uint8_t *shown)
+/* From a few of them to the end, and from each to the next one, as if the trace had nothing else. */
+static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, uint8_t *shown)
 {
     const struct hw_truth *t = &hw.truth;
     for (size_t i = 0; i < t->psbs_n; i += 1 + t->psbs_n / 8) {
         struct said said = {0};
         assert_int_equal(cofi_flow_seek(flow, t->psbs[i].offset), 0);
-        all(flow, config->want_time, &said, NULL);
+        all(flow, config.want_time, &said, NULL);
         assert_ran(&said, t->psbs[i].n, shown);
+        forget(&said);
+    }
+    for (size_t i = 0; i < t->psbs_n; i++) {
+        struct said said = {0};
+        size_t from = t->psbs[i].offset, to = i + 1 < t->psbs_n ? t->psbs[i + 1].offset : hw.wire.n;
+        config.bytes = hw.wire.bytes + from;
+        config.n = to - from;
+        config.offset = from;
+        struct cofi_flow *piece = flow_of(&config);
+        all(piece, config.want_time, &said, NULL);
+        assert_ran(&said, t->psbs[i].n, shown);
+        cofi_flow_close(piece);
         forget(&said);
     }
 }
@@ -291,10 +304,11 @@ static void judge(uint64_t seed)
     if (getenv("COFI_WHY"))
         tell(must, shown);
     assert_same_again(flow, &config, &log);
-    from_psbs(flow, &config, shown);
+    from_psbs(flow, config, shown);
     cofi_flow_close(flow);
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);
+    assert_same_coverage(&config, &said);
     cofi_image_close(image);
     forget(&said);
     free(must);
