@@ -42,7 +42,8 @@ struct cofi_insn {
     uint8_t far;      /* FAR_*: enum cofi_far of event.h */
     uint8_t prefixes; /* FAR_*, VMENTRY: how many prefix bytes it has [ERR E1]; else 0 */
     bool writes;      /* writes memory explicitly (RTIT and PT do not care; hosts that watch code do) */
-    uint64_t target;  /* JCC, JMP, CALL, XBEGIN: the direct target, truncated to the mode's width */
+    uint64_t target;  /* JCC, JMP, CALL, XBEGIN: the direct target, truncated to the mode's width; 16-bit code above 64 KiB, which lies
+                       * in a segment with a base: to 32 bits */
 };
 
 /* Decode the instruction at bytes[0..n), which lies at ip, in mode 16, 32 or 64. Returns its length, or

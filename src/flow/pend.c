@@ -4,6 +4,12 @@
 
 #include "base/error.h"
 
+/* RSM and SIPI, which find a processor that runs nothing: an INIT's FUP, say, is not theirs [PTREF 5.8]. */
+static bool is_nowhere(const struct cofi_flow_event *event)
+{
+    return event->kind == COFI_FLOW_CFE && (event->a == 0x04 || event->a == 0x05) && !event->c;
+}
+
 /* Show what waits for an address, at ip (COFI_NO_IP: nowhere). Its time is that at which it is known: others may have been shown since. */
 int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
 {
@@ -11,7 +17,7 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     for (unsigned i = 0; i < pend->n; i++) {
         struct cofi_flow_event *event = &pend->list[i];
         event->time = cofi__event(flow, event->kind, event->offset).time;
-        if (event->ip == COFI_NO_IP)
+        if (event->ip == COFI_NO_IP && !is_nowhere(event))
             event->ip = ip;
         COFI_TRY(cofi__emit_event(flow, event));
     }

@@ -99,9 +99,12 @@ static bool writes_memory(const ZydisDecodedInstruction *zy, const ZydisDecodedO
     return false;
 }
 
-static uint64_t truncate_ip(unsigned width, uint64_t ip)
+/* Where a relative branch at ip leads. In 16-bit code above 64 KiB the segment has a base, which no packet tells: there the offset in it is taken
+ * not to wrap around. */
+static uint64_t truncate_ip(unsigned mode, unsigned operand_width, uint64_t ip, uint64_t target)
 {
-    return width == 64 ? ip : ip & ((UINT64_C(1) << width) - 1);
+    unsigned width = mode == 64 ? 64 : mode == 16 && ip >> 16 ? 32 : operand_width;
+    return width == 64 ? target : target & ((UINT64_C(1) << width) - 1);
 }
 
 void cofi__insn_from_zydis(const ZydisDecodedInstruction *zy, const ZydisDecodedOperand *operands, unsigned mode,
@@ -118,8 +121,7 @@ void cofi__insn_from_zydis(const ZydisDecodedInstruction *zy, const ZydisDecoded
         operands[0].reg.value == ZYDIS_REGISTER_CR3)
         insn->cls = COFI_CLASS_MOV_CR3;
     if (zy->raw.imm[0].is_relative)
-        insn->target = truncate_ip(mode == 64 ? 64 : zy->operand_width,
-                                   ip + zy->length + (uint64_t)zy->raw.imm[0].value.s);
+        insn->target = truncate_ip(mode, zy->operand_width, ip, ip + zy->length + (uint64_t)zy->raw.imm[0].value.s);
     insn->writes = writes_memory(zy, operands);
     if (insn->cls >= COFI_CLASS_FAR_JMP && insn->cls <= COFI_CLASS_VMENTRY)
         insn->prefixes = zy->raw.prefix_count; /* REX is one of them */

@@ -104,6 +104,7 @@ struct hw {
     uint64_t ip, cr3, vmcs;
     unsigned segment;
     bool nr, iflag, in_tx;
+    enum hw_enclave { HW_OUTSIDE, HW_DEBUG, HW_PRODUCTION } enclave;
     uint64_t fallback;
     unsigned tx_depth;         /* of the stack, as the transaction began */
     uint64_t stack[256];
@@ -189,6 +190,8 @@ struct hw_move {
     unsigned segment;
     uint64_t cr3;
     bool nr, iflag, pip; /* pip: CR3 is written */
+    enum hw_enclave enclave;
+    bool sipi;           /* INIT of a processor that waits for a SIPI before it goes on */
     uint64_t wrong;      /* what of the address is told wrongly [ERR BDM64] */
     int cfe; /* type, -1: none */
     unsigned vector;
@@ -208,6 +211,7 @@ struct hw_move hw_move(const struct hw *h, uint64_t to);
 
 /* hw_items.c */
 void hw_sleeps(struct hw *h, bool mwait, unsigned state);
+void hw_halts(struct hw *h); /* C1 at INIT */
 void hw_power_event(struct hw *h);
 void hw_block(struct hw *h);
 void hw_trigger_packet(struct hw *h);

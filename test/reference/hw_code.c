@@ -16,29 +16,31 @@ uint64_t hw_random(uint64_t *seed)
 unsigned hw_below(uint64_t *seed, unsigned n) { return (unsigned)((hw_random(seed) >> 32) % n); }
 
 struct pattern {
-    uint8_t kind, modes; /* modes: 1 in 32-bit code, 2 in 64-bit code, 4 in kernels only */
+    uint8_t kind, modes; /* 1 in 32-bit code, 2 in 64-bit code, 8 in 16-bit code; 4 in kernels only, 16 in programs only */
     uint8_t length;
     const char *bytes;
 };
 
 static const struct pattern patterns[] = {
-    {HW_JMP_IND, 3, 2, "\xff\xe0"}, {HW_JMP_IND, 2, 6, "\xff\x25\x10\0\0\0"}, {HW_JMP_IND, 3, 3, "\x3e\xff\xe1"},
-    {HW_JMP_IND, 3, 2, "\xff\xe3"},
-    {HW_FAR_IN, 2, 2, "\x0f\x05"}, {HW_FAR_IN, 3, 2, "\x0f\x34"}, {HW_INT, 3, 2, "\xcd\x80"}, {HW_INT, 3, 1, "\xcc"},
-    {HW_FAR_OUT, 6, 2, "\x48\xcf"}, {HW_FAR_OUT, 6, 3, "\x48\x0f\x07"}, {HW_FAR_OUT, 6, 1, "\xcf"},
-    {HW_FAR_SAME, 3, 2, "\xff\x28"}, {HW_FAR_SAME, 3, 2, "\xff\x18"}, {HW_FAR_SAME, 3, 1, "\xcb"},
-    {HW_MOV_CR3, 6, 3, "\x0f\x22\xd8"}, {HW_MOV_CR3, 6, 3, "\x0f\x22\xdf"},
-    {HW_PTW4, 3, 4, "\xf3\x0f\xae\xe0"}, {HW_PTW8, 2, 5, "\xf3\x48\x0f\xae\xe1"},
-    {HW_XEND, 3, 3, "\x0f\x01\xd5"}, {HW_XEND, 3, 3, "\x0f\x01\xd5"}, {HW_XABORT, 3, 3, "\xc6\xf8\x07"},
-    {HW_VMENTRY, 6, 3, "\x0f\x01\xc2"}, {HW_VMENTRY, 6, 3, "\x0f\x01\xc3"}, {HW_VMPTRLD, 6, 3, "\x0f\xc7\x30"}, {HW_CPUID, 3, 2, "\x0f\xa2"},
-    {HW_MWAIT, 6, 3, "\x0f\x01\xc9"}, {HW_HLT, 6, 1, "\xf4"}, {HW_IF, 6, 1, "\xfa"}, {HW_IF, 6, 1, "\xfb"}, {HW_WRMSR, 6, 2, "\x0f\x30"},
-    {HW_FAULT, 3, 2, "\x0f\x0b"},
+    {HW_JMP_IND, 11, 2, "\xff\xe0"}, {HW_JMP_IND, 2, 6, "\xff\x25\x10\0\0\0"}, {HW_JMP_IND, 11, 3, "\x3e\xff\xe1"},
+    {HW_JMP_IND, 11, 2, "\xff\xe3"},
+    {HW_FAR_IN, 2, 2, "\x0f\x05"}, {HW_FAR_IN, 11, 2, "\x0f\x34"}, {HW_INT, 11, 2, "\xcd\x80"}, {HW_INT, 11, 1, "\xcc"},
+    {HW_FAR_OUT, 6, 2, "\x48\xcf"}, {HW_FAR_OUT, 6, 3, "\x48\x0f\x07"}, {HW_FAR_OUT, 14, 1, "\xcf"},
+    {HW_FAR_SAME, 11, 2, "\xff\x28"}, {HW_FAR_SAME, 11, 2, "\xff\x18"}, {HW_FAR_SAME, 11, 1, "\xcb"},
+    {HW_MOV_CR3, 14, 3, "\x0f\x22\xd8"}, {HW_MOV_CR3, 14, 3, "\x0f\x22\xdf"},
+    {HW_PTW4, 11, 4, "\xf3\x0f\xae\xe0"}, {HW_PTW8, 2, 5, "\xf3\x48\x0f\xae\xe1"},
+    {HW_XEND, 11, 3, "\x0f\x01\xd5"}, {HW_XEND, 11, 3, "\x0f\x01\xd5"}, {HW_XABORT, 11, 3, "\xc6\xf8\x07"},
+    {HW_VMENTRY, 6, 3, "\x0f\x01\xc2"}, {HW_VMENTRY, 6, 3, "\x0f\x01\xc3"}, {HW_VMPTRLD, 6, 3, "\x0f\xc7\x30"}, {HW_CPUID, 11, 2, "\x0f\xa2"},
+    {HW_MWAIT, 14, 3, "\x0f\x01\xc9"}, {HW_HLT, 14, 1, "\xf4"}, {HW_IF, 14, 1, "\xfa"}, {HW_IF, 14, 1, "\xfb"}, {HW_WRMSR, 14, 2, "\x0f\x30"},
+    {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_FAULT, 11, 2, "\x0f\x0b"},
 };
 
 static const struct pattern fills[] = {
-    {HW_OTHER, 3, 1, "\x90"}, {HW_OTHER, 3, 2, "\x66\x90"}, {HW_OTHER, 3, 3, "\x0f\x1f\x00"}, {HW_OTHER, 3, 2, "\x89\xc8"},
+    {HW_OTHER, 11, 1, "\x90"}, {HW_OTHER, 11, 2, "\x66\x90"}, {HW_OTHER, 11, 3, "\x0f\x1f\x00"}, {HW_OTHER, 11, 2, "\x89\xc8"},
     {HW_OTHER, 3, 5, "\xb8\x01\x02\x03\x04"}, {HW_OTHER, 2, 3, "\x48\x01\xc8"}, {HW_OTHER, 2, 10, "\x48\xb8\1\2\3\4\5\6\7\x08"},
-    {HW_OTHER, 1, 1, "\x40"}, {HW_OTHER, 1, 1, "\x4f"}, {HW_OTHER, 3, 8, "\x0f\x1f\x84\0\0\0\0\0"}, {HW_OTHER, 3, 2, "\xf3\x90"},
+    {HW_OTHER, 9, 1, "\x40"}, {HW_OTHER, 9, 1, "\x4f"}, {HW_OTHER, 3, 8, "\x0f\x1f\x84\0\0\0\0\0"}, {HW_OTHER, 11, 2, "\xf3\x90"},
+    {HW_OTHER, 8, 3, "\xb8\xe8\xe9"}, {HW_OTHER, 8, 5, "\x0f\x1f\x84\x74\xeb"}, {HW_OTHER, 8, 6, "\x66\xb8\xc3\xc3\xc3\xc3"},
+    {HW_OTHER, 8, 5, "\x67\x8b\x44\x24\x08"}, {HW_OTHER, 8, 4, "\x8b\x0e\xc3\xcb"},
 };
 
 struct maker {
@@ -62,7 +64,7 @@ static size_t put(struct maker *m, unsigned kind, const char *bytes, unsigned le
 
 static bool allowed(const struct maker *m, const struct pattern *p)
 {
-    return p->modes & (m->s->mode == 64 ? 2 : 1) && !(p->modes & 4 && m->s->cpl);
+    return p->modes & (m->s->mode == 64 ? 2 : m->s->mode == 32 ? 1 : 8) && !(p->modes & (m->s->cpl ? 4 : 16));
 }
 
 static void put_one_of(struct maker *m, const struct pattern *list, unsigned n)
@@ -76,15 +78,25 @@ static void put_one_of(struct maker *m, const struct pattern *list, unsigned n)
 
 static void filler(struct maker *m) { put_one_of(m, fills, sizeof fills / sizeof *fills); }
 
-/* The displacement stands last in each direct branch, in 1 byte or in 4. */
+/* The displacement stands last in each direct branch, in 1 byte or in 4; in 16-bit code in 2, where no prefix makes it 4. */
 static void aim(struct maker *m, size_t at, size_t to)
 {
     struct hw_insn *insn = &m->s->at[at];
-    bool is_short = insn->length == 2;
+    unsigned size = insn->length == 2 ? 1 : insn->length <= 4 ? 2 : 4;
     int32_t distance = (int32_t)((int64_t)to - (int64_t)(at + insn->length));
-    assert(!is_short || (distance >= -128 && distance < 128));
-    memcpy(m->s->bytes + at + insn->length - (is_short ? 1 : 4), &distance, is_short ? 1 : 4);
+    assert(size > 1 || (distance >= -128 && distance < 128));
+    memcpy(m->s->bytes + at + insn->length - size, &distance, size);
     insn->target = m->s->base + to;
+}
+
+/* A direct branch whose displacement is not a short one: opcode of n bytes. */
+static size_t put_direct(struct maker *m, unsigned kind, const char *opcode, unsigned n)
+{
+    char bytes[8] = {0};
+    bool wide = m->s->mode != 16 || hw_below(m->seed, 3) == 0, prefix = m->s->mode == 16 && wide;
+    bytes[0] = 0x66;
+    memcpy(bytes + prefix, opcode, n);
+    return put(m, kind, bytes, prefix + n + (wide ? 4 : 2));
 }
 
 static size_t near_jcc(struct maker *m)
@@ -100,7 +112,7 @@ static void back(struct maker *m)
     if (m->s->size - to < 100 && hw_below(m->seed, 2))
         aim(m, near_jcc(m), to);
     else
-        aim(m, put(m, HW_JCC, "\x0f\x84\0\0\0\0", 6), to);
+        aim(m, put_direct(m, HW_JCC, "\x0f\x84", 2), to);
 }
 
 /* Past a few instructions. Direct JMPs lead forward only, so that no loop is without an outcome. */
@@ -108,15 +120,18 @@ static void forward(struct maker *m)
 {
     unsigned how = hw_below(m->seed, 8), n = hw_below(m->seed, 4);
     size_t at = how < 5 ? near_jcc(m)
-        : how == 5 ? put(m, HW_JCC, "\x0f\x85\0\0\0\0", 6)
+        : how == 5 ? put_direct(m, HW_JCC, "\x0f\x85", 2)
         : how == 6 ? put(m, HW_JMP, "\xeb\0", 2)
-        : put(m, HW_JMP, "\xe9\0\0\0\0", 5);
+        : put_direct(m, HW_JMP, "\xe9", 1);
     for (; n; n--)
         filler(m);
     if (hw_below(m->seed, 3) == 0)
         put_one_of(m, patterns, sizeof patterns / sizeof *patterns);
     aim(m, at, m->s->size);
 }
+
+/* To what is behind it. */
+static void behind(struct maker *m, size_t at) { aim(m, at, m->s->size); }
 
 /* A call with a JCC past it, for calls must not go on for ever without an outcome. */
 static void call(struct maker *m)
@@ -126,15 +141,15 @@ static void call(struct maker *m)
     if (hw_below(m->seed, 4) == 0)
         put(m, HW_CALL_IND, "\xff\xd0", 2);
     else if (hw_below(m->seed, 6) == 0)
-        aim(m, put(m, HW_CALL, "\xe8\0\0\0\0", 5), guard + 7); /* what is behind it */
+        behind(m, put_direct(m, HW_CALL, "\xe8", 1));
     else
-        m->calls[m->calls_n++] = put(m, HW_CALL, "\xe8\0\0\0\0", 5);
+        m->calls[m->calls_n++] = put_direct(m, HW_CALL, "\xe8", 1);
     aim(m, guard, m->s->size);
 }
 
 static void transaction(struct maker *m)
 {
-    size_t at = put(m, HW_XBEGIN, "\xc7\xf8\0\0\0\0", 6);
+    size_t at = put_direct(m, HW_XBEGIN, "\xc7\xf8", 2);
     for (unsigned n = hw_below(m->seed, 3); n; n--)
         filler(m);
     if (hw_below(m->seed, 2))
@@ -180,7 +195,7 @@ static void chain(struct maker *m)
 {
     m->entries[m->entries_n++] = m->s->size;
     for (unsigned n = 66 + hw_below(m->seed, 8); n; n--) {
-        size_t at = put(m, HW_CALL, "\xe8\0\0\0\0", 5);
+        size_t at = put_direct(m, HW_CALL, "\xe8", 1);
         put(m, HW_RET, "\xc3", 1);
         aim(m, at, m->s->size);
     }
@@ -204,6 +219,7 @@ void hw_code_make(struct hw_code *code, uint64_t seed)
 {
     static const struct { uint64_t base; unsigned mode, cpl; } places[HW_SEGMENTS] = {
         [HW_USER] = {0x401000, 64, 3}, [HW_USER_HIGH] = {0x7ffff7fd0ff0, 64, 3}, [HW_USER32] = {0x8048000, 32, 3},
+        [HW_USER16] = {0x20000, 16, 3}, [HW_REAL] = {0x9a000, 16, 0},
         [HW_KERNEL] = {UINT64_C(0xffffffff81000000), 64, 0}, [HW_KERNEL_LOW] = {UINT64_C(0xffff888000010000), 64, 0},
         [HW_GUEST] = {UINT64_C(0xffffffffa0008000), 64, 0},
     };

@@ -15,7 +15,7 @@ enum hw_kind {
     HW_FAR_SAME, /* far JMP, CALL and RET: the same privilege, perhaps another mode */
     HW_MOV_CR3, HW_PTW4, HW_PTW8, HW_XBEGIN, HW_XEND, HW_XABORT,
     HW_VMENTRY, HW_VMPTRLD, HW_CPUID, /* leaves a guest */
-    HW_MWAIT, HW_HLT, HW_IF, HW_WRMSR, HW_FAULT,
+    HW_MWAIT, HW_HLT, HW_IF, HW_WRMSR, HW_ENCLU, HW_FAULT,
 };
 
 struct hw_insn {
@@ -24,7 +24,7 @@ struct hw_insn {
     bool guard; /* a JCC past a call: taken where calls nest too deep */
 };
 
-enum hw_place { HW_USER, HW_USER_HIGH, HW_USER32, HW_KERNEL, HW_KERNEL_LOW, HW_GUEST, HW_SEGMENTS };
+enum hw_place { HW_USER, HW_USER_HIGH, HW_USER32, HW_USER16, HW_KERNEL, HW_KERNEL_LOW, HW_REAL, HW_GUEST, HW_SEGMENTS };
 enum { HW_BYTES = 3000 };
 
 struct hw_segment {

@@ -23,14 +23,15 @@ bool hw_stops(const struct hw *h, uint64_t ip) { return in_range(&h->config, 2, 
 void hw_context(struct hw *h, uint64_t ip)
 {
     bool user = h->code.segments[h->segment].cpl > 0;
-    h->context_en = (user ? h->config.user : h->config.os) && !(h->config.cr3_filter && h->cr3 != 0x1000);
+    h->context_en = (user ? h->config.user : h->config.os) && !(h->config.cr3_filter && h->cr3 != 0x1000) && h->enclave != HW_PRODUCTION;
     if (hw_trigger(h) && h->context_en)
         h->filter_en = in_range(&h->config, 1, ip, true);
 }
 
 struct hw_move hw_move(const struct hw *h, uint64_t to)
 {
-    return (struct hw_move){.from = h->ip, .to = to, .segment = h->segment, .cr3 = h->cr3, .nr = h->nr, .iflag = h->iflag, .cfe = -1};
+    return (struct hw_move){.from = h->ip, .to = to, .segment = h->segment, .cr3 = h->cr3, .nr = h->nr, .iflag = h->iflag,
+        .enclave = h->enclave, .cfe = -1};
 }
 
 /* ---- Event Trace [PTREF 6.7] ---- */
@@ -55,7 +56,7 @@ static void put_cfe(struct hw *h, const struct hw_move *mv, bool packets)
     struct hw_event e = hw_event(COFI_FLOW_CFE, COFI_NO_IP, COFI_NO_IP);
     e.a = (uint8_t)mv->cfe;
     e.b = (uint8_t)mv->vector;
-    e.c = (mv->how == HW_FAR || !packets) && hw_below(&h->seed, 2);
+    e.c = mv->cfe != 5 && (mv->how == HW_FAR || !packets) && hw_below(&h->seed, 2);
     if (!hw_packet(h, false, (const uint8_t[]){0x02, 0x13, (uint8_t)(e.c << 7 | e.a), e.b}, 4))
         return;
     hw_truth_wait(h, e);
@@ -139,7 +140,11 @@ void hw_stop(struct hw *h)
     h->rets_n = 0;
 }
 
-unsigned hw_mode_byte(const struct hw *h) { return (hw_mode(h) == 64 ? 1 : 2) | (h->config.event && h->iflag ? 4 : 0); }
+unsigned hw_mode_byte(const struct hw *h)
+{
+    unsigned mode = hw_mode(h);
+    return (mode == 64 ? 1 : mode == 32 ? 2 : 0) | (h->config.event && h->iflag ? 4 : 0);
+}
 
 /* What changes at the target; PIP and MODE.Exec in any order. */
 static void changes(struct hw *h, bool before, bool pip, bool mode)
@@ -162,6 +167,24 @@ static bool mode_is_due(const struct hw *h, const struct hw_move *mv, bool befor
     return h->mode_sent != hw_mode_byte(h) || h->config.mode_always;
 }
 
+/* The rest of INIT, and the wait for a SIPI: with packets on, a FUP has come and a TIP* comes only then [PTREF 6.3; PTREF 6.5]. */
+static void await_sipi(struct hw *h, const struct hw_move *mv, bool trigger, bool before)
+{
+    bool filter = h->filter_en;
+    h->segment = mv->segment;
+    h->cr3 = mv->cr3;
+    hw_context(h, h->ip);
+    h->filter_en = filter;
+    if (before && trigger && h->config.os && h->context_en)
+        hw_pip(h);
+    if (hw_below(&h->seed, 2))
+        hw_halts(h);
+    for (unsigned n = hw_below(&h->seed, 4); n; n--)
+        hw_tick(h);
+    struct hw_move sipi = {.how = HW_EVENT, .cfe = 5, .vector = (unsigned)(mv->to >> 12 & 0xff)};
+    event_trace(h, &sipi, before);
+}
+
 void hw_go(struct hw *h, struct hw_move mv)
 {
     bool trigger = hw_trigger(h), before = hw_packet_en(h);
@@ -170,11 +193,14 @@ void hw_go(struct hw *h, struct hw_move mv)
         hw_ran(h, mv.from);
     if (before && mv.how >= HW_EVENT)
         hw_ip(h, HW_FUP, mv.from);
+    if (mv.sipi)
+        await_sipi(h, &mv, trigger, before);
     h->ip = mv.to;
     h->segment = mv.segment;
     h->cr3 = mv.cr3;
     h->nr = mv.nr;
     h->iflag = mv.iflag;
+    h->enclave = mv.enclave;
     hw_context(h, mv.to);
     bool stopping = trigger && h->context_en && hw_stops(h, mv.to), after = hw_packet_en(h) && !stopping;
     changes(h, before, mv.pip && trigger && h->config.os && h->context_en, mode_is_due(h, &mv, before, after));

@@ -18,8 +18,12 @@ static uint64_t elsewhere(struct hw *h, uint64_t to)
     return to;
 }
 
-static unsigned kernel(struct hw *h) { return h->nr ? HW_GUEST : hw_below(&h->seed, 3) ? HW_KERNEL : HW_KERNEL_LOW; }
-static unsigned user(struct hw *h) { return hw_below(&h->seed, 3); }
+static unsigned kernel(struct hw *h)
+{
+    static const uint8_t kernels[] = {HW_KERNEL, HW_KERNEL, HW_KERNEL, HW_KERNEL_LOW, HW_KERNEL_LOW, HW_REAL};
+    return h->nr ? HW_GUEST : kernels[hw_below(&h->seed, 6)];
+}
+static unsigned user(struct hw *h) { return hw_below(&h->seed, 4); }
 
 /* ---- the stacks ---- */
 
@@ -116,6 +120,44 @@ static void go_far(struct hw *h, int how, unsigned segment, uint64_t to, int cfe
     hw_go(h, mv);
 }
 
+/* ---- enclaves [PTREF 6.4] ---- */
+
+static unsigned of_same_mode(struct hw *h) { return hw_mode(h) == 64 ? hw_below(&h->seed, 2) ? HW_USER : HW_USER_HIGH : h->segment; }
+
+static void across(struct hw *h, enum hw_enclave to)
+{
+    unsigned segment = of_same_mode(h);
+    struct hw_move mv = hw_move(h, somewhere(h, segment));
+    mv.how = HW_EVENT;
+    mv.segment = segment;
+    mv.enclave = to;
+    if (h->config.ret_clear)
+        h->rets_n = 0;
+    hw_go(h, mv);
+}
+
+/* AEX: what comes finds the processor outside, at an address that was given for that. */
+static void out_of_enclave(struct hw *h)
+{
+    if (h->enclave)
+        across(h, HW_OUTSIDE);
+}
+
+/* EENTER, ERESUME, EEXIT, or a leaf that leads nowhere. */
+static bool enclu(struct hw *h)
+{
+    unsigned leaf = hw_below(&h->seed, 4);
+    if (leaf == 0)
+        return false;
+    across(h, h->enclave ? HW_OUTSIDE : leaf == 1 ? HW_PRODUCTION : HW_DEBUG);
+    return true;
+}
+
+static bool not_in_enclave(unsigned kind)
+{
+    return kind == HW_FAR_IN || kind == HW_INT || kind == HW_FAR_SAME || kind == HW_CPUID;
+}
+
 static void into_kernel(struct hw *h, int how, uint64_t back, int cfe, unsigned vector)
 {
     unsigned k = kernel(h);
@@ -175,6 +217,7 @@ static void vm_entry(struct hw *h, const struct hw_insn *i)
 
 static void vm_exit(struct hw *h, int cfe)
 {
+    out_of_enclave(h);
     struct hw_move mv = hw_move(h, h->host.ip);
     h->frames_n = 0;
     mv.how = HW_EVENT;
@@ -187,7 +230,29 @@ static void vm_exit(struct hw *h, int cfe)
     hw_go(h, mv);
 }
 
-static void fault(struct hw *h, unsigned vector) { into_kernel(h, HW_EVENT, h->ip, 1, vector); }
+static void fault(struct hw *h, unsigned vector)
+{
+    out_of_enclave(h);
+    into_kernel(h, HW_EVENT, h->ip, 1, vector);
+}
+
+/* INIT of the boot processor, or of another one, which waits for a SIPI [PTREF 6.3]. */
+static void init(struct hw *h)
+{
+    out_of_enclave(h);
+    struct hw_move mv = hw_move(h, h->code.segments[HW_REAL].base);
+    mv.how = HW_EVENT;
+    mv.segment = HW_REAL;
+    mv.cr3 = 0;
+    mv.iflag = false;
+    mv.cfe = 6;
+    mv.sipi = hw_below(&h->seed, 2);
+    mv.pip = !mv.sipi;
+    h->frames_n = h->depth = h->floor = 0;
+    hw_go(h, mv);
+    if (!mv.sipi && hw_below(&h->seed, 2))
+        hw_halts(h);
+}
 
 static void far_same(struct hw *h)
 {
@@ -289,7 +354,8 @@ static void toggle(struct hw *h)
     } else if (hw_chance(h, h->config.toggle)) { /* SMI [PTREF 6.3] */
         if (h->in_tx)
             abort_at(h);
-        if (!looks_like_vm_entry(h))
+        out_of_enclave(h);
+        if (hw_trigger(h) && !looks_like_vm_entry(h))
             hw_disable(h, h->ip);
     }
 }
@@ -300,8 +366,13 @@ static void interrupt(struct hw *h)
         abort_at(h);
     if (looks_like_vm_entry(h))
         return;
+    out_of_enclave(h);
+    if (looks_like_vm_entry(h))
+        return;
     if (h->nr && hw_below(&h->seed, 2))
         vm_exit(h, hw_below(&h->seed, 2) ? 8 : 9);
+    else if (!h->nr && hw_below(&h->seed, 10) == 0)
+        init(h);
     else
         into_kernel(h, HW_EVENT, h->ip, 1, 32 + hw_below(&h->seed, 200));
 }
@@ -434,9 +505,17 @@ void hw_step(struct hw *h)
         abort_at(h);
         return;
     }
+    if (h->enclave && not_in_enclave(i->kind)) {
+        fault(h, 6);
+        return;
+    }
     switch ((enum hw_kind)i->kind) {
     case HW_OTHER: case HW_XABORT:
         plain(h, i);
+        break;
+    case HW_ENCLU:
+        if (!enclu(h))
+            plain(h, i);
         break;
     case HW_JCC:
         jcc(h, i);

@@ -81,6 +81,15 @@ void hw_sleeps(struct hw *h, bool mwait, unsigned state)
     wake(h, (unsigned[]){0, 1, 4}[hw_below(&h->seed, 3)]);
 }
 
+void hw_halts(struct hw *h)
+{
+    if (!hw_trigger(h))
+        return;
+    if (h->config.power && (!put_pwre(h, 1, false) || !put_exstop(h)))
+        return;
+    wake(h, 0);
+}
+
 void hw_power_event(struct hw *h)
 {
     bool duty = hw_below(&h->seed, 2);

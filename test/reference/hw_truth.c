@@ -67,6 +67,9 @@ void hw_truth_other_fup(struct hw *h)
         hw_truth_overflow(h, COFI_NO_IP);
 }
 
+/* RSM and SIPI have no address [PTREF 5.8]. */
+static bool is_nowhere(const struct hw_event *e) { return e->kind == COFI_FLOW_CFE && (e->a == 4 || e->a == 5); }
+
 /* ip: COFI_NO_IP if no address was told */
 void hw_truth_flush(struct hw *h, uint64_t ip)
 {
@@ -75,7 +78,7 @@ void hw_truth_flush(struct hw *h, uint64_t ip)
         hw_truth_other_fup(h);
     for (unsigned i = 0; i < t->waiting_n; i++) {
         struct hw_event e = t->waiting[i];
-        if (e.ip == COFI_NO_IP)
+        if (e.ip == COFI_NO_IP && !is_nowhere(&e))
             e.ip = ip;
         hw_truth_somewhere(h, e);
     }

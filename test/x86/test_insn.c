@@ -93,7 +93,9 @@ static const struct row rows[] = {
     {32, {0xeb, 0x10}, 2, COFI_CLASS_JMP, 0x401012},
     {32, {0x9a, 1, 2, 3, 4, 5, 6}, 7, COFI_CLASS_FAR_CALL, 0},
     {32, {0xce}, 1, COFI_CLASS_OTHER, 0}, /* INTO, a branch only where it traps */
-    {16, {0xe9, 0x10, 0x00}, 3, COFI_CLASS_JMP, 0x1013},
+    {16, {0xe9, 0x10, 0x00}, 3, COFI_CLASS_JMP, 0x401013},
+    {16, {0x74, 0xfe}, 2, COFI_CLASS_JCC, 0x401000},
+    {16, {0x66, 0xe8, 0x10, 0x00, 0x01, 0x00}, 6, COFI_CLASS_CALL, 0x411016},
 };
 
 static void each_instruction_has_its_class_length_and_target(void **state)
@@ -106,6 +108,17 @@ static void each_instruction_has_its_class_length_and_target(void **state)
         assert_int_equal(insn.length, rows[i].length);
         assert_int_equal(insn.target, rows[i].target);
     }
+}
+
+static void a_branch_in_16_bit_code_wraps_around_only_where_the_segment_has_no_base(void **state)
+{
+    static const uint8_t back[] = {0xe9, 0x00, 0x80}; /* jmp -8000h */
+    struct cofi_insn insn;
+    (void)state;
+    assert_int_equal(cofi_insn_decode(&insn, 16, 0x1000, back, 3), 3);
+    assert_int_equal(insn.target, 0x9003);
+    assert_int_equal(cofi_insn_decode(&insn, 16, 0x9f000, back, 3), 3);
+    assert_int_equal(insn.target, 0x97003);
 }
 
 static void a_strict_prefix_is_truncated(void **state)
@@ -164,6 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_instruction_has_its_class_length_and_target),
+        cmocka_unit_test(a_branch_in_16_bit_code_wraps_around_only_where_the_segment_has_no_base),
         cmocka_unit_test(a_strict_prefix_is_truncated),
         cmocka_unit_test(what_is_no_instruction_is_refused),
         cmocka_unit_test(text_is_cut_as_by_snprintf),
