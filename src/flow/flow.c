@@ -244,10 +244,12 @@ static int use_bits(struct cofi_flow *flow)
     }
     flow->just_overflowed = false;
     COFI_TRY(cofi__settle(flow));
-    if (flow->overflow) /* outcomes after OVF without an address [ERR SKD010] */
+    if (flow->overflow && flow->config.gen == COFI_PT) /* outcomes after OVF without an address [ERR SKD010] */
+        return cofi__outcomes_after_overflow(flow);
+    if (flow->overflow)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]");
     if (flow->async)
-        cofi__take_overflows_fup(flow);
+        COFI_TRY(cofi__take_overflows_fup(flow));
     if (flow->async || flow->far)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes where an event's TIP is due [PTREF 9.4]");
     if (!flow->enabled)
@@ -291,6 +293,8 @@ static int finish(struct cofi_flow *flow)
     COFI_TRY(cofi__rtit_release(flow));
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    if (cofi__fup_is_doubtful(flow))
+        COFI_TRY(cofi__show_without_place(flow));
     if (flow->overflow) {
         struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
         event.since = flow->overflow_ticks;

@@ -113,19 +113,19 @@ int cofi__lose_on_way(struct cofi_flow *flow)
 }
 
 /* A PIP or VMCS without a FUP before it: the MOV CR3 or VMPTRLD that comes without a packet in between,
- * or the far transfer whose TIP follows [PTREF 9.4]. In missing code it may be either. */
+ * or the far transfer whose TIP follows [PTREF 9.4]. In missing code, and where outcomes are not told, it may be either. */
 static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct cofi_flow *, uint64_t))
 {
     struct goal goal = {.classes = classes};
     struct place place;
-    if (!flow->enabled || flow->lost)
+    if (!flow->enabled || flow->lost || may_be_stray(flow))
         return show(flow, COFI_NO_IP);
     if (flow->async || flow->far)
         return 0;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR)
         COFI_TRY(cofi__lose_on_way(flow));
-    if (flow->lost)
+    if (flow->lost || (stop == STOP_BRANCH && cofi__is_untold(flow, &place)))
         return show(flow, COFI_NO_IP);
     if (stop != STOP_INSN)
         return 0;

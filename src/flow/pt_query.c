@@ -20,42 +20,6 @@ int cofi__settle(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. offset: of the packet; UINT64_MAX: an event
- * has shown it. */
-static void presume_enabled(struct cofi_flow *flow, uint64_t offset)
-{
-    flow->enabled = flow->tentative = true;
-    flow->tentative_offset = offset;
-}
-
-/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. Above 4 GiB there
- * is only 64-bit code. */
-static int go_on_behind_loss(struct cofi_flow *flow, uint64_t ip)
-{
-    if (ip >> 32 && flow->mode != 64 && !flow->pend.mode) {
-        flow->pend.mode = true;
-        flow->pend.mode_bits = 64;
-        flow->pend.mode_offset = flow->packet_offset;
-    }
-    place_set(flow, ip);
-    return cofi__due_at_target(flow, ip);
-}
-
-/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6].
- * What they told before it, the mode above all, holds at that address. */
-static int end_overflow(struct cofi_flow *flow, uint64_t ip)
-{
-    if (!flow->overflow)
-        return 0;
-    flow->overflow = false;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
-    event.target = ip;
-    event.since = flow->overflow_ticks;
-    COFI_TRY(cofi__emit_event(flow, &event));
-    flow->enabled = ip != COFI_NO_IP;
-    return flow->enabled ? go_on_behind_loss(flow, ip) : 0;
-}
-
 /* [PTREF 9.8] Goldmont: the FUP of a far transfer may have the address behind it. */
 static bool is_behind_branch(const struct cofi_flow *flow, const struct place *place, uint64_t ip)
 {
@@ -65,7 +29,7 @@ static bool is_behind_branch(const struct cofi_flow *flow, const struct place *p
 const char cofi__outcomes_untold[] = "where it led is not told, for DisTNT is set [SDM Taken/Not-taken (TNT) Packet]";
 
 /* A conditional branch, or a RET that may have been compressed, whose outcome nothing tells. */
-static bool is_untold(const struct cofi_flow *flow, const struct place *place)
+bool cofi__is_untold(const struct cofi_flow *flow, const struct place *place)
 {
     uint8_t cls = flow->dis_tnt && !place->named ? place->block->pub.cls : COFI_CLASS_OTHER;
     return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
@@ -102,7 +66,7 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         return cofi__walk_take(flow, &place, place.insn);
     if (stop == STOP_BRANCH && is_behind_branch(flow, &place, ip))
         return cofi__walk_take(flow, &place, place.insn + 1);
-    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+    if (stop == STOP_BRANCH && cofi__is_untold(flow, &place)) {
         COFI_TRY(walk_past(flow, &place));
         place_set(flow, ip);
         return 0;
@@ -133,7 +97,7 @@ static int pass_over_tip(struct cofi_flow *flow)
     return cofi__lose_again(flow);
 }
 
-static int resume_at_tip(struct cofi_flow *flow)
+int cofi__resume_at_tip(struct cofi_flow *flow)
 {
     if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
         return cofi__due_at_target(flow, COFI_NO_IP);
@@ -145,7 +109,7 @@ static int resume_at_tip(struct cofi_flow *flow)
 }
 
 /* The target of an asynchronous event whose FUP came before. */
-static int end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
+int cofi__end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
 {
     struct cofi_flow_event event = cofi__event(flow, kind, flow->async_offset);
     event.ip = flow->async_ip;
@@ -160,16 +124,18 @@ static int end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
 static int act_tip(struct cofi_flow *flow)
 {
     if (flow->lost)
-        return resume_at_tip(flow);
-    if (flow->overflow) /* [ERR SKD010]: the FUP after OVF is missing, and what a short address rests on with it */
-        return flow->packet_full_ip ? end_overflow(flow, flow->packet_ip) : 0;
+        return cofi__resume_at_tip(flow);
+    if (flow->overflow)
+        return cofi__tip_after_overflow(flow);
     if (!flow->enabled) {
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP while tracing is off [SDM Target IP (TIP) Packet]"));
-        return resume_at_tip(flow);
+        return cofi__resume_at_tip(flow);
     }
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
-    COFI_TRY(end_async(flow, COFI_FLOW_ASYNC));
+    if (cofi__fup_is_doubtful(flow))
+        return cofi__tip_behind_doubtful_fup(flow);
+    COFI_TRY(cofi__end_async(flow, COFI_FLOW_ASYNC));
     place_set(flow, flow->packet_ip);
     return cofi__due_at_target(flow, flow->packet_ip);
 }
@@ -184,7 +150,7 @@ static int act_pge(struct cofi_flow *flow)
             return 0;
         COFI_TRY(cofi__found(flow));
     } else if (flow->overflow) {
-        COFI_TRY(end_overflow(flow, COFI_NO_IP));
+        COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     } else if (flow->enabled && !flow->tentative) {
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
@@ -248,7 +214,7 @@ static int act_pgd_sync(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]"));
         return disable_from_gap(flow);
     }
-    if (stop == STOP_BRANCH && is_untold(flow, &place)) {
+    if (stop == STOP_BRANCH && cofi__is_untold(flow, &place)) {
         COFI_TRY(walk_past(flow, &place));
         return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
     }
@@ -270,16 +236,21 @@ static int act_pgd(struct cofi_flow *flow)
     if (flow->lost)
         return disable_from_gap(flow);
     if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
-        return flow->errata & ERR_APL12 ? 0 : end_overflow(flow, COFI_NO_IP);
+        return flow->errata & ERR_APL12 ? 0 : cofi__end_overflow(flow, COFI_NO_IP);
     if (!flow->enabled) {
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
         return cofi__found(flow);
     }
     if (!flow->async)
         return act_pgd_sync(flow);
+    bool doubtful = flow->ovf_seen && cofi__fup_is_doubtful(flow);
     flow->async = false;
     if (is_skd022(flow))
         return act_pgd_sync(flow);
+    if (doubtful) {
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, cofi__doubtful_fup));
+        return disable_from_gap(flow);
+    }
     if (flow->pend.n)
         COFI_TRY(cofi__pend_flush(flow, flow->async_ip));
     return disable(flow, COFI_FLOW_ASYNC_DISABLED, flow->async_ip);
@@ -289,7 +260,9 @@ static int act_pgd(struct cofi_flow *flow)
 
 static int fup_bound(struct cofi_flow *flow)
 {
-    if (flow->enabled && !flow->lost && !flow->async)
+    if (flow->async && flow->packet_ip != flow->async_ip)
+        COFI_TRY(cofi__take_overflows_fup(flow));
+    if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
         COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
     if (flow->pend.tsx && !flow->pend.abort)
@@ -299,43 +272,12 @@ static int fup_bound(struct cofi_flow *flow)
     return 0;
 }
 
-/* The address where tracing goes on after an overflow. [ERR APL12]: where tracing is off by then, whatever it was
- * before, the FUP is a stray one; then a TIP.PGE or a PSB+ without FUP follows before anything else of the flow. */
-static int fup_after_overflow(struct cofi_flow *flow)
-{
-    if (!flow->packet_has_ip)
-        return 0;
-    if (!(flow->errata & ERR_APL12))
-        return end_overflow(flow, flow->packet_ip);
-    COFI_TRY(end_overflow(flow, COFI_NO_IP));
-    presume_enabled(flow, flow->packet_offset);
-    return go_on_behind_loss(flow, flow->packet_ip);
-}
-
-/* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would
- * have come first, so packets are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
-static int fup_of_packet_after_overflow(struct cofi_flow *flow)
-{
-    if (!(flow->errata & ERR_SKD010))
-        COFI_TRY(end_overflow(flow, COFI_NO_IP));
-    COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
-    return flow->pend.mode ? cofi__due_at_target(flow, flow->packet_ip) : 0;
-}
-
-/* A PSB+ may stand between OVF and its FUP, and has told the address already [SDM Overflow (OVF) Packet]. The FUP looks like an interrupt's until
- * something else than a TIP comes. */
-void cofi__take_overflows_fup(struct cofi_flow *flow)
-{
-    if (flow->ovf_ip != COFI_NO_IP && flow->async_ip == flow->ovf_ip && flow->ovf_units == units_used(flow))
-        flow->async = false;
-}
-
 static int act_fup(struct cofi_flow *flow)
 {
     if (flow->overflow && (flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow))))
-        return fup_of_packet_after_overflow(flow);
+        return cofi__fup_of_packet_after_overflow(flow);
     if (flow->overflow)
-        return fup_after_overflow(flow);
+        return cofi__fup_after_overflow(flow);
     if (flow->lost && flow->lost_any && flow->enabled && flow->packet_has_ip)
         COFI_TRY(go_on(flow, flow->packet_ip));
     bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;
@@ -347,7 +289,9 @@ static int act_fup(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
         return cofi__found(flow);
     }
-    cofi__take_overflows_fup(flow);
+    if (cofi__fup_is_overflows(flow))
+        return 0;
+    COFI_TRY(cofi__take_overflows_fup(flow));
     if (flow->async)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
     if (!flow->packet_has_ip)
@@ -365,6 +309,8 @@ static int act_fup(struct cofi_flow *flow)
 
 static int act_pip(struct cofi_flow *flow)
 {
+    if (flow->pend.paging) /* no event has two */
+        COFI_TRY(cofi__take_overflows_fup(flow));
     flow->pend.paging = true;
     flow->pend.cr3 = flow->packet.pip.cr3;
     flow->pend.nr = flow->packet.pip.nr;
@@ -374,6 +320,8 @@ static int act_pip(struct cofi_flow *flow)
 
 static int act_vmcs(struct cofi_flow *flow)
 {
+    if (flow->pend.vmcs)
+        COFI_TRY(cofi__take_overflows_fup(flow));
     flow->pend.vmcs = true;
     flow->pend.vmcs_base = flow->packet.vmcs.base;
     flow->pend.vmcs_offset = flow->packet_offset;
@@ -400,6 +348,7 @@ static int act_mode_tsx(struct cofi_flow *flow)
     flow->pend.tsx_offset = flow->packet_offset;
     if (flow->in_psb || (flow->enabled && (!flow->lost || flow->lost_any)))
         return 0; /* its FUP comes */
+    flow->behind_tsx = flow->overflow;
     return cofi__show_tsx(flow, COFI_NO_IP);
 }
 
@@ -412,7 +361,9 @@ static int act_ovf(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
-    COFI_TRY(end_overflow(flow, COFI_NO_IP));
+    if (cofi__fup_is_doubtful(flow))
+        COFI_TRY(cofi__show_without_place(flow));
+    COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
     if (flow->enabled)
         flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
@@ -421,6 +372,7 @@ static int act_ovf(struct cofi_flow *flow)
     flow->overflow_offset = flow->packet_offset;
     flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
     flow->last_ip = 0;
+    flow->last_ip_valid = false;
     ret_clear(flow);
     cofi__clock_break(&flow->clock);
     return 0;
@@ -429,8 +381,8 @@ static int act_ovf(struct cofi_flow *flow)
 static int act_tracestop(struct cofi_flow *flow)
 {
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
-    event.ip = flow->enabled ? position(flow) : flow->disabled_ip;
-    flow->enabled = false;
+    event.ip = flow->enabled && !may_be_stray(flow) ? position(flow) : flow->disabled_ip;
+    flow->enabled = flow->tentative = false;
     return cofi__emit_event(flow, &event);
 }
 
@@ -438,7 +390,9 @@ static int act_tracestop(struct cofi_flow *flow)
 
 static int act_psb(struct cofi_flow *flow)
 {
+    COFI_TRY(cofi__take_overflows_fup(flow)); /* no PSB+ stands before an event's TIP */
     flow->last_ip = 0;
+    flow->last_ip_valid = true;
     flow->cr3_ip = COFI_NO_IP;
     cofi__clock_psb(&flow->clock);
     flow->code_missed = false;
@@ -452,9 +406,6 @@ static int act_psb(struct cofi_flow *flow)
     return 0;
 }
 
-/* Only a FUP behind an overflow said that tracing is on, which may be wrong. */
-static bool is_apl12(const struct cofi_flow *flow) { return flow->errata & ERR_APL12 && flow->tentative; }
-
 /* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
 static int psb_position(struct cofi_flow *flow)
 {
@@ -463,28 +414,29 @@ static int psb_position(struct cofi_flow *flow)
     if (flow->lost || flow->overflow || !flow->synced) {
         COFI_TRY(cofi__found(flow));
         if (flow->overflow) {
-            COFI_TRY(end_overflow(flow, flow->psb_ip));
-            flow->ovf_ip = flow->psb_ip;
-            flow->ovf_units = units_used(flow);
-            presume_enabled(flow, UINT64_MAX); /* [ERR BDM70] */
+            COFI_TRY(cofi__end_overflow(flow, flow->psb_ip));
+            cofi__expect_overflows_fup(flow, true);
+            cofi__presume_enabled(flow, UINT64_MAX); /* [ERR BDM70] */
             return 0;
         }
         flow->enabled = flow->psb_has_ip;
-        if (flow->psb_has_ip && !flow->speculative)
-            presume_enabled(flow, flow->psb_offset);
+        if (flow->psb_has_ip && !flow->speculative) {
+            cofi__expect_overflows_fup(flow, false);
+            cofi__presume_enabled(flow, flow->psb_offset);
+        }
         flow->speculative = false;
     } else if (flow->enabled && flow->psb_has_ip) {
         COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
         if (flow->lost)
             COFI_TRY(cofi__found(flow));
     } else if (flow->enabled != flow->psb_has_ip) {
-        if (flow->enabled && !is_apl12(flow)) {
+        if (flow->enabled && !may_be_stray(flow)) {
             COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));
             COFI_TRY(cofi__found(flow));
         }
         flow->enabled = flow->tentative = false;
         if (flow->psb_has_ip)
-            presume_enabled(flow, flow->psb_offset);
+            cofi__presume_enabled(flow, flow->psb_offset);
     }
     if (flow->psb_has_ip)
         place_set(flow, flow->psb_ip);
@@ -565,9 +517,10 @@ static int act_ptw(struct cofi_flow *flow)
     event.a = p->ptw.wide ? 8 : 4;
     if (p->ptw.ip)
         return cofi__pend_add(flow, &event, true);
+    COFI_TRY(cofi__take_overflows_fup(flow));
     struct goal goal = {.classes = 1u << COFI_CLASS_PTWRITE};
     struct place place;
-    enum goal_stop stop = flow->enabled && !flow->lost ? cofi__walk_find(flow, &goal, &place) : STOP_BRANCH;
+    enum goal_stop stop = flow->enabled && !flow->lost && !may_be_stray(flow) ? cofi__walk_find(flow, &goal, &place) : STOP_BRANCH;
     if (stop == STOP_ERROR)
         COFI_TRY(cofi__lose_on_way(flow));
     if (stop == STOP_INSN) {
@@ -635,7 +588,7 @@ static int act_cfe(struct cofi_flow *flow)
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
-    if (p->cfe.ip || (flow->enabled && !cfe_alone(p->cfe.type)))
+    if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;
     return cofi__pend_flush(flow, COFI_NO_IP);
 }
@@ -690,10 +643,15 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
     [COFI_PT_TRIG] = act_trig,
 };
 
-/* Packets after which tracing is surely on or off, so that a PSB+'s word is settled. */
-static bool settles(uint8_t kind)
+/* Packets after which tracing is surely on or off, so that a PSB+'s word is settled. PTW, and a FUP that belongs to a packet before it, come wherever
+ * the context is traced. */
+static bool settles(const struct cofi_flow *flow)
 {
-    return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_PTW;
+    uint8_t kind = flow->packet.kind;
+    bool bound = flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow));
+    if (kind == COFI_PT_PTW || (kind == COFI_PT_FUP && bound))
+        return !flow->stray;
+    return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP;
 }
 
 const char cofi__no_address_yet[] = "no PSB and no full address since the first byte [PTREF 9.1]";
@@ -713,6 +671,8 @@ static int act_headless(struct cofi_flow *flow)
     return tells || !(flows || kind == COFI_PT_TIP_PGE);
 }
 
+static bool is_timing(uint8_t kind) { return kind == COFI_PT_TSC || kind == COFI_PT_CBR; }
+
 /* Act on flow->packet. All that was pending before it is used up. */
 int cofi__pt_act(struct cofi_flow *flow)
 {
@@ -727,11 +687,12 @@ int cofi__pt_act(struct cofi_flow *flow)
         if (done)
             return done < 0 ? done : 0;
     }
-    if (flow->tentative && settles(flow->packet.kind))
+    if (flow->tentative && settles(flow))
         COFI_TRY(cofi__settle(flow));
     if (flow->packet.kind != COFI_PT_TIP) {
         flow->outcomes_before = false;
         flow->forced_bits = flow->stats.tnt_bits;
     }
+    flow->behind_tsx &= flow->packet.kind == COFI_PT_FUP || is_timing(flow->packet.kind);
     return acts[flow->packet.kind] ? acts[flow->packet.kind](flow) : 0;
 }

@@ -10,6 +10,8 @@ int cofi__settle(struct cofi_flow *flow);
 extern const char cofi__outcomes_untold[];
 /* Why one begins where decoding began before a PSB. */
 extern const char cofi__no_address_yet[];
+/* DisTNT: a way that ends there may go on in two. */
+bool cofi__is_untold(const struct cofi_flow *flow, const struct place *place);
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text);
 int cofi__show_paging(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);
@@ -17,7 +19,22 @@ int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_vmcs(struct cofi_flow *flow);
 bool cofi__tells_iflag(const struct cofi_flow *flow);
 int cofi__rtit_release(struct cofi_flow *flow);
-void cofi__take_overflows_fup(struct cofi_flow *flow);
+int cofi__resume_at_tip(struct cofi_flow *flow);
+int cofi__end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind);
+/* pt_overflow.c */
+void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset);
+int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip);
+int cofi__fup_after_overflow(struct cofi_flow *flow);
+int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow);
+int cofi__tip_after_overflow(struct cofi_flow *flow);
+int cofi__outcomes_after_overflow(struct cofi_flow *flow);
+void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen);
+bool cofi__fup_is_overflows(struct cofi_flow *flow);
+bool cofi__fup_is_doubtful(const struct cofi_flow *flow);
+int cofi__take_overflows_fup(struct cofi_flow *flow);
+int cofi__show_without_place(struct cofi_flow *flow);
+int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow);
+extern const char cofi__doubtful_fup[];
 /* All that packets told is forgotten, decoded code is kept; skip: bytes to pass over. */
 void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip);
 /* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */

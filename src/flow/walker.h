@@ -138,7 +138,7 @@ struct cofi_flow {
     struct cofi_packet packet;
     struct cofi_packet_context context;
     uint64_t last_ip;
-    bool last_ip_valid;    /* RTIT: an address against which one may be expanded */
+    bool last_ip_valid;    /* an address against which one may be expanded. PT: asked in an overflow only */
     struct cofi__clock clock;
     struct ret_entry ret[RET_DEPTH];
     unsigned ret_top, ret_n; /* ret[ret_top % RET_DEPTH] is the youngest of ret_n */
@@ -165,12 +165,13 @@ struct cofi_flow {
     uint8_t cbr;
     struct cofi_flow_event pgd_event;
     uint64_t tentative_offset; /* of the packet that says so; UINT64_MAX: an event has shown it */
+    bool stray;            /* it is a FUP behind an OVF [ERR APL12] */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */
     bool synced;
     bool headless;         /* neither a PSB nor an address was read yet: decoding began before a PSB (config.synced) */
-    bool code_missed;      /* code was missing since the last PSB: its CALLs are not on the stack */
+    bool code_missed;      /* code was missing since the last PSB, or the address behind an overflow: CALLs may not be on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait (decision 0619) */
     uint64_t forced_bits;  /* stats.tnt_bits at the last packet that does */
@@ -190,7 +191,9 @@ struct cofi_flow {
     uint64_t stop_psb;
     uint64_t disabled_ip;
     uint64_t cr3_ip, cr3_units; /* of the last MOV CR3 that had a packet, and units_used then */
-    uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come */
+    uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
+    bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
+    bool ovf_seen;         /* the OVF was; else there may have been one before it */
 
     /* code */
     unsigned mode;
@@ -318,6 +321,8 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
 /* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
 bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip);
+/* It takes more than what needs only a context that is traced to show that tracing is on. */
+static inline bool may_be_stray(const struct cofi_flow *flow) { return flow->tentative && flow->stray; }
 static inline void place_set(struct cofi_flow *flow, uint64_t ip) { flow->cur = NULL; flow->ip = ip; }
 
 /* emit.c: into the batch */

@@ -82,7 +82,38 @@ static void skd010_a_missing_fup_after_an_overflow_costs_up_to_the_next_full_add
         "[psb] [enabled >401000] [overflow >401002] [psb 401002] 401002 401004 [disabled 401004]");
     /* outcomes before any address belong nowhere */
     assert_string_equal(decode(SKYLAKE, code, "H 02f3 06 6d021040000000 04 01"),
-        "[psb] [enabled >401000] [gap MISMATCH] 401002 401004 [disabled 401004]");
+        "[psb] [enabled >401000] [overflow] [gap MISMATCH] 401002 401004 [disabled 401004]");
+}
+
+/* 401000 nop; 401001 jmp *rax; 401003 jnz; 401005 syscall */
+static void skd010_a_fup_behind_an_overflow_may_be_an_events(void **state)
+{
+    (void)state;
+    const char *code = "90 ffe0 7500 0f05", *jump = "H 02f3 7d001040000000 2d0310 04 01", *event = "H 02f3 7d031040000000 2d0010 2d0510 01";
+    assert_string_equal(decode(SKYLAKE, code, jump),
+        "[psb] [enabled >401000] [overflow >401000] [gap 401000 MISMATCH] 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(NONE, code, jump),
+        "[psb] [enabled >401000] [overflow >401000] 401000 401001 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 7d001040000000 01"),
+        "[psb] [enabled >401000] [overflow >401000] [gap 401000 MISMATCH] [disabled]");
+    /* no TIP can be that of the conditional branch at 401003; outcomes and a second FUP are none of an event */
+    assert_string_equal(decode(SKYLAKE, code, event),
+        "[psb] [enabled >401000] [overflow >401003] [async 401003 >401000] 401000 401001 401005 [disabled 401005]");
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 7d031040000000 04 01"),
+        "[psb] [enabled >401000] [overflow >401003] 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 7d001040000000 3d0110 2d0310 04 01"),
+        "[psb] [enabled >401000] [overflow >401000] 401000 [async 401001 >401003] 401003 401005 [disabled 401005]");
+}
+
+static void skd010_what_comes_first_may_have_a_fup_of_its_own(void **state)
+{
+    (void)state;
+    const char *code = "90 ffe0 7500 0f05";
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 9921 7d001040000000 2d0310 04 01"),
+        "[psb] [enabled >401000] [tsx a1 b0 c0] [overflow >401000] 401000 401001 401003 401005 [disabled 401005]");
+    /* an EXSTOP's comes with packets of branches on and off; the short address behind it rests on it */
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 02e2 7d011040000000 2d0310 04 01"),
+        "[psb] [enabled >401000] [exstop 401001] [overflow >401003] 401003 401005 [disabled 401005]");
 }
 
 static void skd022_a_vm_entry_that_ends_tracing_ran(void **state)
@@ -172,6 +203,26 @@ static void apl12_the_stray_fup_may_follow_that_disable(void **state)
         "[psb] [enabled >401000] 401000 [overflow] [enabled >401002] 401002 401004 [disabled 401004]");
 }
 
+/* PIP, EXSTOP and their like come with packets of branches off, too: they do not say that the FUP was right. */
+static void apl12_nothing_ran_where_packets_of_any_context_follow(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(GOLDMONT, "90 0f22d8 90 7500 0f05", "H 01 02f3 7d001040000000 0243000500000000 02e2 3d0410 71051040000000 04 01"),
+        "[psb] [enabled >401000] 401000 401001 [disabled 401001] [overflow] [paging v5000] [exstop 401004] "
+        "[enabled 401001 >401005] 401005 401007 [disabled 401007]");
+}
+
+static void psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing(void **state)
+{
+    (void)state;
+    const char *code = "7500 90 ffe0 7500 0f05", *trace = "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 2d0510 04 01";
+    assert_string_equal(decode(SERVER, code, trace),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401003 401005 401007 [disabled 401007]");
+    for (unsigned i = 0; i < 2; i++)
+        assert_string_equal(decode((unsigned[]){SKYLAKE, NONE}[i], code, trace),
+            "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [gap 401002 MISMATCH] 401005 401007 [disabled 401007]");
+}
+
 static void skz84_a_tma_with_a_byte_too_many_is_skipped(void **state)
 {
     (void)state;
@@ -231,6 +282,10 @@ int main(void)
         cmocka_unit_test(skd022_a_vm_entry_that_ends_tracing_ran),
         cmocka_unit_test(skl014_a_direct_branch_out_of_the_ranges_takes_a_pgd_without_address),
         cmocka_unit_test(skl014_so_does_one_into_a_range_that_stops),
+        cmocka_unit_test(skd010_a_fup_behind_an_overflow_may_be_an_events),
+        cmocka_unit_test(skd010_what_comes_first_may_have_a_fup_of_its_own),
+        cmocka_unit_test(apl12_nothing_ran_where_packets_of_any_context_follow),
+        cmocka_unit_test(psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing),
         cmocka_unit_test(apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back),
         cmocka_unit_test(apl12_tracing_may_end_in_the_overflow),
         cmocka_unit_test(apl11_an_overflow_may_end_with_a_disable),

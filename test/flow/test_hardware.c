@@ -98,7 +98,7 @@ static void judge(uint64_t seed)
     struct said said = {0};
     struct log log = {0};
     seed_now = seed;
-    hw_run(&hw, seed);
+    hw_run(&hw, seed, false);
     save();
     struct cofi_image *image = image_of(&hw.code);
     struct cofi_flow_config config = configuration(image);

@@ -578,6 +578,22 @@ static const char *decode_untold(uint64_t ctl, const char *code, const char *tra
     return kept;
 }
 
+/* 401000 jnz; 401002 mov cr3, rax; 401005 nop; 401006 syscall: the PIP is not that of the interrupt's target. */
+static void without_tnt_a_pip_behind_a_branch_has_no_address(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_untold(0, "7500 0f22d8 90 0f05", "H 0243000500000000 3d0510 2d0610 01"),
+        "[psb] [enabled >401000] [paging v5000] 401000 [gap 401000 NO_OUTCOMES] [async 401005 >401006] 401006 [disabled 401006]");
+}
+
+/* INIT's FUP waits for the SIPI's TIP; the SIPI itself has no address [PTREF 6.3; PTREF 5.8]. */
+static void an_init_is_where_it_found_the_processor_and_a_sipi_nowhere(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "90 90 7500 0f05", "H 02130600 3d0110 0213059a 2d0210 04 01"),
+        "[psb] [enabled >401000] 401000 [cfe 401001 a6 b0 c0] [cfe a5 b9a c0] [async 401001 >401002] 401002 401004 [disabled 401004]");
+}
+
 static void without_tnt_a_branch_is_a_gap_up_to_the_next_address(void **state)
 {
     enum { DISRETC = 1 << 11 };
@@ -821,6 +837,8 @@ int main(void)
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
         cmocka_unit_test(a_psb_with_an_address_starts_tracing),
         cmocka_unit_test(a_psb_with_an_address_before_pge_is_no_start),
+        cmocka_unit_test(without_tnt_a_pip_behind_a_branch_has_no_address),
+        cmocka_unit_test(an_init_is_where_it_found_the_processor_and_a_sipi_nowhere),
         cmocka_unit_test(without_tnt_a_branch_is_a_gap_up_to_the_next_address),
         cmocka_unit_test(where_tracing_was_not_known_to_be_on_the_next_packet_tells),
         cmocka_unit_test(a_stream_that_begins_with_a_packet_needs_no_psb),

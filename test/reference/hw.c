@@ -10,7 +10,7 @@ uint64_t hw_ctl(const struct hw_config *c)
 {
     uint64_t ctl = 1 | (uint64_t)c->cyc << 1 | (uint64_t)c->os << 2 | (uint64_t)c->user << 3 | (uint64_t)c->power << 4 | (uint64_t)c->ptw_fup << 5 |
         (uint64_t)c->cr3_filter << 7 | (uint64_t)c->mtc << 9 | (uint64_t)c->tsc << 10 | (uint64_t)c->disretc << 11 | (uint64_t)c->ptw << 12 |
-        (uint64_t)c->branch << 13 | (uint64_t)c->mtc_freq << 14 | (uint64_t)c->event << 31;
+        (uint64_t)c->branch << 13 | (uint64_t)c->mtc_freq << 14 | (uint64_t)c->event << 31 | (uint64_t)c->dis_tnt << 55;
     for (unsigned i = 0; i < 4; i++)
         ctl |= (uint64_t)c->range_use[i] << (32 + 4 * i);
     return ctl;
@@ -32,7 +32,8 @@ bool hw_has_skd010(const struct hw *h) { return is_one_of(h, " 5e "); }
 bool hw_has_skd022(const struct hw *h) { return is_one_of(h, " 5e 55 97 "); }
 bool hw_has_skl014(const struct hw *h) { return is_one_of(h, " 5e 55 "); }
 bool hw_has_skz84(const struct hw *h) { return is_one_of(h, " 55 "); }
-bool hw_has_apl11(const struct hw *h) { return is_one_of(h, " 86 97 "); }
+bool hw_has_apl11(const struct hw *h) { return is_one_of(h, " 5f 86 97 "); }
+bool hw_has_apl12(const struct hw *h) { return is_one_of(h, " 5f "); }
 
 /* ---- choices ---- */
 
@@ -65,6 +66,7 @@ static void what_is_traced(struct hw *h, struct hw_config *c)
     c->ptw = !one_in(h, 4);
     c->ptw_fup = one_in(h, 2);
     c->event = !c->plain && one_in(h, 3);
+    c->dis_tnt = c->gaps && !c->plain && one_in(h, 8);
     for (unsigned i = 0; i < 4 && one_in(h, c->plain ? 4 : 2); i++) {
         const struct hw_segment *s = &h->code.segments[hw_below(&h->seed, HW_SEGMENTS)];
         bool stop = one_in(h, 4);
@@ -79,7 +81,7 @@ static void what_is_traced(struct hw *h, struct hw_config *c)
 /* Which of the liberties it takes. */
 static void what_it_is(struct hw *h, struct hw_config *c)
 {
-    c->defer = one_in(h, 2);
+    c->defer = !c->dis_tnt && one_in(h, 2);
     c->defer_without_tnt = one_in(h, 2);
     c->tnt_most = one_in(h, 2) ? 6 : 1 + hw_below(&h->seed, 47);
     c->tnt_early = one_in(h, 2) ? 0 : hw_below(&h->seed, 1500);
@@ -108,13 +110,14 @@ static void how_often(struct hw *h, struct hw_config *c)
     c->block = c->plain || one_in(h, 2) ? 0 : hw_below(&h->seed, 30);
 }
 
+/* [ERR APL12]'s behind those that leave no gaps. */
 static void whose_errata(struct hw *h, struct hw_config *c)
 {
-    static const uint8_t models[] = {0x3d, 0x3d, 0x5e, 0x5e, 0x55, 0x86, 0x97};
+    static const uint8_t models[] = {0x3d, 0x3d, 0x5e, 0x5e, 0x55, 0x86, 0x97, 0x5e, 0x5f, 0x5f};
     if (c->plain || !one_in(h, 2))
         return;
     c->family = 6;
-    c->model = models[hw_below(&h->seed, sizeof models)];
+    c->model = models[hw_below(&h->seed, c->gaps ? sizeof models : 7)];
     c->cr3_filter &= !hw_has_skd022(h); /* a VM exit at a VM entry that ends the context looks like one that ends tracing */
 }
 
@@ -128,11 +131,12 @@ static void begin(struct hw *h)
     h->config.filler = filler;
 }
 
-void hw_run(struct hw *h, uint64_t seed)
+void hw_run(struct hw *h, uint64_t seed, bool gaps)
 {
     memset(h, 0, sizeof *h);
     h->seed = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     hw_code_make(&h->code, seed);
+    h->config.gaps = gaps;
     h->config.plain = one_in(h, 3);
     h->beyond_libipt = !h->config.plain;
     what_is_traced(h, &h->config);

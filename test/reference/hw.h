@@ -11,7 +11,7 @@
 
 /* What the processor is, and how it was told to trace. Chances are in 4096. */
 struct hw_config {
-    bool os, user, cr3_filter, disretc, branch, tsc, mtc, cyc, power, ptw, ptw_fup, event; /* IA32_RTIT_CTL */
+    bool os, user, cr3_filter, disretc, dis_tnt, branch, tsc, mtc, cyc, power, ptw, ptw_fup, event; /* IA32_RTIT_CTL */
     unsigned range_use[4]; /* 1: filter, 2: stop */
     uint64_t range_base[4], range_limit[4];
     unsigned mtc_freq;
@@ -25,6 +25,7 @@ struct hw_config {
     bool pge_first;         /* enabling: MODE.Exec, TIP.PGE, then the PSB+ [PTREF 6.1] */
     bool vmx;
     bool plain;             /* mostly what libipt 2.0.5 knows [PTREF 9.9] */
+    bool gaps;              /* what ran need not follow from the packets */
     unsigned interrupt, fault, loss, loss_end, psb, filler, power_event, toggle, abort, block;
     unsigned family, model; /* whose errata it has [PTREF 9.8]; 0: none */
 };
@@ -41,6 +42,8 @@ struct hw_told {
     size_t offset, n;
     bool resumes;  /* it alone tells where execution is, and that tracing is on */
     bool outcomes; /* TNT packets stand before it, and nothing that would force out TIPs that wait since */
+    bool doubtful; /* an overflow's FUP, which may as well be an event's */
+    bool afresh;   /* the first one behind an overflow that tells where, though not its own */
 };
 
 /* What a decoder can know, of what ran. */
@@ -53,7 +56,7 @@ struct hw_truth {
     size_t known; /* so many follow from packets that were written */
     struct hw_event *events;
     size_t events_n, events_max;
-    struct { size_t offset, n; bool cut; } *psbs; /* each PSB, how many ran before; cut: by an overflow */
+    struct { size_t offset, n; bool cut, doubtful; } *psbs; /* each PSB, how many ran before; cut: by an overflow; doubtful: before its FUP */
     size_t psbs_n, psbs_max;
     /* What was told and applies to an address that comes */
     struct hw_event waiting[16];
@@ -84,6 +87,8 @@ struct hw_wire {
     size_t bits_mark;         /* how many ran, with the branch of the last outcome */
     struct hw_deferred tips[16];
     bool losing;
+    bool adrift;              /* packets are written again, but the one that tells where is missing [ERR SKD010] */
+    bool adrift_on;           /* … and that they are on is told by now */
     bool in_psb, in_block;
     uint64_t tsc, cycles, cyc_sent; /* clocks */
     uint64_t mtc_sent;
@@ -126,11 +131,12 @@ struct hw {
 bool hw_has_bdm70(const struct hw *h);
 bool hw_has_bdm64(const struct hw *h);
 bool hw_has_skd007(const struct hw *h);
-bool hw_has_skd010(const struct hw *h); /* its loss of a FUP is not made, but must be reckoned with */
+bool hw_has_skd010(const struct hw *h);
 bool hw_has_skd022(const struct hw *h);
 bool hw_has_skl014(const struct hw *h);
 bool hw_has_skz84(const struct hw *h);
 bool hw_has_apl11(const struct hw *h);
+bool hw_has_apl12(const struct hw *h);
 
 /* hw_truth.c */
 struct hw_event hw_event(unsigned kind, uint64_t ip, uint64_t target);
@@ -150,8 +156,10 @@ void hw_truth_tsx(struct hw *h, uint64_t ip);
 /* All that applies where execution goes on. */
 void hw_truth_target(struct hw *h, uint64_t ip);
 void hw_truth_cut(struct hw *h);
+/* The first packet that tells where execution is, behind an overflow whose own is missing. */
+void hw_truth_found(struct hw *h, uint64_t ip);
 void hw_truth_overflow(struct hw *h, uint64_t ip);
-void hw_truth_other_fup(struct hw *h);
+void hw_truth_other_fup(struct hw *h, uint64_t ip);
 void hw_truth_end(struct hw *h);
 
 /* hw_wire.c; false: the packet was lost */
@@ -179,6 +187,8 @@ void hw_cut_cyc(struct hw *h, bool erratum);
 enum hw_psb_kind { HW_PSB_STATE, HW_PSB_OFF, HW_PSB_EARLY }; /* with FUP if packets are on; without; before its TIP.PGE [ERR BDM70] */
 void hw_psb(struct hw *h, enum hw_psb_kind kind);
 void hw_loss_end(struct hw *h);
+/* It may end here: what follows is not mistaken for something else. */
+bool hw_loss_may_end(const struct hw *h);
 void hw_overflow_alone(struct hw *h);
 void hw_enable(struct hw *h);
 void hw_disable(struct hw *h, uint64_t ip);
@@ -220,8 +230,8 @@ void hw_trigger_packet(struct hw *h);
 void hw_before(struct hw *h);
 void hw_step(struct hw *h);
 
-/* hw.c: choose a processor and a program by the seed, and run it */
-void hw_run(struct hw *h, uint64_t seed);
+/* hw.c: choose a processor and a program by the seed, and run it. gaps: packets may be such that what ran does not follow from them. */
+void hw_run(struct hw *h, uint64_t seed, bool gaps);
 void hw_free(struct hw *h);
 uint64_t hw_ctl(const struct hw_config *config);
 

@@ -84,7 +84,7 @@ static void arrive(struct hw *h, const struct hw_move *mv)
     if (mv->how == HW_DIRECT)
         return;
     if (mv->how == HW_COND || mv->how == HW_COMPRESSED) {
-        if (!h->wire.losing)
+        if (!h->wire.losing && !h->wire.adrift)
             h->truth.compressed[h->truth.n - 1] = mv->how == HW_COMPRESSED;
         hw_tnt(h, true);
         return;
@@ -191,8 +191,8 @@ void hw_go(struct hw *h, struct hw_move mv)
     event_trace(h, &mv, before);
     if (before && mv.how < HW_EVENT)
         hw_ran(h, mv.from);
-    if (before && mv.how >= HW_EVENT)
-        hw_ip(h, HW_FUP, mv.from);
+    if (before && mv.how >= HW_EVENT && hw_ip(h, HW_FUP, mv.from))
+        hw_truth_found(h, mv.from);
     if (mv.sipi)
         await_sipi(h, &mv, trigger, before);
     h->ip = mv.to;

@@ -69,7 +69,7 @@ static void ret(struct hw *h)
     if (to - s->base >= s->size)
         to = somewhere(h, h->segment);
     to = elsewhere(h, to);
-    bool compressed = h->rets_n && h->rets[--h->rets_n] == to && !h->config.disretc && hw_packet_en(h);
+    bool compressed = h->rets_n && h->rets[--h->rets_n] == to && !h->config.disretc && !h->config.dis_tnt && hw_packet_en(h);
     if (!compressed && h->config.ret_clear)
         h->rets_n = 0;
     go_near(h, compressed ? HW_COMPRESSED : HW_INDIRECT, to);
@@ -83,8 +83,10 @@ static void tsx(struct hw *h, unsigned what)
         return;
     if (!hw_packet_en(h))
         hw_truth_tsx(h, COFI_NO_IP);
-    else if (!(what & 2) && hw_ip(h, HW_FUP, h->ip))
+    else if (!(what & 2) && hw_ip(h, HW_FUP, h->ip)) {
+        hw_truth_found(h, h->ip);
         hw_truth_tsx(h, h->ip);
+    }
 }
 
 static void abort_at(struct hw *h)
@@ -183,8 +185,8 @@ static void vm_entry_off(struct hw *h, struct hw_move mv)
 {
     struct hw_event e = hw_event(COFI_FLOW_DISABLED, mv.from, COFI_NO_IP);
     bool before = hw_packet_en(h);
-    if (before && hw_has_skd022(h))
-        hw_ip(h, HW_FUP, mv.from);
+    if (before && hw_has_skd022(h) && hw_ip(h, HW_FUP, mv.from))
+        hw_truth_found(h, mv.from);
     if (before)
         hw_ran(h, mv.from);
     h->trace_en = false;
@@ -334,7 +336,7 @@ static void set_if(struct hw *h, const struct hw_insn *i)
     h->ip = i->next;
     if (!changes || !h->config.event || !hw_traced(h) || !hw_mode_exec(h) || !hw_ip(h, HW_FUP, i->next))
         return;
-    hw_truth_other_fup(h);
+    hw_truth_other_fup(h, i->next);
     hw_truth_target(h, i->next);
 }
 
@@ -387,7 +389,7 @@ void hw_before(struct hw *h)
         hw_loss_begin(h);
     toggle(h);
     bool news = h->truth.shown_mode != hw_mode(h) || hw_below(&h->seed, 2); /* where more is to be told */
-    if (h->wire.losing && news && hw_chance(h, c->loss_end))
+    if (h->wire.losing && news && hw_loss_may_end(h) && hw_chance(h, c->loss_end))
         hw_loss_end(h);
     if (hw_trigger(h) && hw_chance(h, c->psb))
         hw_psb(h, HW_PSB_STATE);

@@ -55,6 +55,7 @@ static void note_psb(struct hw *h)
     }
     t->psbs[t->psbs_n].offset = h->wire.n - 16;
     t->psbs[t->psbs_n].n = t->n;
+    t->psbs[t->psbs_n].doubtful = false;
     t->psbs[t->psbs_n++].cut = true;
 }
 
@@ -65,6 +66,8 @@ static void told_by_psb(struct hw *h, bool on)
     uint64_t ip = on ? h->ip : COFI_NO_IP;
     if (on) {
         t->known = t->n;
+        t->enabled = true;
+        h->wire.adrift = false;
         t->places[t->places_n - 1].resumes = true;
         hw_truth_overflow(h, ip); /* one that is open: [ERR BDM70] */
     }
@@ -159,7 +162,10 @@ void hw_disable(struct hw *h, uint64_t ip)
 {
     if (h->wire.losing)
         hw_loss_end(h);
-    if (hw_packet_en(h) && hw_ip(h, HW_FUP, ip) && hw_no_ip(h, HW_PGD)) {
+    bool told = hw_packet_en(h) && hw_ip(h, HW_FUP, ip);
+    if (told)
+        hw_truth_found(h, ip);
+    if (told && hw_no_ip(h, HW_PGD)) {
         hw_truth_target(h, COFI_NO_IP);
         hw_truth_add(h, hw_event(COFI_FLOW_ASYNC_DISABLED, ip, COFI_NO_IP));
         h->truth.disabled_ip = ip;
@@ -177,7 +183,7 @@ void hw_disable(struct hw *h, uint64_t ip)
 static void put_ovf(struct hw *h)
 {
     struct hw_truth *t = &h->truth;
-    h->wire.losing = false;
+    h->wire.losing = h->wire.adrift = false;
     unsigned loss = h->config.loss, filler = h->config.filler;
     h->config.loss = h->config.filler = 0; /* the CYC stands right before it */
     hw_cut_cyc(h, hw_has_skd007(h));
@@ -208,6 +214,7 @@ static void resume_by_fup(struct hw *h, bool mode)
     if (!hw_ip(h, HW_FUP, h->ip))
         return;
     t->places[t->places_n - 1].resumes = true;
+    t->places[t->places_n - 1].doubtful = hw_has_skd010(h) || hw_has_apl12(h);
     hw_truth_overflow(h, h->ip);
     t->enabled = true;
     if (h->ip >> 32 && t->shown_mode != 64 && !t->mode) {
@@ -228,16 +235,60 @@ static void resume_by_pge(struct hw *h)
     put_pge(h);
 }
 
+/* An outcome comes first or a second FUP, so that it is plain whose the first one was. */
+static bool tells_whose_fup(const struct hw *h)
+{
+    const struct hw_config *c = &h->config;
+    bool ranges = c->range_use[0] | c->range_use[1] | c->range_use[2] | c->range_use[3];
+    return hw_code_find(&h->code, h->ip)->kind == HW_JCC && !ranges && !c->dis_tnt;
+}
+
+/* The overflow's FUP may be missing, or the PSB+ may have been told in place of it. */
+static bool is_fup_sure(const struct hw *h) { return h->config.family && !hw_has_skd010(h); }
+
+bool hw_loss_may_end(const struct hw *h)
+{
+    return h->config.gaps || !hw_has_skd010(h) || !hw_packet_en(h) || tells_whose_fup(h);
+}
+
+/* Packets are off behind it [ERR APL11], [ERR APL12]. */
+static void stays_off(struct hw *h, bool was_on)
+{
+    if (was_on && hw_has_apl11(h) && hw_below(&h->seed, 2) && hw_no_ip(h, HW_PGD))
+        hw_truth_overflow(h, COFI_NO_IP);
+    if (hw_has_apl12(h) && hw_below(&h->seed, 2))
+        hw_ip(h, HW_FUP, h->ip);
+}
+
+/* [SDM Overflow (OVF) Packet]: a PSB+ may stand before the FUP, and tells the address, too. */
+static void resume_by_psb(struct hw *h)
+{
+    hw_psb(h, HW_PSB_STATE);
+    if (h->wire.losing || !hw_ip(h, HW_FUP, h->ip))
+        return;
+    h->truth.places[h->truth.places_n - 1].doubtful = !is_fup_sure(h);
+    h->truth.psbs[h->truth.psbs_n - 1].doubtful = true;
+}
+
 void hw_loss_end(struct hw *h)
 {
     bool was_on = h->truth.enabled;
     put_ovf(h);
     if (!hw_packet_en(h)) {
-        if (was_on && hw_has_apl11(h) && hw_below(&h->seed, 2) && hw_no_ip(h, HW_PGD)) /* [ERR APL11] */
-            hw_truth_overflow(h, COFI_NO_IP);
+        stays_off(h, was_on);
         return;
     }
     bool differs = h->truth.shown_mode != hw_mode(h) || h->mode_in_doubt, guessed = h->ip >> 32 && !h->config.plain;
+    if (h->config.gaps && hw_has_skd010(h) && !h->config.defer && !differs && hw_below(&h->seed, 2)) {
+        h->wire.adrift = true;
+        h->wire.adrift_on = false;
+        return;
+    }
+    bool psb = !h->config.plain && (h->config.gaps || tells_whose_fup(h));
+    if (psb && hw_below(&h->seed, 4) == 0) {
+        resume_by_psb(h);
+        return;
+    }
     bool mode = (differs && !(guessed && hw_below(&h->seed, 2))) || (!h->config.plain && hw_below(&h->seed, 4) == 0);
     if (h->config.event ? differs || hw_below(&h->seed, 2) : hw_below(&h->seed, 3) == 0 || (differs && h->config.plain))
         resume_by_pge(h);

@@ -9,7 +9,7 @@
 void hw_ran(struct hw *h, uint64_t ip)
 {
     struct hw_truth *t = &h->truth;
-    if (h->wire.losing)
+    if (h->wire.losing || h->wire.adrift)
         return;
     if (t->n == t->max) {
         t->ran = realloc(t->ran, (t->max = t->max ? t->max * 2 : 4096) * sizeof *t->ran);
@@ -27,7 +27,7 @@ void hw_truth_place(struct hw *h, size_t n, bool resumes)
         t->places = realloc(t->places, (t->places_max = t->places_max ? t->places_max * 2 : 1024) * sizeof *t->places);
         assert(t->places);
     }
-    t->places[t->places_n++] = (struct hw_told){h->wire.n, n, resumes, h->wire.outcomes};
+    t->places[t->places_n++] = (struct hw_told){.offset = h->wire.n, .n = n, .resumes = resumes, .outcomes = h->wire.outcomes};
 }
 
 static void add(struct hw_truth *t, struct hw_event e)
@@ -61,8 +61,10 @@ void hw_truth_wait(struct hw *h, struct hw_event e)
 }
 
 /* A FUP that is not the overflow's own: packets are off behind that, unless its own may be missing [ERR SKD010]. */
-void hw_truth_other_fup(struct hw *h)
+void hw_truth_other_fup(struct hw *h, uint64_t ip)
 {
+    if (h->wire.adrift_on)
+        hw_truth_found(h, ip);
     if (!hw_has_skd010(h))
         hw_truth_overflow(h, COFI_NO_IP);
 }
@@ -75,7 +77,7 @@ void hw_truth_flush(struct hw *h, uint64_t ip)
 {
     struct hw_truth *t = &h->truth;
     if (ip != COFI_NO_IP)
-        hw_truth_other_fup(h);
+        hw_truth_other_fup(h, ip);
     for (unsigned i = 0; i < t->waiting_n; i++) {
         struct hw_event e = t->waiting[i];
         if (e.ip == COFI_NO_IP && !is_nowhere(&e))
@@ -169,6 +171,20 @@ void hw_truth_overflow(struct hw *h, uint64_t ip)
     h->truth.overflow = false;
     e.target = ip;
     hw_truth_add(h, e);
+}
+
+void hw_truth_found(struct hw *h, uint64_t ip)
+{
+    if (!h->wire.adrift || h->wire.losing)
+        return;
+    h->wire.adrift = false;
+    h->truth.places[h->truth.places_n - 1].afresh = true;
+    hw_truth_overflow(h, ip);
+    h->truth.enabled = ip != COFI_NO_IP;
+    if (h->truth.paging) /* from before the overflow, or off any instruction's */
+        hw_truth_paging(h, ip);
+    if (h->truth.vmcs)
+        hw_truth_vmcs(h, ip);
 }
 
 void hw_truth_end(struct hw *h)

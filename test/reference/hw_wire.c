@@ -113,6 +113,7 @@ static void put_tnt(struct hw *h)
         put_number(w, UINT64_C(2) << n | w->bits << 1, 1);
     }
     w->bits = w->bits_n = 0;
+    w->adrift_on = true;
     w->outcomes = true; /* MTC and CYC leave it so, for they need not be seen */
 }
 
@@ -209,6 +210,8 @@ bool hw_short(struct hw *h, bool eligible, unsigned a, unsigned b)
 bool hw_tnt(struct hw *h, bool taken)
 {
     struct hw_wire *w = &h->wire;
+    if (h->config.dis_tnt)
+        return false;
     h->mov_cr3_was_last = false;
     if (lost(h))
         return false;
@@ -244,6 +247,8 @@ bool hw_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip)
     if (!hw_packet(h, kind != HW_FUP, NULL, 0))
         return false;
     put_ip(h, kind, ip, h->truth.n);
+    if (kind != HW_FUP)
+        hw_truth_found(h, kind == HW_PGD ? COFI_NO_IP : ip);
     if (!h->wire.in_psb)
         h->truth.known = h->truth.n;
     return true;
@@ -253,6 +258,7 @@ bool hw_no_ip(struct hw *h, enum hw_ip_kind kind)
 {
     if (!hw_packet(h, kind != HW_FUP, (const uint8_t[]){(uint8_t)kind}, 1))
         return false;
+    hw_truth_found(h, COFI_NO_IP);
     h->truth.known = h->truth.n;
     h->beyond_libipt |= h->mov_cr3_was_last; /* docs/decisions/0305 */
     return true;

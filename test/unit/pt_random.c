@@ -191,6 +191,12 @@ static void take_insns(struct judge *judge, const struct cofi_flow_insn *insns, 
             judge->found[judge->decoded++] = insns[i].ip;
 }
 
+/* [ERR SKD010]: whether the overflow's FUP was there nothing tells if a TIP is next. */
+static bool is_behind_overflow(const struct cofi_flow_event *event)
+{
+    return event->kind == COFI_FLOW_GAP && strstr(event->text, "[ERR SKD010]");
+}
+
 static void take_batch(struct judge *judge, const struct cofi_flow_batch *batch)
 {
     struct cofi_flow_cursor cursor = {0};
@@ -199,10 +205,13 @@ static void take_batch(struct judge *judge, const struct cofi_flow_batch *batch)
         size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
         for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
             take_insns(judge, insns, n);
-        if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_OVERFLOW)
+        if (e == batch->events_n)
+            break;
+        const struct cofi_flow_event *event = &batch->events[e];
+        if (event->kind == COFI_FLOW_OVERFLOW || is_behind_overflow(event))
             judge->gaps[judge->gap_count++] = judge->decoded;
-        if (e < batch->events_n && batch->events[e].kind == COFI_FLOW_GAP)
-            judge->flow_gap = batch->events[e];
+        else if (event->kind == COFI_FLOW_GAP)
+            judge->flow_gap = *event;
     }
 }
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * Behind an OVF: where PT's packets tell again where execution is, and what they leave in doubt [PTREF 9.6]. */
+#include "flow/walker.h"
+
+#include "base/error.h"
+#include "flow/block.h"
+#include "flow/query.h"
+
+/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. offset: of the packet; UINT64_MAX: an event
+ * has shown it. */
+void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset)
+{
+    flow->enabled = flow->tentative = true;
+    flow->tentative_offset = offset;
+    flow->stray = false;
+}
+
+/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. Above 4 GiB there
+ * is only 64-bit code. */
+static int go_on_behind_loss(struct cofi_flow *flow, uint64_t ip)
+{
+    if (ip >> 32 && flow->mode != 64 && !flow->pend.mode) {
+        flow->pend.mode = true;
+        flow->pend.mode_bits = 64;
+        flow->pend.mode_offset = flow->packet_offset;
+    }
+    place_set(flow, ip);
+    return cofi__due_at_target(flow, may_be_stray(flow) ? COFI_NO_IP : ip);
+}
+
+/* An overflow ends where packets tell an address again, or leaves tracing off [PTREF 9.6].
+ * What they told before it, the mode above all, holds at that address. */
+int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
+{
+    if (!flow->overflow)
+        return 0;
+    flow->overflow = false;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
+    event.target = ip;
+    event.since = flow->overflow_ticks;
+    COFI_TRY(cofi__emit_event(flow, &event));
+    flow->enabled = ip != COFI_NO_IP;
+    return flow->enabled ? go_on_behind_loss(flow, ip) : 0;
+}
+
+/* Its FUP is missing [ERR SKD010]; tracing is on, though. */
+int cofi__outcomes_after_overflow(struct cofi_flow *flow)
+{
+    COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]"));
+    flow->enabled = flow->code_missed = true;
+    return 0;
+}
+
+/* A short address rests on the one before, which may be missing with the overflow's own FUP. */
+static bool address_is_sure(struct cofi_flow *flow)
+{
+    flow->last_ip_valid |= flow->packet_full_ip;
+    return flow->packet_has_ip && flow->last_ip_valid;
+}
+
+/* The FUP is missing again, and what ran up to this TIP with it. */
+int cofi__tip_after_overflow(struct cofi_flow *flow)
+{
+    if (!address_is_sure(flow))
+        return 0;
+    flow->code_missed = true;
+    return cofi__end_overflow(flow, flow->packet_ip);
+}
+
+/* ---- a FUP that may be the overflow's own or an event's ----
+ *
+ * Two ways lead to it: the overflow's own may be missing [ERR SKD010]; and a PSB+ may have come before it and told the address already [SDM Overflow (OVF)
+ * Packet]. Execution is there in any case. Of an event a TIP follows. So does it of the overflow's own where an indirect branch comes next:
+ * then nothing tells which of the two it was, and what ran up to that TIP is a gap (decision 0620). Where decoding begins at the PSB+ no OVF was
+ * seen, and it is an event's. */
+
+const char cofi__doubtful_fup[] = "a FUP behind an overflow may be that's own or an event's, and a TIP follows [ERR SKD010]";
+
+static void doubt_fup(struct cofi_flow *flow)
+{
+    flow->async = true;
+    flow->async_ip = flow->ovf_ip = flow->packet_ip;
+    flow->async_offset = flow->packet_offset;
+    flow->ovf_units = units_used(flow);
+    flow->ovf_seen = true;
+}
+
+/* [ERR SKD010]: its own, or if that is missing a transaction's, which a MODE.TSX stands before, or an event's. */
+static int first_fup_after_overflow(struct cofi_flow *flow)
+{
+    COFI_TRY(cofi__end_overflow(flow, flow->packet_ip));
+    flow->code_missed = true;
+    if (!flow->behind_tsx || flow->pend.abort)
+        doubt_fup(flow);
+    if (flow->behind_tsx)
+        flow->ovf_ip = COFI_NO_IP;
+    return 0;
+}
+
+/* The address where tracing goes on after an overflow. [ERR APL12]: where tracing is off by then, whatever it was
+ * before, the FUP is a stray one; then a TIP.PGE or a PSB+ without FUP follows before anything else of the flow. */
+int cofi__fup_after_overflow(struct cofi_flow *flow)
+{
+    if (!flow->packet_has_ip)
+        return 0;
+    if (flow->errata & ERR_SKD010)
+        return first_fup_after_overflow(flow);
+    if (!(flow->errata & ERR_APL12))
+        return cofi__end_overflow(flow, flow->packet_ip);
+    COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    cofi__presume_enabled(flow, flow->packet_offset);
+    flow->stray = true;
+    return go_on_behind_loss(flow, flow->packet_ip);
+}
+
+/* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would
+ * have come first, so packets are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
+int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
+{
+    if (!(flow->errata & ERR_SKD010))
+        COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    uint64_t ip = address_is_sure(flow) ? flow->packet_ip : COFI_NO_IP;
+    COFI_TRY(cofi__pend_flush(flow, ip));
+    return flow->pend.mode ? cofi__due_at_target(flow, ip) : 0;
+}
+
+bool cofi__fup_is_doubtful(const struct cofi_flow *flow)
+{
+    return flow->async && flow->ovf_ip != COFI_NO_IP && flow->async_ip == flow->ovf_ip && flow->ovf_units == units_used(flow);
+}
+
+/* The PSB+ in hand has ended an overflow, or one that came before all that was read. */
+void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen)
+{
+    flow->ovf_ip = flow->psb_ip;
+    flow->ovf_units = units_used(flow);
+    flow->ovf_seen = seen;
+}
+
+/* Behind a PSB+ that has ended an overflow: its own, if the processor is known to send it. */
+bool cofi__fup_is_overflows(struct cofi_flow *flow)
+{
+    bool sure = flow->ovf_seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async;
+    if (!sure || flow->ovf_ip == COFI_NO_IP || flow->packet_ip != flow->ovf_ip || flow->ovf_units != units_used(flow))
+        return false;
+    flow->ovf_ip = COFI_NO_IP;
+    return true;
+}
+
+/* What comes now is no event's TIP, so that it was the overflow's. A PIP in between is what runs behind it then. */
+int cofi__take_overflows_fup(struct cofi_flow *flow)
+{
+    if (!cofi__fup_is_doubtful(flow))
+        return 0;
+    flow->async = false;
+    flow->ovf_ip = COFI_NO_IP;
+    if (flow->pend.paging)
+        COFI_TRY(cofi__bind_paging(flow));
+    return flow->pend.vmcs ? cofi__bind_vmcs(flow) : 0;
+}
+
+/* Code that comes to a conditional branch first: no TIP is that's. */
+static bool outcome_is_due(struct cofi_flow *flow)
+{
+    struct goal goal = {0};
+    struct place place;
+    return !flow->dis_tnt && cofi__walk_find(flow, &goal, &place) == STOP_BRANCH && place.block->pub.cls == COFI_CLASS_JCC;
+}
+
+/* The event's, or that of an instruction behind the FUP. */
+int cofi__show_without_place(struct cofi_flow *flow)
+{
+    if (flow->pend.paging)
+        COFI_TRY(cofi__show_paging(flow, COFI_NO_IP));
+    return flow->pend.vmcs ? cofi__show_vmcs(flow, COFI_NO_IP) : 0;
+}
+
+int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow)
+{
+    flow->ovf_ip = COFI_NO_IP;
+    if (!flow->ovf_seen || outcome_is_due(flow)) {
+        COFI_TRY(cofi__end_async(flow, COFI_FLOW_ASYNC));
+        place_set(flow, flow->packet_ip);
+        return cofi__due_at_target(flow, flow->packet_ip);
+    }
+    COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, cofi__doubtful_fup));
+    flow->code_missed = true;
+    COFI_TRY(cofi__show_without_place(flow));
+    return cofi__resume_at_tip(flow);
+}
