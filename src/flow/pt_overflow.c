@@ -141,7 +141,7 @@ void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen)
 /* Behind a PSB+ that has ended an overflow: its own, if the processor is known to send it. */
 bool cofi__fup_is_overflows(struct cofi_flow *flow)
 {
-    bool sure = flow->ovf_seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async;
+    bool sure = flow->ovf_seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async && !flow->pend.tsx;
     if (!sure || flow->ovf_ip == COFI_NO_IP || flow->packet_ip != flow->ovf_ip || flow->ovf_units != units_used(flow))
         return false;
     flow->ovf_ip = COFI_NO_IP;

@@ -155,7 +155,7 @@ static int act_pge(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
-    flow->cr3_ip = COFI_NO_IP;
+    flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     COFI_TRY(cofi__due_at_target(flow, ip));

@@ -218,6 +218,9 @@ static void psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing
     const char *code = "7500 90 ffe0 7500 0f05", *trace = "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 2d0510 04 01";
     assert_string_equal(decode(SERVER, code, trace),
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401003 401005 401007 [disabled 401007]");
+    /* where tracing was off until a TIP.PGE came, none is due: the next FUP is an event's [ERR BDM70] */
+    assert_string_equal(decode(SERVER, code, "H 06 02f3 P 9901 7d021040000000 0223 71021040000000 3d0210 2d0510 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [enabled >401002] [async 401002 >401005] 401005 401007 [disabled 401007]");
     for (unsigned i = 0; i < 2; i++)
         assert_string_equal(decode((unsigned[]){SKYLAKE, NONE}[i], code, trace),
             "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [gap 401002 MISMATCH] 401005 401007 [disabled 401007]");
