@@ -157,18 +157,38 @@ void cofi__fast_let_run(struct cofi__fast_held *h, unsigned ms)
     } while (cofi__fast_now_ns() < end);
 }
 
-/* As /proc/TID/stat has it, behind the name, which may hold anything; 0: it cannot be read. */
-static char state_of(pid_t tid)
+/* A file of a thread's, /proc/…/stat. Returns what stands behind the name, which may hold anything: its state and more; "": it cannot be
+ * read. */
+static const char *read_stat(const char *path, char line[256])
 {
-    char path[64], line[256] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", tid);
     FILE *f = fopen(path, "re");
-    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    size_t n = f ? fread(line, 1, 255, f) : 0;
     if (f)
         fclose(f);
     line[n] = 0;
     const char *behind = strrchr(line, ')');
-    return behind && behind[1] ? behind[2] : 0;
+    return behind && behind[1] ? behind + 2 : "";
+}
+
+static char state_of(pid_t tid)
+{
+    char path[64], line[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", tid);
+    return *read_stat(path, line);
+}
+
+/* Whether a thread of a process is the kernel's own, which never runs the program's code: a worker of io_uring's, vhost's or KVM's. The flags
+ * meant other things before Linux 5.12 and 6.4 (the first one: a virtual processor that runs), and any thread may have these names. */
+static bool is_kernels(pid_t pid, pid_t tid)
+{
+    enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000 };
+    char path[64], line[256];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+    sscanf(read_stat(path, line), "%*c %*d %*d %*d %*d %*d %u", &flags);
+    const char *name = strchr(line, '(');
+    return name && ((flags & PF_IO_WORKER && !strncmp(name, "(iou-", 5)) ||
+                    (flags & PF_USER_WORKER && (!strncmp(name, "(vhost-", 7) || !strncmp(name, "(kvm-nx-", 8))));
 }
 
 bool cofi__fast_has_ended(pid_t tid)
@@ -187,9 +207,11 @@ int cofi__fast_seccomp_mode(pid_t tid)
     return cofi__proc_number(tid, "Seccomp:");
 }
 
-/* 1: the thread is held now, and runs; 0: it has ended. */
+/* 1: the thread is held now, and runs; 0: it has ended, or is none of the program's. */
 static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
 {
+    if (is_kernels(h->pid, tid))
+        return 0;
     struct cofi__fast_tracee *grown = realloc(h->threads, (h->n + 1) * sizeof *grown);
     if (!grown)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
