@@ -36,10 +36,11 @@ static uint64_t bytes_left(const struct cofi__fast_collector *c)
     return left;
 }
 
+/* Threads are counted only where it matters how many they are: of thousands that is far more than the write itself takes. */
 static bool fits(const struct cofi__fast_collector *c, size_t n)
 {
-    uint64_t threads = cofi__fast_busy(c);
-    return bytes_left(c) >= SPARE + threads * SPARE_A_THREAD + n;
+    uint64_t left = bytes_left(c), needed = SPARE + n;
+    return left >= needed + (uint64_t)cofi__fast_slots(c) * SPARE_A_THREAD || left >= needed + (uint64_t)cofi__fast_busy(c) * SPARE_A_THREAD;
 }
 
 static void tell(struct cofi__fast_collector *c, bool waiting)
