@@ -510,11 +510,14 @@ uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index)
     return state <= COFI__FAST_SLOT_ENDED ? state : COFI__FAST_SLOT_FREE;
 }
 
-/* The thread's number, if it is known; 0: it is not. */
+/* The thread's number, if it is known and may have been another's; 0: it is not. */
 static int32_t number_of(const struct cofi__fast_collector *c, uint32_t index)
 {
     const struct thread *t = cofi__fast_slot(c, index);
-    return c->seats[index].placed ? c->seats[index].tid : t->head.nested ? 0 : t->head.tid;
+    const struct cofi__fast_seat *seat = &c->seats[index];
+    if (seat->placed)
+        return seat->tid < COFI__FAST_NO_NUMBER ? seat->tid : 0;
+    return t->head.nested ? 0 : t->head.tid;
 }
 
 /* Of the slots of threads that had the same number before, the one of the oldest; false: there is none. */

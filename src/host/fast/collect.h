@@ -11,6 +11,9 @@
 #include "host/fast/shared.h"
 #include "host/namespaces.h"
 
+/* From here on, numbers are ours, for threads whose own nobody can tell any more: above all that the kernel gives. */
+enum { COFI__FAST_NO_NUMBER = 0x40000000 };
+
 /* What the collector knows of a slot that is in use. */
 struct cofi__fast_seat {
     struct cofi__fast_encoder encoder;

@@ -12,8 +12,6 @@
 
 #include "host/fast/collect.h"
 
-enum { PID_NONE = 0x40000000 }; /* above all that the kernel gives */
-
 struct status {
     int32_t parent;
     int32_t inner; /* the number in its own namespace */
@@ -92,7 +90,27 @@ static int32_t find_process(const struct cofi__fast_collector *c, const struct t
     return found;
 }
 
-static int32_t find_thread(int32_t pid, int32_t inner)
+/* Whether a process's namespace of this kind ("pid": its own; "pid_for_children") is ours, too. */
+static bool shares_namespace(int32_t pid, const char *kind)
+{
+    char path[64], ours[64] = {0}, theirs[64] = {0};
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, kind);
+    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 && readlink(path, theirs, sizeof theirs - 1) > 0 &&
+           !strcmp(ours, theirs);
+}
+
+/* The threads of a process that we know by our numbers, as pairs (number, 0). One that memory is lacking for is not there. */
+static struct cofi__map placed_threads(const struct cofi__fast_collector *c, int32_t pid)
+{
+    struct cofi__map placed = {0};
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        if (c->seats[i].placed && c->seats[i].pid == pid)
+            cofi__map_put(&placed, (uint64_t)c->seats[i].tid, 0, 1);
+    return placed;
+}
+
+/* The thread of a process that has a number in its own namespace; 0: not found. Of those that are in `placed` or are not. */
+static int32_t find_inner(int32_t pid, int32_t inner, const struct cofi__map *placed, bool wanted)
 {
     char path[64];
     int32_t found = 0;
@@ -100,12 +118,32 @@ static int32_t find_thread(int32_t pid, int32_t inner)
     DIR *tasks = opendir(path);
     for (struct dirent *d; tasks && !found && (d = readdir(tasks));) {
         struct status s;
-        snprintf(path, sizeof path, "/proc/%d/task/%.20s", pid, d->d_name);
-        if (isdigit((unsigned char)d->d_name[0]) && read_status(path, &s) && s.inner == inner)
-            found = atoi(d->d_name);
+        int32_t tid = atoi(d->d_name);
+        if (tid <= 0 || !cofi__map_get(placed, (uint64_t)tid, 0) == wanted)
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
+        if (read_status(path, &s) && s.inner == inner)
+            found = tid;
     }
     if (tasks)
         closedir(tasks);
+    return found;
+}
+
+/* Who the thread of a slot is, of a process; 0: it has ended. Those are read first that nobody is known to be: to read all threads of a
+ * process that has many, for each one that begins, takes longer than these run. */
+static int32_t find_thread(const struct cofi__fast_collector *c, uint32_t index, int32_t pid)
+{
+    int32_t inner = cofi__fast_slot(c, index)->head.tid;
+    if (shares_namespace(pid, "pid"))
+        return inner;
+    if (cofi__fast_state(c, index) == COFI__FAST_SLOT_ENDED)
+        return 0;
+    struct cofi__map placed = placed_threads(c, pid);
+    int32_t found = find_inner(pid, inner, &placed, false);
+    if (!found) /* it has the number of one that we have not seen end */
+        found = find_inner(pid, inner, &placed, true);
+    cofi__map_free(&placed);
     return found;
 }
 
@@ -139,9 +177,9 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
         bool thread = t->head.pid != t->head.tid;
         int32_t pid = thread ? known_process(c, t) : 0;
         seat->pid = pid ? pid : find_process(c, t, &seat->parent);
-        seat->tid = !thread ? seat->pid : seat->pid ? find_thread(seat->pid, t->head.tid) : 0;
+        seat->tid = !thread ? seat->pid : seat->pid ? find_thread(c, index, seat->pid) : 0;
         if (!seat->tid) /* it has ended; no other may have its number */
-            seat->tid = PID_NONE + (int32_t)c->unknown++;
+            seat->tid = COFI__FAST_NO_NUMBER + (int32_t)c->unknown++;
         if (!seat->pid)
             seat->pid = seat->tid;
     }
@@ -150,8 +188,5 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
 
 bool cofi__fast_other_pids(int32_t pid)
 {
-    char path[64], ours[64] = {0}, theirs[64] = {0};
-    snprintf(path, sizeof path, "/proc/%d/ns/pid_for_children", pid);
-    return readlink("/proc/self/ns/pid", ours, sizeof ours - 1) > 0 &&
-           (readlink(path, theirs, sizeof theirs - 1) <= 0 || strcmp(ours, theirs) != 0);
+    return !shares_namespace(pid, "pid_for_children");
 }
