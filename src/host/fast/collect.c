@@ -25,7 +25,7 @@
 #include "base/error.h"
 
 enum {
-    SLOTS_MAX = 16384, SLOTS_MIN = 256,
+    SLOTS_MIN = 256,
     CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 4 << 20,
@@ -111,7 +111,7 @@ static uint32_t count_slots(const struct cofi__fast_control *k, pid_t pid)
     uint64_t slots = memory > own ? (memory - own) / k->slot_bytes : 0, files = limit_of(0, RLIMIT_FSIZE, true) / k->slot_bytes;
     if (files <= slots)
         slots = files ? files - 1 : 0;
-    return slots > SLOTS_MAX ? SLOTS_MAX : slots < SLOTS_MIN ? SLOTS_MIN : (uint32_t)slots;
+    return slots > COFI__FAST_SLOTS_MAX ? COFI__FAST_SLOTS_MAX : slots < SLOTS_MIN ? SLOTS_MIN : (uint32_t)slots;
 }
 
 static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_control *k)
@@ -135,7 +135,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     }
     k->slot_bytes = slot_bytes(k);
     k->slots = count_slots(k, o->pid);
-    k->store_bytes = k->slots == SLOTS_MAX ? COFI__FAST_STORE_BYTES : 0;
+    k->store_bytes = k->slots == COFI__FAST_SLOTS_MAX ? COFI__FAST_STORE_BYTES : 0;
 }
 
 int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error *error)

@@ -129,7 +129,7 @@ struct cofi__fast_store {
     struct cofi__fast_program programs[COFI__FAST_PROGRAMS];
 };
 
-enum { COFI__FAST_CHUNKS_MAX = 64, COFI__FAST_NOTES_BYTES = 256 << 10 };
+enum { COFI__FAST_SLOTS_MAX = 16384, COFI__FAST_CHUNKS_MAX = 64, COFI__FAST_NOTES_BYTES = 256 << 10 };
 
 enum cofi__fast_slot_state {
     COFI__FAST_SLOT_FREE,
@@ -160,7 +160,7 @@ struct cofi__fast_slot {
     uint64_t dirty[COFI__FAST_CHUNKS_MAX]; /* bytes of a chunk that may not be zero, at its start: all while a thread fills it */
 };
 
-/* First page of the shared memory. */
+/* First page of the shared memory. Behind it lies cofi__fast_spaces. */
 struct cofi__fast_control {
     uint64_t slot_bytes;          /* an odd number of pages */
     uint32_t slots;
@@ -223,6 +223,15 @@ static inline uint64_t cofi__fast_slot_address(const struct cofi__fast_control *
 static inline uint32_t cofi__fast_slot_index(const struct cofi__fast_control *control, uint64_t address)
 {
     return (uint32_t)((address - cofi__fast_slot_address(control, 0)) / control->slot_bytes);
+}
+
+/* The address space of each slot's thread, or of who had it before: to look for a space's threads in their slots takes a page fault a slot, in
+ * each process that is forked. */
+static inline uint64_t *cofi__fast_spaces(const struct cofi__fast_control *control)
+{
+    enum { BEHIND = (sizeof *control + 4095) / 4096 * 4096, ROOM = COFI__FAST_SLOT_LOG - BEHIND };
+    _Static_assert(ROOM >= COFI__FAST_SLOTS_MAX * sizeof(uint64_t), "the control page has as much room as a slot");
+    return (uint64_t *)((uintptr_t)control + BEHIND);
 }
 
 /* A slot has become free. */

@@ -348,7 +348,7 @@ void rt_start(struct thread *t)
     while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
         sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     t->filtered = seccomp_came();
-    t->space = rt.space;
+    thread_set_space(t, rt.space);
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;
     t->self = (uint64_t)t;

@@ -105,7 +105,7 @@ struct thread {
     uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
     uint8_t crossing_outcomes; /* outcomes before it */
     uint64_t told;        /* the last TSC in the trace */
-    uint64_t space;       /* rt.space: threads of one address space */
+    uint64_t space;       /* rt.space: threads of one address space [thread_set_space] */
     uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
     uint64_t rseq;        /* guest's struct rseq; 0: none */
     uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
@@ -195,6 +195,8 @@ struct runtime {
     bool has_sections;    /* … or there may be some that are not */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
+    uint64_t guarded[COFI__FAST_SLOTS_MAX / 64]; /* a bit a slot: its chunks have guard pages in this address space */
+    uint32_t guarded_slots, guarded_kept;        /* how many; and when those of threads that had ended went last */
     uint64_t told;        /* every thread that is traced has told this TSC or a later one */
     uint64_t forgotten;   /* TSC: when code was forgotten last, which may be told as another */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
@@ -249,6 +251,7 @@ size_t rt_kept_left(void);
 
 /* log.c */
 bool log_open(struct thread *t); /* false: the process has as many mappings as it may (vm.max_map_count) */
+void log_drop_guards(void);      /* before a fork */
 void log_put(struct thread *t, unsigned what, uint64_t address);
 void log_tip(struct thread *t, unsigned outcomes, uint64_t target);
 void log_outcomes(struct thread *t, unsigned outcomes);
@@ -360,6 +363,7 @@ bool trace_all_know(uint64_t tsc);
 void trace_trigger(struct thread *t);
 
 /* threads.c */
+void thread_set_space(struct thread *t, uint64_t space);
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value);
 /* Of a thread that runs: its slot is in use, and by whom, though the program may have written over it. */
 void slot_keep(struct thread *t);

@@ -88,10 +88,20 @@ static void slot_give_back(struct thread *c)
     cofi__fast_freed(rt.control, cofi__fast_slot_index(rt.control, (uint64_t)c));
 }
 
+void thread_set_space(struct thread *t, uint64_t space)
+{
+    uint64_t *entry = &cofi__fast_spaces(rt.control)[cofi__fast_slot_index(rt.control, (uint64_t)t)];
+    __atomic_store_n(&t->space, space, __ATOMIC_RELEASE);
+    __atomic_store_n(entry, space, __ATOMIC_RELEASE);
+}
+
 /* Whether any thread of this address space is … */
 bool threads_any(bool (*is)(const struct thread *t, uint64_t value), uint64_t value)
 {
+    const uint64_t *spaces = cofi__fast_spaces(rt.control);
     for (uint32_t i = 0; i < rt.control->slots_used; i++) {
+        if (__atomic_load_n(&spaces[i], __ATOMIC_ACQUIRE) != rt.space)
+            continue;
         const struct thread *t = (const struct thread *)cofi__fast_slot_address(rt.control, i);
         uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
         if (state != COFI__FAST_SLOT_FREE && state != COFI__FAST_SLOT_ENDED &&
@@ -122,6 +132,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     t->head.asked_for |= c->head.nested || c->head.vfork;
     c->made = rdtsc();
     c->self = (uint64_t)c;
+    thread_set_space(c, t->space);
     c->stack_top = (uint64_t)c + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
     c->regs[RAX] = 0;
     c->regs[RCX] = t->pc + 2;
@@ -158,7 +169,7 @@ void rt_child(struct thread *t)
     t->head.tid = t->tid;
     bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make that of another one */
     if (!thread && !t->head.vfork) {
-        t->space = rt.space = rdtsc();
+        thread_set_space(t, rt.space = rdtsc());
         if (rt.maps_tsc) /* mappings that nobody has told yet: it has them since it is there, and decoders look for none before */
             rt.maps_tsc = rt.space;
         rt.halting = 0;
@@ -198,6 +209,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     uint64_t turn = c->head.child;
     if (own_memory) {
         rt_lock();
+        log_drop_guards();
         c->made = rdtsc(); /* what was told of the mappings up to here is the child's, too */
     }
     long r = rt_clone(t, c);
