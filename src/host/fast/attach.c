@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/uio.h>
 
 #include "base/error.h"
 #include "host/fast/collect.h"
@@ -85,6 +86,15 @@ static bool is_dispatched(pid_t tid)
     return !ptrace((enum __ptrace_request)GET_DISPATCH, tid, (void *)sizeof dispatch, &dispatch) && dispatch.mode;
 }
 
+/* Translated code does not follow it, so no RET would fit it once the program is native again. */
+static bool has_shadow_stack(pid_t tid)
+{
+    enum { NT_X86_SHSTK_ = 0x204 }; /* NT_X86_SHSTK, in newer headers than Debian 12's; no such set of registers: ENODEV */
+    uint64_t ssp;
+    struct iovec v = {&ssp, sizeof ssp};
+    return !ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_SHSTK_, &v);
+}
+
 /* Each thread has filters of its own. */
 static int look_at_filters(const struct cofi__fast_held *h, struct cofi_error *error)
 {
@@ -143,6 +153,8 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
         else if (is_dispatched(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
+        else if (has_shadow_stack(h->threads[i].tid))
+            return refuse(h, COFI_ERR_UNSUPPORTED, "it has a shadow stack", error);
     if (cofi__fast_lacks_room(c->control, h->pid))
         return refuse(h, COFI_ERR_UNSUPPORTED, "it is limited to less memory than the runtime needs", error);
     if (!has_mappings_left(c, h))

@@ -223,6 +223,31 @@ int guest_gs_operands(void)
     return 0;
 }
 
+static bool ask_shadow_stack(int option, unsigned long argument)
+{
+    errno = 0;
+    long r = syscall(SYS_arch_prctl, option, argument);
+    printf("%x %ld %d\n", (unsigned)option, r, errno);
+    return !r;
+}
+
+/* What the kernel says where it gives no shadow stack. Where it would give one, nothing could return from there on: it is not asked for. */
+int guest_shadow_stack(void)
+{
+    enum { ENABLE = 0x5001, DISABLE = 0x5002, LOCK = 0x5003, STATUS = 0x5005, SHSTK = 1, WRSS = 2 };
+    unsigned long features = 7;
+    bool given = ask_shadow_stack(DISABLE, SHSTK);
+    for (unsigned long f = 0; f < 8; f++)
+        if (f != SHSTK || !given)
+            ask_shadow_stack(ENABLE, f);
+    ask_shadow_stack(DISABLE, WRSS);
+    ask_shadow_stack(STATUS, (unsigned long)&features);
+    printf("%lu\n", features);
+    if (ask_shadow_stack(LOCK, SHSTK | WRSS) || !given)
+        ask_shadow_stack(ENABLE, SHSTK);
+    return 0;
+}
+
 int guest_int80(void)
 {
     int r;

@@ -10,6 +10,7 @@
 
 #include "host/fast/rt/rt.h"
 
+enum { ARCH_SHSTK_ENABLE = 0x5001, ARCH_SHSTK_DISABLE = 0x5002 };
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
@@ -166,6 +167,16 @@ static long do_break(struct thread *t)
     return r;
 }
 
+/* Translated code has no CALL and RET of the program's, so there is never a shadow stack beneath it: what the kernel has against taking it away
+ * (it has none of them, they are locked, no such feature), it would have against giving it; else it is as if the processor had none. */
+static long enable_shadow_stack(struct thread *t)
+{
+    t->regs[RDI] = ARCH_SHSTK_DISABLE;
+    long r = pass(t);
+    t->regs[RDI] = ARCH_SHSTK_ENABLE;
+    return r ? r : -EOPNOTSUPP;
+}
+
 static long do_arch_prctl(struct thread *t)
 {
     if (t->regs[RDI] == 0x1001) { /* ARCH_SET_GS */
@@ -178,9 +189,7 @@ static long do_arch_prctl(struct thread *t)
     }
     if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */
         return rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
-    if (t->regs[RDI] >= 0x5001 && t->regs[RDI] <= 0x5003) /* ARCH_SHSTK_*: no shadow stacks here */
-        return -95;
-    return pass(t);
+    return t->regs[RDI] == ARCH_SHSTK_ENABLE ? enable_shadow_stack(t) : pass(t);
 }
 
 /* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not halt for an exec. Where
