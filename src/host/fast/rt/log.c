@@ -122,37 +122,24 @@ static bool guard_chunks(struct thread *t)
     return true;
 }
 
-bool log_open(struct thread *t)
-{
-    rt_lock(); /* against log_drop_guards */
-    bool guarded = guard_chunks(t);
-    rt_unlock();
-    if (!guarded)
-        return false;
-    use_chunk(t, 0);
-    t->safepoint = 0;
-    t->real_p = 0;
-    return true;
-}
-
 /* Whether a slot has guard pages here that no thread of this address space is, or will be, in need of. */
 static bool has_old_guards(uint32_t index)
 {
     if (!(rt.guarded[index / 64] >> index % 64 & 1))
         return false;
+    if (__atomic_load_n(&cofi__fast_spaces(rt.control)[index], __ATOMIC_ACQUIRE) != rt.space)
+        return true;
     const struct cofi__fast_slot *s = (const struct cofi__fast_slot *)cofi__fast_slot_address(rt.control, index);
     uint32_t state = __atomic_load_n(&s->state, __ATOMIC_ACQUIRE);
-    bool ours = __atomic_load_n(&cofi__fast_spaces(rt.control)[index], __ATOMIC_ACQUIRE) == rt.space;
-    return !ours || state == COFI__FAST_SLOT_FREE || state == COFI__FAST_SLOT_ENDED;
+    return state == COFI__FAST_SLOT_FREE || state == COFI__FAST_SLOT_ENDED;
 }
 
-/* Guard pages of threads that have ended are mappings that each fork copies, and each end of a child takes apart. Where there are many of them
- * they go, those of neighbours in one call; whether there are many is known without a look at slots. Locked. */
-void log_drop_guards(void)
+enum { FEW_GUARDED = 64 };
+
+/* Guard pages of threads that have ended are mappings that the program may lack, that each fork copies, and that each end of a child takes apart.
+ * Those of neighbours go in one call. Locked. */
+static void drop_guards(void)
 {
-    enum { FEW = 16 };
-    if (rt.guarded_slots < FEW + 2 * rt.guarded_kept)
-        return;
     for (uint32_t i = 0, end; i < rt.control->slots; i = end + 1) {
         for (end = i; end < rt.control->slots && has_old_guards(end); end++) {
             rt.guarded[end / 64] &= ~(UINT64_C(1) << end % 64);
@@ -161,8 +148,36 @@ void log_drop_guards(void)
         uint64_t start = cofi__fast_slot_address(rt.control, i), bytes = (end - i) * rt.control->slot_bytes;
         if (bytes)
             sys(SYS_mprotect, start, bytes, PROT_READ | PROT_WRITE, 0, 0, 0);
+        else if (!rt.guarded[i / 64])
+            end |= 63;
     }
     rt.guarded_kept = rt.guarded_slots;
+}
+
+/* To look at each slot takes less than to copy its mappings. */
+void log_drop_guards(void)
+{
+    if (rt.guarded_slots >= FEW_GUARDED)
+        drop_guards();
+}
+
+bool log_open(struct thread *t)
+{
+    rt_lock();
+    if (rt.guarded_slots >= FEW_GUARDED + 2 * rt.guarded_kept)
+        drop_guards();
+    bool guarded = guard_chunks(t);
+    if (!guarded) { /* the mappings that it needs may be those of few that have ended */
+        drop_guards();
+        guarded = guard_chunks(t);
+    }
+    rt_unlock();
+    if (!guarded)
+        return false;
+    use_chunk(t, 0);
+    t->safepoint = 0;
+    t->real_p = 0;
+    return true;
 }
 
 /* Where P points for a safepoint: a place to which no record can be written. */
