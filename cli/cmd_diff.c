@@ -212,15 +212,14 @@ static int pair_selected(struct diff_job *job)
 static int pair_by_name(struct diff_job *job)
 {
     const struct threads *a = &job->threads[0], *b = &job->threads[1];
-    size_t from = 0, other = 0;
     for (size_t i = 0; i < a->n; i++) {
-        size_t row = b->n ? threads_named(b, a->rows[i].name, &from) : NO_THREAD;
+        size_t row = threads_named(b, a->rows[i].name);
         bool there = row != NO_THREAD && is_wanted(job, 1, row);
         if (is_wanted(job, 0, i) && add_pair(job, i, there ? row : NO_THREAD) < 0)
             return COFI_ERR_NOMEM;
     }
     for (size_t i = 0; i < b->n; i++) {
-        size_t row = a->n ? threads_named(a, b->rows[i].name, &other) : NO_THREAD;
+        size_t row = threads_named(a, b->rows[i].name);
         bool there = row != NO_THREAD && is_wanted(job, 0, row);
         if (is_wanted(job, 1, i) && !there && add_pair(job, NO_THREAD, i) < 0)
             return COFI_ERR_NOMEM;

@@ -2,6 +2,7 @@
  * Sideband -> threads, and who made them. */
 #include "threads.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +15,26 @@ static void name_last(struct thread *thread, const struct cofi_recording *record
     thread->comm = comm ? comm : "?";
 }
 
-/* The thread that has a number now, or NO_THREAD. */
-static size_t find(const struct threads *threads, int32_t tid)
+static size_t *list_of(const struct threads *threads, int32_t tid) { return &threads->by_hash[(uint32_t)tid % THREADS_HASHES]; }
+
+/* The youngest thread that has a number, from a row of its list on; or NO_THREAD. */
+static size_t find_from(const struct threads *threads, size_t row, int32_t tid)
 {
-    for (size_t i = threads->n; i-- > 0;)
-        if (threads->rows[i].tid == tid)
-            return i;
-    return NO_THREAD;
+    while (row != NO_THREAD && threads->rows[row].tid != tid)
+        row = threads->rows[row].older;
+    return row;
 }
+
+static size_t find(const struct threads *threads, int32_t tid) { return find_from(threads, *list_of(threads, tid), tid); }
 
 static int add(struct threads *threads, const struct cofi_recording *recording, const struct thread *thread)
 {
     if (!array_grow(&threads->rows, threads->n, &threads->room, sizeof *threads->rows))
         return COFI_ERR_NOMEM;
-    struct thread *row = &threads->rows[threads->n++];
+    struct thread *row = &threads->rows[threads->n];
     *row = *thread;
+    row->older = *list_of(threads, row->tid);
+    *list_of(threads, row->tid) = threads->n++;
     name_last(row, recording);
     return 0;
 }
@@ -54,14 +60,12 @@ static size_t thread_of(const struct threads *threads, const struct session_stre
     const struct cofi_time_conv *conv = session_time_conv(stream->session);
     uint64_t tsc = recording ? cofi_recording_stream(recording, stream->index)->reference_tsc : 0;
     uint64_t began = conv->mult && tsc ? cofi_time_ns(conv, tsc) : UINT64_MAX;
-    size_t found = NO_THREAD;
-    for (size_t i = threads->n; i-- > 0;)
-        if (threads->rows[i].tid == stream->tid) {
-            found = i;
-            if (threads->rows[i].since <= began)
-                break;
-        }
-    return found;
+    size_t row = find(threads, stream->tid), first = row;
+    while (row != NO_THREAD && threads->rows[row].since > began) {
+        first = row;
+        row = find_from(threads, threads->rows[row].older, stream->tid);
+    }
+    return row == NO_THREAD ? first : row;
 }
 
 static int add_stream(struct threads *threads, struct session *session, size_t i)
@@ -83,27 +87,77 @@ static int add_stream(struct threads *threads, struct session *session, size_t i
     return 0;
 }
 
-/* Of the threads that the same one made, which were called the same in the end, the how manieth. */
-static unsigned ordinal(const struct threads *threads, size_t of)
+/* By who made them, what they were called, and their order. */
+static int by_kind(const void *a, const void *b, void *opaque)
 {
-    const struct thread *thread = &threads->rows[of];
-    unsigned n = 1;
-    for (size_t i = 0; i < of; i++)
-        n += threads->rows[i].maker == thread->maker && !strcmp(threads->rows[i].comm, thread->comm);
-    return n;
+    const struct threads *threads = opaque;
+    size_t i = *(const size_t *)a, k = *(const size_t *)b;
+    const struct thread *x = &threads->rows[i], *y = &threads->rows[k];
+    int order = x->maker != y->maker ? (x->maker < y->maker ? -1 : 1) : strcmp(x->comm, y->comm);
+    return order ? order : i < k ? -1 : i > k;
 }
 
-static int name(struct threads *threads, size_t i)
+static int by_name(const void *a, const void *b, void *opaque)
 {
-    struct thread *thread = &threads->rows[i];
+    const struct threads *threads = opaque;
+    return strcmp(threads->rows[*(const size_t *)a].name, threads->rows[*(const size_t *)b].name);
+}
+
+/* What a name begins with: the maker's, or if that is long, a number made of it. */
+static void begin_name(const struct threads *threads, const struct thread *thread, char *out, size_t n)
+{
+    enum { LONG = 512 };
     const char *maker = thread->maker == NO_THREAD ? "" : threads->rows[thread->maker].name;
-    const char *slash = *maker ? "/" : "";
-    unsigned nth = ordinal(threads, i);
-    int n = nth == 1 ? asprintf(&thread->name, "%s%s%s", maker, slash, thread->comm) :
-                       asprintf(&thread->name, "%s%s%s.%u", maker, slash, thread->comm, nth);
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t length = strlen(maker);
+    for (const char *c = maker; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+    if (length > LONG)
+        snprintf(out, n, "...%016" PRIx64 "/", hash);
+    else
+        snprintf(out, n, "%s%s", maker, length ? "/" : "");
+}
+
+static int name(const struct threads *threads, size_t row, uint32_t nth)
+{
+    char begin[1024];
+    struct thread *thread = &threads->rows[row];
+    begin_name(threads, thread, begin, sizeof begin);
+    int n = nth == 1 ? asprintf(&thread->name, "%s%s", begin, thread->comm) : asprintf(&thread->name, "%s%s.%" PRIu32, begin, thread->comm, nth);
     if (n < 0)
         thread->name = NULL;
     return n < 0 ? COFI_ERR_NOMEM : 0;
+}
+
+/* How manieth each one is, of those of its kind; order: rows by kind. */
+static void count_kinds(const struct threads *threads, const size_t *order, uint32_t *nth)
+{
+    for (size_t i = 0; i < threads->n; i++) {
+        const struct thread *x = &threads->rows[order[i]], *y = i ? &threads->rows[order[i - 1]] : NULL;
+        nth[order[i]] = y && y->maker == x->maker && !strcmp(y->comm, x->comm) ? nth[order[i - 1]] + 1 : 1;
+    }
+}
+
+/* Makers come before those they make. */
+static int name_all(struct threads *threads)
+{
+    uint32_t *nth = calloc(threads->n + 1, sizeof *nth);
+    int status = 0;
+    threads->by_name = calloc(threads->n + 1, sizeof *threads->by_name);
+    if (!nth || !threads->by_name)
+        status = COFI_ERR_NOMEM;
+    for (size_t i = 0; status >= 0 && i < threads->n; i++)
+        threads->by_name[i] = i;
+    if (status >= 0) {
+        qsort_r(threads->by_name, threads->n, sizeof *threads->by_name, by_kind, threads);
+        count_kinds(threads, threads->by_name, nth);
+    }
+    for (size_t i = 0; status >= 0 && i < threads->n; i++)
+        status = name(threads, i, nth[i]);
+    if (status >= 0)
+        qsort_r(threads->by_name, threads->n, sizeof *threads->by_name, by_name, threads);
+    free(nth);
+    return status;
 }
 
 int threads_find(struct threads *threads, struct session *session)
@@ -111,13 +165,16 @@ int threads_find(struct threads *threads, struct session *session)
     const struct cofi_recording *recording = session_recording(session);
     const struct cofi_sideband *sb;
     int status = 0;
+    threads->by_hash = malloc(THREADS_HASHES * sizeof *threads->by_hash);
+    if (!threads->by_hash)
+        return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < THREADS_HASHES; i++)
+        threads->by_hash[i] = NO_THREAD;
     for (size_t i = 0; recording && status >= 0 && (sb = cofi_recording_sideband(recording, i)); i++)
         status = note(threads, recording, sb);
     for (size_t i = 0; status >= 0 && i < session_streams(session); i++)
         status = add_stream(threads, session, i);
-    for (size_t i = 0; status >= 0 && i < threads->n; i++)
-        status = name(threads, i);
-    return status;
+    return status < 0 ? status : name_all(threads);
 }
 
 void threads_free(struct threads *threads)
@@ -127,16 +184,20 @@ void threads_free(struct threads *threads)
         free(threads->rows[i].streams);
     }
     free(threads->rows);
+    free(threads->by_hash);
+    free(threads->by_name);
 }
 
-size_t threads_named(const struct threads *threads, const char *name, size_t *from)
+size_t threads_named(const struct threads *threads, const char *name)
 {
-    for (size_t i = 0; i < threads->n; i++) {
-        size_t row = (*from + i) % threads->n;
-        if (strcmp(threads->rows[row].name, name))
-            continue;
-        *from = row + 1;
-        return row;
+    size_t low = 0, high = threads->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(threads->rows[threads->by_name[middle]].name, name);
+        if (!order)
+            return threads->by_name[middle];
+        low = order < 0 ? middle + 1 : low;
+        high = order < 0 ? high : middle;
     }
     return NO_THREAD;
 }
