@@ -171,7 +171,7 @@ static void forget(struct fixture *f)
 static int setup(void **state)
 {
     static struct fixture f;
-    static const uint8_t code[64];
+    static const uint8_t code[0x8000];
     assert_int_equal(cofi_image_open(&f.image), 0);
     assert_int_equal(cofi_image_map_bytes(f.image, 0, 0x1000, code, sizeof code, "code"), 0);
     assert_int_equal(cofi_view_open(&f.view, f.image), 0);
@@ -276,6 +276,56 @@ static void a_long_call_is_passed_over(void **state)
     assert_true(f->partings[0].joined);
     assert_int_equal(f->partings[0].alone[0], 1);
     assert_int_equal(f->partings[0].alone[1], 6 * COFI_DIFF_STEPS + 1);
+}
+
+/* The function that they part in: one run returns at once, the other goes round so many times before. */
+static void call_and_go_round(struct run *run, unsigned times)
+{
+    add(run, MAIN + 16, 5, COFI_CLASS_CALL);
+    add(run, F, 4, COFI_CLASS_JCC);
+    for (unsigned i = 0; i < times; i++)
+        add(run, F + 4, 3, COFI_CLASS_JCC);
+    add(run, F + 7, 1, COFI_CLASS_RET);
+    add(run, MAIN + 21, 2, COFI_CLASS_JCC);
+}
+
+/* However much it does until the other one returns, too. */
+static void who_has_returned_waits(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned run = 0; run < 2; run++) {
+        begin(&f->runs[run]);
+        call_and_go_round(&f->runs[run], run ? 3 * COFI_DIFF_STEPS : 0);
+        for (unsigned i = 0; i < 100000; i++)
+            loop(&f->runs[run], 1, F + 64 + 64 * (i * i % 17));
+        end(&f->runs[run]);
+    }
+    compare(f);
+    assert_int_equal(f->n, 1);
+    assert_true(f->partings[0].joined);
+    assert_int_equal(f->partings[0].alone[0], 0);
+    assert_int_equal(f->partings[0].alone[1], 9 * COFI_DIFF_STEPS);
+}
+
+/* Where both have returned they are together, though they part again at once: by what was returned. */
+static void together_where_both_return(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned run = 0; run < 2; run++) {
+        begin(&f->runs[run]);
+        call_and_go_round(&f->runs[run], run ? 1000 : 0);
+        for (unsigned i = 0; i < 5; i++)
+            add(&f->runs[run], G + 256 * run + 16 * i, 6, COFI_CLASS_JMP);
+        loop(&f->runs[run], 9, F);
+        end(&f->runs[run]);
+    }
+    compare(f);
+    assert_int_equal(f->n, 2);
+    assert_int_equal(f->partings[0].alone[0], 1);
+    assert_int_equal(f->partings[0].alone[1], 3001);
+    assert_int_equal(f->partings[1].at[0], f->partings[0].at[0] + 1 + 2);
+    assert_int_equal(f->partings[1].alone[0], 30);
+    assert_int_equal(f->partings[1].alone[1], 30);
 }
 
 /* A handler ran in the middle of a block, in one run only. */
@@ -462,6 +512,8 @@ int main(void)
         TEST(more_iterations_are_one_parting),
         TEST(one_operation_more_does_not_shift_the_rest),
         TEST(a_long_call_is_passed_over),
+        TEST(who_has_returned_waits),
+        TEST(together_where_both_return),
         TEST(an_interrupt_is_of_one_run_alone),
         TEST(a_gap_is_gone_past),
         TEST(who_ends_first_has_no_more),
