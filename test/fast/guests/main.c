@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * guests NAME: run one; guests: list them. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    signal(SIGHUP, SIG_DFL); /* as a program has it whose tests are not run under nohup */
     if (argc > 1 && !strcmp(argv[1], "busy"))
         return guest_busy();
     for (size_t i = 0; i < sizeof guests / sizeof guests[0]; i++) {
