@@ -35,11 +35,12 @@ static const char usage[] =
     "  -h, --help              this text\n";
 
 static const struct option long_options[] = {
-    {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"module", required_argument, 0, 'm'},
-    {"min-insns", required_argument, 0, 'i'}, {"function", required_argument, 0, 'f'}, {"tid", required_argument, 0, 'p'}, {"no-source", no_argument, 0, 'S'},
-    {"json", no_argument, 0, 'j'}, {"help", no_argument, 0, 'h'}, {"symfs", required_argument, 0, 'Y'},
-    {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'}, {"image", required_argument, 0, 'I'},
-    {"cpu", required_argument, 0, 'C'}, {"msr", required_argument, 0, 'M'}, {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
+    {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'i'},
+    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'}, {"tid", required_argument, 0, 'p'},
+    {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
+    {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
+    {"cpu", required_argument, 0, 'C'}, {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
+    {"image", required_argument, 0, 'I'}, {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},
     SESSION_NAMES, SESSION_THREADS, {0},
 };
 
@@ -170,8 +171,9 @@ static bool wanted(void *opaque, const char *module, const char *function)
 {
     const struct diff_job *job = opaque;
     const struct diff_options *options = job->options;
+    const char *shown = cofi_demangle(session_names(job->sessions[0]), function);
     return matches_pattern(options->module, module) &&
-           (matches_pattern(options->function, function) || matches_pattern(options->function, cofi_demangle(session_names(job->sessions[0]), function)));
+           (matches_pattern(options->function, function) || matches_pattern(options->function, shown));
 }
 
 static bool is_wanted(const struct diff_job *job, unsigned run, size_t row)

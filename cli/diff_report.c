@@ -304,8 +304,9 @@ const struct cofi_diff_visitor diff_report_visitor = {more, parted, alone, joine
 
 static void write_sum_json(struct diff_report *report, uint64_t both)
 {
-    write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"both\":%" PRIu64 ",\"alone\":[%" PRIu64 ",%" PRIu64 "],\"times\":%" PRIu64 ",\"gaps\":%" PRIu64
-                 ",\"name\":", tid_of(report, 0), tid_of(report, 1), both, report->alone[0], report->alone[1], report->parted, report->gaps);
+    write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"both\":%" PRIu64 ",\"alone\":[%" PRIu64 ",%" PRIu64 "],\"times\":%" PRIu64,
+                 tid_of(report, 0), tid_of(report, 1), both, report->alone[0], report->alone[1], report->parted);
+    write_format(report->out, ",\"gaps\":%" PRIu64 ",\"name\":", report->gaps);
     char string[COFI_NAME_JSON_BYTES];
     write_text(report->out, cofi_json_string(report->feeds[0].thread->name, string, sizeof string));
     write_text(report->out, "}\n");

@@ -31,7 +31,8 @@ struct cofi_diff_step {
 struct cofi_diff_options {
     size_t size;     /* sizeof(struct cofi_diff_options) */
     struct cofi_demangler *names; /* how functions are called; null: as their table has it. Must outlive the diff */
-    /* Whether what runs in a module (path or label) and function (as its table has it; null: not known) is compared; else it is as if it had not run. Null: all is. */
+    /* Whether what runs in a module (path or label) and function (as its table has it; null: not known) is compared; else it is as if it had
+     * not run. Null: all is. */
     bool (*wanted)(void *opaque, const char *module, const char *function);
     /* Whether the runs had different builds of a file: then its code is the same where it has the same distance from the beginning
      * of a function of the same name. Null: all are the same. */

@@ -325,8 +325,8 @@ bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct co
 /* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
 bool cofi__is_vdso32(const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
-/* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an ELF then, which has names), in keep; or the
- * piece itself. False: a piece of one that was given whole. */
+/* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an ELF then, which has names), in keep;
+ * or the piece itself. False: a piece of one that was given whole. */
 bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t **bytes, uint64_t *n);
 
 /* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
