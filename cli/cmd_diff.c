@@ -122,46 +122,66 @@ static int parse(struct diff_options *options, int argc, char **argv)
 
 /* ---- files that were built anew between the runs ---- */
 
-static struct built_file *find_file(struct diff_job *job, const char *name)
+static int by_name(const void *a, const void *b)
 {
-    for (size_t i = 0; i < job->files_n; i++)
-        if (!strcmp(job->files[i].name, name))
-            return &job->files[i];
-    return NULL;
+    return strcmp(((const struct built_file *)a)->name, ((const struct built_file *)b)->name);
 }
 
-/* Of the first recording: what builds it had; of the second: which are others. */
-static int note_file(struct diff_job *job, unsigned run, const struct cofi_sideband *sb)
+static struct built_file *find_file(const struct diff_job *job, const char *path)
 {
-    const char *name = file_name(sb->name);
-    struct built_file *known = find_file(job, name);
-    if (run || known) {
-        bool other = run && known && (known->build_id_size != sb->build_id_size || memcmp(known->build_id, sb->build_id, known->build_id_size));
-        if (known)
-            known->rebuilt |= other;
-        return 0;
+    const struct built_file key = {.name = file_name(path)};
+    return job->files_n ? bsearch(&key, job->files, job->files_n, sizeof key, by_name) : NULL;
+}
+
+static bool has_build(const struct cofi_sideband *sb) { return sb->kind == COFI_SB_MMAP && sb->name && sb->build_id_size; }
+
+/* What the first recording had, once each: of several of one name, any. */
+static int note_files(struct diff_job *job)
+{
+    const struct cofi_recording *recording = session_recording(job->sessions[0]);
+    const struct cofi_sideband *sb;
+    for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++) {
+        if (!has_build(sb))
+            continue;
+        if (!array_grow(&job->files, job->files_n, &job->files_room, sizeof *job->files))
+            return COFI_ERR_NOMEM;
+        job->files[job->files_n++] = (struct built_file){file_name(sb->name), sb->build_id, sb->build_id_size, false};
     }
-    if (!array_grow(&job->files, job->files_n, &job->files_room, sizeof *job->files))
-        return COFI_ERR_NOMEM;
-    job->files[job->files_n++] = (struct built_file){name, sb->build_id, sb->build_id_size, false};
+    size_t all = job->files_n, n = 0;
+    if (all)
+        qsort(job->files, all, sizeof *job->files, by_name);
+    for (size_t i = 0; i < all; i++)
+        if (!n || by_name(&job->files[n - 1], &job->files[i]))
+            job->files[n++] = job->files[i];
+    job->files_n = n;
     return 0;
 }
 
+static void compare_builds(struct diff_job *job)
+{
+    const struct cofi_recording *recording = session_recording(job->sessions[1]);
+    const struct cofi_sideband *sb;
+    for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++) {
+        struct built_file *known = has_build(sb) ? find_file(job, sb->name) : NULL;
+        if (known)
+            known->rebuilt |= known->build_id_size != sb->build_id_size || memcmp(known->build_id, sb->build_id, known->build_id_size);
+    }
+}
+
+/* Raw streams tell nothing of files. */
 static int find_builds(struct diff_job *job)
 {
-    for (unsigned run = 0; run < 2; run++) {
-        const struct cofi_recording *recording = session_recording(job->sessions[run]);
-        const struct cofi_sideband *sb;
-        for (size_t i = 0; recording && (sb = cofi_recording_sideband(recording, i)); i++)
-            if (sb->kind == COFI_SB_MMAP && sb->build_id_size && sb->name && note_file(job, run, sb) < 0)
-                return COFI_ERR_NOMEM;
-    }
-    return 0;
+    if (!session_recording(job->sessions[0]))
+        return 0;
+    int status = note_files(job);
+    if (status >= 0)
+        compare_builds(job);
+    return status;
 }
 
 static bool rebuilt(void *opaque, const char *module)
 {
-    const struct built_file *file = find_file(opaque, file_name(module));
+    const struct built_file *file = find_file(opaque, module);
     return file && file->rebuilt;
 }
 

@@ -66,7 +66,7 @@ static inline int cofi__diff_has(struct cofi_diff *diff, struct diff_run *run, s
 static inline const struct cofi_diff_step *cofi__diff_step(const struct diff_run *run, size_t i) { return &run->steps[run->first + i]; }
 static inline bool cofi__diff_is_gap(const struct cofi_diff_step *step) { return !step->insns; }
 
-/* Nothing of a flow, but for what it takes. Inverse: cofi__diff_run_fini, also after an error. */
+/* A run of which nothing was shown yet. 0 or COFI_ERR_NOMEM. Inverse: cofi__diff_run_fini, also after an error. */
 int cofi__diff_run_init(struct cofi_diff *diff, struct diff_run *run);
 void cofi__diff_run_fini(struct diff_run *run);
 /* So many steps ran in this run only: they are told, and done with. 0 or an error. */

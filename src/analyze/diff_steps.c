@@ -6,6 +6,8 @@
 #include "analyze/diff.h"
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file.h"
+#include "base/strings.h"
 
 /* ---- names ---- */
 
@@ -21,18 +23,10 @@ static int add_name(struct cofi_diff *diff, const char *text, uint32_t of, uint3
     return (int)diff->names_n++;
 }
 
-static uint32_t hash_text(const char *text, uint32_t seed)
-{
-    uint64_t hash = seed;
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    return cofi__hash(hash, seed);
-}
-
 /* The number of the nth name of this text, known or new, or COFI_ERR_NOMEM. */
 static int name_number(struct cofi_diff *diff, const char *text, uint32_t of, unsigned nth)
 {
-    uint32_t hash = hash_text(text, of), at = hash, row;
+    uint32_t hash = cofi__hash(cofi__text_hash(text), of), at = hash, row;
     while ((row = cofi__index_next(&diff->by_name, hash, &at)))
         if (diff->names[row].of == of && !strcmp(diff->names[row].text, text) && !nth--)
             return (int)row;
@@ -40,12 +34,6 @@ static int name_number(struct cofi_diff *diff, const char *text, uint32_t of, un
 }
 
 /* ---- modules ---- */
-
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
 
 /* Files of the same name are told from each other by which of them ran first. */
 static unsigned count_namesakes(const struct diff_run *run, const char *name)
@@ -62,7 +50,7 @@ static const struct diff_module *add_module(struct diff_run *run, const struct c
     const struct cofi_diff_options *options = &diff->options;
     struct cofi_module_info info;
     cofi_module_info(module, &info);
-    const char *name = file_name(info.path);
+    const char *name = cofi__file_name(info.path);
     int number = name_number(diff, name, 0, count_namesakes(run, name));
     if (number < 0 || cofi__array_grow(&run->modules, &run->modules_room, run->modules_n, sizeof *run->modules) < 0)
         return NULL;

@@ -10,6 +10,7 @@
 #include <cofi/insn.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 enum { LINE_MAX_BYTES = 4 * COFI_NAME_JSON_BYTES, KEEP_BYTES = 32 << 20 };
 
@@ -86,12 +87,6 @@ void cofi_lines_close(struct cofi_lines *lines)
     free(lines);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *out, size_t n)
 {
     if (symbol->name && symbol->offset)
@@ -99,7 +94,7 @@ int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *
     if (symbol->name)
         return snprintf(out, n, "%s", symbol->name);
     if (symbol->module)
-        return snprintf(out, n, "%s+0x%" PRIx64, base_name(symbol->module), symbol->offset);
+        return snprintf(out, n, "%s+0x%" PRIx64, cofi__file_name(symbol->module), symbol->offset);
     return snprintf(out, n, "0x%" PRIx64, address);
 }
 
@@ -160,7 +155,7 @@ static int text_line(struct cofi_lines *lines, struct cofi_view *view, const str
     cofi_symbol_print(&symbol, insn->ip, s->name, sizeof s->name);
     s->source[0] = s->target[0] = '\0';
     if (symbol.file)
-        snprintf(s->source, sizeof s->source, "%s:%d", base_name(symbol.file), symbol.line);
+        snprintf(s->source, sizeof s->source, "%s:%d", cofi__file_name(symbol.file), symbol.line);
     if (i + 1 == block->n)
         target_symbol(lines, view, block, s->target, sizeof s->target);
     disassemble(view, insn, insn_text, sizeof insn_text);

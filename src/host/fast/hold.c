@@ -18,8 +18,6 @@
 
 enum { POLL_US = 100 };
 
-static uint64_t signal_bit(int signo) { return UINT64_C(1) << (signo - 1); }
-
 static uint64_t after(unsigned ms)
 {
     return cofi__fast_now_ns() + ms * UINT64_C(1000000);
@@ -28,14 +26,15 @@ static uint64_t after(unsigned ms)
 /* Whether the stopped thread is about to have the signal of an instruction that faulted. */
 static bool is_at_fault(pid_t tid)
 {
-    const uint64_t forced = signal_bit(SIGSEGV) | signal_bit(SIGBUS) | signal_bit(SIGILL) | signal_bit(SIGFPE) | signal_bit(SIGTRAP) | signal_bit(SIGSYS);
+    const uint64_t forced = cofi__fast_signal_bit(SIGSEGV) | cofi__fast_signal_bit(SIGBUS) | cofi__fast_signal_bit(SIGILL) |
+                            cofi__fast_signal_bit(SIGFPE) | cofi__fast_signal_bit(SIGTRAP) | cofi__fast_signal_bit(SIGSYS);
     struct __ptrace_peeksiginfo_args args = {.nr = 1};
     uint64_t blocked = 0;
     siginfo_t info;
     if (ptrace(PTRACE_GETSIGMASK, tid, sizeof blocked, &blocked))
         return false;
     for (; ptrace(PTRACE_PEEKSIGINFO, tid, &args, &info) == 1; args.off++)
-        if (info.si_code > 0 && signal_bit(info.si_signo) & forced & ~blocked)
+        if (info.si_code > 0 && cofi__fast_signal_bit(info.si_signo) & forced & ~blocked)
             return true;
     return false;
 }

@@ -23,6 +23,9 @@ struct cofi__fast_held {
     bool job_stopped; /* SIGSTOP or the like has stopped it, too */
 };
 
+/* A signal's bit in a mask. */
+static inline uint64_t cofi__fast_signal_bit(int signo) { return UINT64_C(1) << (signo - 1); }
+
 /* As long as a thread may take to stop, or all of a process to come to rest. */
 enum { HOLD_PATIENCE_MS = 5000 };
 

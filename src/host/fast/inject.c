@@ -40,8 +40,6 @@ struct remote {
     uint64_t came;    /* signals that we let stop the program, and which came: SIGSTOP, which cannot be blocked, and SIGTRAP */
 };
 
-static uint64_t bit_of(int signo) { return UINT64_C(1) << (signo - 1); }
-
 int cofi__fast_wait_stop(pid_t pid)
 {
     siginfo_t info;
@@ -64,7 +62,7 @@ static int advance(struct remote *r, enum __ptrace_request how)
         stop = cofi__fast_wait_stop(r->pid);
         if (stop < 0)
             return stop;
-        r->came |= stop == SIGSTOP ? bit_of(SIGSTOP) : 0;
+        r->came |= stop == SIGSTOP ? cofi__fast_signal_bit(SIGSTOP) : 0;
     } while (stop != SIGTRAP);
     return 0;
 }
@@ -93,9 +91,9 @@ static bool has_pending(pid_t pid, int signo)
 
 static void release_signals(const struct remote *r)
 {
-    if (r->came & bit_of(SIGSTOP) && !has_pending(r->pid, SIGCONT))
+    if (r->came & cofi__fast_signal_bit(SIGSTOP) && !has_pending(r->pid, SIGCONT))
         kill(r->pid, SIGSTOP);
-    if (r->came & bit_of(SIGTRAP))
+    if (r->came & cofi__fast_signal_bit(SIGTRAP))
         kill(r->pid, SIGTRAP);
     ptrace(PTRACE_SETSIGMASK, r->pid, sizeof r->mask, &r->mask);
 }
@@ -286,7 +284,7 @@ struct stub {
 static bool can_run_stub(const struct remote *r)
 {
     struct cofi__proc_field fields[] = {{"SigIgn:", 16, 0}, {"Seccomp:", 10, 0}};
-    return r->regs.cs == 0x33 && cofi__proc_fields(r->pid, fields, 2) == 2 && !(fields[0].value & bit_of(SIGTRAP)) && !fields[1].value;
+    return r->regs.cs == 0x33 && cofi__proc_fields(r->pid, fields, 2) == 2 && !(fields[0].value & cofi__fast_signal_bit(SIGTRAP)) && !fields[1].value;
 }
 
 static struct user_regs_struct stub_regs(const struct remote *r, const struct cofi__fast_memory *m, uint64_t at)
@@ -306,7 +304,7 @@ static struct user_regs_struct stub_regs(const struct remote *r, const struct co
 static int run_stub(struct remote *r, struct user_regs_struct *g)
 {
     uint64_t end = g->rip + (uint64_t)(cofi__fast_stub_end - cofi__fast_stub);
-    if (block(r, ~bit_of(SIGTRAP)) < 0 || ptrace(PTRACE_SETREGS, r->pid, 0, g))
+    if (block(r, ~cofi__fast_signal_bit(SIGTRAP)) < 0 || ptrace(PTRACE_SETREGS, r->pid, 0, g))
         return COFI_ERR_SYSTEM;
     r->out = true;
     for (;;) {
@@ -315,7 +313,7 @@ static int run_stub(struct remote *r, struct user_regs_struct *g)
             return COFI_ERR_SYSTEM;
         if (g->rip == end)
             return block(r, ~UINT64_C(0));
-        r->came |= bit_of(SIGTRAP);
+        r->came |= cofi__fast_signal_bit(SIGTRAP);
     }
 }
 
