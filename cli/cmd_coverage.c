@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * cofi coverage: recordings -> which functions, lines and blocks ran, and how often: as a table, or as a file that others read. */
+ * cofi coverage: recordings -> which functions, lines, branches and blocks ran, and how often: as a table, or as a file that others read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,13 +31,14 @@ struct coverage_options {
 static const char usage[] =
     "usage: cofi coverage [options] [FILE...]\n\n"
     "Print which functions ran, and how often: for each module its functions with the instructions they executed,\n"
-    "how often they were entered, how much of their code and of their source lines ran. Several recordings add up.\n\n"
+    "how often they were entered, how much of their code and of their source lines ran, and how many of the two outcomes\n"
+    "of each conditional branch there were. Several recordings add up.\n\n"
     "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
-    "      --by=WHAT           text: one row for each module, function (default), line or insn\n"
+    "      --by=WHAT           text: one row for each module, function (default), line, branch or insn\n"
     "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
-    "      --all               functions and lines that did not run, too\n"
+    "      --all               functions, lines and branches that did not run, too\n"
     "      --module=PATTERN    only modules whose path or file name matches (shell pattern)\n"
     "      --function=PATTERN  only functions whose name matches\n"
     "      --source=PATTERN    only source files whose path or file name matches\n"
@@ -57,7 +58,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "line", "insn", NULL},
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "line", "branch", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
     int choice = 0;
@@ -114,6 +115,7 @@ static int parse(struct coverage_options *options, int argc, char **argv)
     if (wrong)
         complain("coverage: %s", wrong);
     options->table.json = options->session.json;
+    options->table.in_source = options->source != NULL;
     return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Coverage -> tables of modules, functions, lines or instructions, as text or JSON. */
+ * Coverage -> tables of modules, functions, lines, branches or instructions, as text or JSON. */
 #include "coverage.h"
 
 #include <inttypes.h>
@@ -47,10 +47,11 @@ static const char *share(uint64_t part, uint64_t whole, char out[16])
     return out;
 }
 
-static const char *lines_share(uint64_t ran, uint64_t all, char out[48])
+/* "3/7", or "-" where there are none. */
+static const char *part_of(uint64_t part, uint64_t all, char out[48])
 {
     if (all)
-        snprintf(out, 48, "%" PRIu64 "/%" PRIu64, ran, all);
+        snprintf(out, 48, "%" PRIu64 "/%" PRIu64, part, all);
     else
         snprintf(out, 48, "-");
     return out;
@@ -82,17 +83,19 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
                  ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
-                 ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
-                 module->bytes, module->size, sums.functions, sums.functions_ran, module->lines, module->lines_ran, module->blocks_n);
+                 ",\"outcomes\":%" PRIu64 ",\"outcomes_seen\":%" PRIu64 ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
+                 module->bytes, module->size, sums.functions, sums.functions_ran, module->lines, module->lines_ran, module->outcomes,
+                 module->outcomes_seen, module->blocks_n);
 }
 
 static void print_module(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[COFI_NAME_BYTES], functions[48], lines[48], bytes[16];
+    char title[COFI_NAME_BYTES], functions[48], lines[48], outcomes[48], bytes[16];
     module_title(module, title, sizeof title);
-    write_format(out, "%14" PRIu64 " %8s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
-                 lines_share(module->lines_ran, module->lines, lines), lines_share(sums.functions_ran, sums.functions, functions));
+    write_format(out, "%14" PRIu64 " %8s %13s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
+                 part_of(module->lines_ran, module->lines, lines), part_of(module->outcomes_seen, module->outcomes, outcomes),
+                 part_of(sums.functions_ran, sums.functions, functions));
     write_text(out, title);
     write_text(out, "\n");
 }
@@ -100,7 +103,7 @@ static void print_module(const struct cofi_coverage_module *module, struct write
 static void print_modules(const struct coverage_table *table, const struct cofi_coverage_module *modules, size_t n, struct writer *out)
 {
     if (!table->json)
-        write_format(out, "%14s %8s %13s %13s  %s\n", "executed", "bytes", "lines", "functions", "module");
+        write_format(out, "%14s %8s %13s %13s %13s  %s\n", "executed", "bytes", "lines", "outcomes", "functions", "module");
     for (size_t i = 0; i < n; i++)
         (table->json ? print_module_json : print_module)(&modules[i], out);
 }
@@ -150,8 +153,9 @@ static void print_function_json(const struct coverage_table *table, const struct
     write_string(out, "{\"v\":1,\"module\":", title);
     write_string(out, ",\"function\":", name);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
-                 ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32, f->addr, f->size,
-                 f->executed, f->entered, f->insns, f->bytes, f->lines, f->lines_ran);
+                 ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32
+                 ",\"outcomes\":%" PRIu32 ",\"outcomes_seen\":%" PRIu32, f->addr, f->size, f->executed, f->entered, f->insns, f->bytes, f->lines,
+                 f->lines_ran, f->outcomes, f->outcomes_seen);
     write_string(out, ",\"file\":", f->file);
     write_format(out, ",\"line\":%d}\n", f->line);
 }
@@ -159,10 +163,10 @@ static void print_function_json(const struct coverage_table *table, const struct
 static void print_function(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
                            struct writer *out)
 {
-    char name[COFI_NAME_BYTES], bytes[16], lines[48];
+    char name[COFI_NAME_BYTES], bytes[16], lines[48], outcomes[48];
     function_name(table, module, f, name, sizeof name);
-    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
-                 lines_share(f->lines_ran, f->lines, lines));
+    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
+                 part_of(f->lines_ran, f->lines, lines), part_of(f->outcomes_seen, f->outcomes, outcomes));
     write_text(out, name);
     if (f->file)
         write_format(out, "  %.1000s:%d", basename(f->file), f->line);
@@ -183,7 +187,9 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
         write_format(out, ", %s of their %" PRIu64 " bytes", share(sums.bytes, module->size, bytes), module->size);
     if (module->lines)
         write_format(out, ", %" PRIu64 " of %" PRIu64 " lines", module->lines_ran, module->lines);
-    write_format(out, "\n%14s %11s %8s %11s  %s\n", "executed", "entered", "bytes", "lines", "function");
+    if (module->outcomes)
+        write_format(out, ", %" PRIu64 " of %" PRIu64 " outcomes", module->outcomes_seen, module->outcomes);
+    write_format(out, "\n%14s %11s %8s %11s %11s  %s\n", "executed", "entered", "bytes", "lines", "outcomes", "function");
 }
 
 static int print_functions(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
@@ -234,27 +240,99 @@ static void print_source(const struct coverage_table *table, const struct cofi_c
             print_line(table, source, &source->lines[i], out);
 }
 
-/* ---- instructions ---- */
+/* ---- places of a module ---- */
 
-static void print_insn(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
-                       struct writer *out)
+/* The function of an instruction or a branch, if it has a name. */
+static const struct cofi_coverage_function *named_function(const struct cofi_coverage_module *module, int32_t function)
 {
-    write_format(out, "%14" PRIu64 "  %12" PRIx64, insn->count, insn->addr);
-    if (f) {
-        write_text(out, "  ");
-        write_text(out, cofi_demangle(table->names, f->name));
-        write_format(out, "+0x%" PRIx64, insn->addr - f->addr);
+    const struct cofi_coverage_function *f = function < 0 ? NULL : &module->functions[function];
+    return f && f->name ? f : NULL;
+}
+
+static void print_place(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f, struct writer *out)
+{
+    write_format(out, "  %12" PRIx64, addr);
+    if (!f)
+        return;
+    write_text(out, "  ");
+    write_text(out, cofi_demangle(table->names, f->name));
+    write_format(out, "+0x%" PRIx64, addr - f->addr);
+}
+
+static void print_place_json(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f, struct writer *out)
+{
+    write_string(out, ",\"function\":", f ? cofi_demangle(table->names, f->name) : NULL);
+    write_format(out, ",\"offset\":%" PRIu64, f ? addr - f->addr : 0);
+}
+
+/* ---- branches ---- */
+
+static void print_branch_json(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_branch *branch,
+                              const char *title, struct writer *out)
+{
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"taken\":%" PRIu64 ",\"not_taken\":%" PRIu64, branch->addr, branch->length,
+                 branch->taken, branch->not_taken);
+    print_place_json(table, branch->addr, named_function(module, branch->function), out);
+    write_string(out, ",\"file\":", branch->file);
+    write_format(out, ",\"line\":%" PRIu32 "}\n", branch->line);
+}
+
+static void print_branch(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_branch *branch,
+                         const char *title, struct writer *out)
+{
+    if (table->json) {
+        print_branch_json(table, module, branch, title, out);
+        return;
     }
+    write_format(out, "%14" PRIu64 " %14" PRIu64, branch->taken, branch->not_taken);
+    print_place(table, branch->addr, named_function(module, branch->function), out);
+    if (branch->file)
+        write_format(out, "  %.1000s:%" PRIu32, basename(branch->file), branch->line);
     write_text(out, "\n");
 }
+
+static bool shows_branch(const struct coverage_table *table, const struct cofi_coverage_branch *branch)
+{
+    return (table->all || branch->taken || branch->not_taken) && (branch->file || !table->in_source);
+}
+
+static void print_branches(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+{
+    char title[COFI_NAME_BYTES];
+    bool titled = table->json;
+    module_title(module, title, sizeof title);
+    for (size_t i = 0; i < module->branches_n; i++) {
+        const struct cofi_coverage_branch *branch = &module->branches[i];
+        if (!shows_branch(table, branch))
+            continue;
+        if (!titled) {
+            write_text(out, "== ");
+            write_text(out, title);
+            write_format(out, "\n%14s %14s  %12s  %s\n", "taken", "not taken", "address", "branch");
+        }
+        titled = true;
+        print_branch(table, module, branch, title, out);
+    }
+}
+
+/* ---- instructions ---- */
 
 static void print_insn_json(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
                             const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length, insn->count);
-    write_string(out, ",\"function\":", f ? cofi_demangle(table->names, f->name) : NULL);
-    write_format(out, ",\"offset\":%" PRIu64 "}\n", f ? insn->addr - f->addr : 0);
+    print_place_json(table, insn->addr, f, out);
+    write_text(out, "}\n");
+}
+
+static void print_insn(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
+                       struct writer *out)
+{
+    write_format(out, "%14" PRIu64, insn->count);
+    print_place(table, insn->addr, f, out);
+    write_text(out, "\n");
 }
 
 static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
@@ -268,9 +346,7 @@ static void print_insns(const struct coverage_table *table, const struct cofi_co
     }
     for (size_t i = 0; i < module->insns_n; i++) {
         const struct cofi_coverage_insn *insn = &module->insns[i];
-        const struct cofi_coverage_function *f = insn->function < 0 ? NULL : &module->functions[insn->function];
-        if (f && !f->name)
-            f = NULL;
+        const struct cofi_coverage_function *f = named_function(module, insn->function);
         if (table->json)
             print_insn_json(table, insn, f, title, out);
         else
@@ -288,6 +364,8 @@ int coverage_print(const struct coverage_table *table, const struct cofi_coverag
         print_modules(table, modules, modules_n, out);
     for (size_t i = 0; i < sources_n && table->by == BY_LINE; i++)
         print_source(table, &sources[i], out);
+    for (size_t i = 0; i < modules_n && table->by == BY_BRANCH; i++)
+        print_branches(table, &modules[i], out);
     for (size_t i = 0; i < modules_n && table->by == BY_INSN; i++)
         print_insns(table, &modules[i], out);
     for (size_t i = 0; i < modules_n && table->by == BY_FUNCTION && status >= 0; i++)

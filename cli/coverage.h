@@ -7,7 +7,7 @@
 
 #include "writer.h"
 
-enum coverage_by { BY_MODULE, BY_FUNCTION, BY_LINE, BY_INSN };
+enum coverage_by { BY_MODULE, BY_FUNCTION, BY_LINE, BY_BRANCH, BY_INSN };
 enum coverage_sort { SORT_EXECUTED, SORT_ENTERED, SORT_SHARE, SORT_NAME, SORT_ADDRESS };
 
 struct coverage_table {
@@ -15,7 +15,7 @@ struct coverage_table {
     enum coverage_sort sort;
     bool all;  /* what did not run, too */
     bool json;
-    bool lines; /* line tables were read */
+    bool in_source; /* branches: only those that a line is known of */
     struct cofi_demangler *names; /* as they are shown */
 };
 

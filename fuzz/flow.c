@@ -2,6 +2,7 @@
  * Any trace bytes over any code, both generations, errata, filters, pieces, threads: it ends, no crash, and
  * coverage counts what the blocks say. The code is the input's head. */
 #include <cofi/flow.h>
+#include <cofi/insn.h>
 
 #include "base/bytes.h"
 #include "fuzz.h"
@@ -98,6 +99,22 @@ static int count(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ba
     return 0;
 }
 
+static uint64_t jccs, outcomes;
+
+static void count_jccs(void *opaque, const struct cofi_flow_block *block, uint64_t n)
+{
+    (void)opaque;
+    jccs += block->cls == COFI_CLASS_JCC ? n : 0;
+}
+
+static void count_outcomes(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t n)
+{
+    (void)opaque;
+    (void)taken;
+    MUST(block->cls == COFI_CLASS_JCC);
+    outcomes += n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct cofi_flow_config config;
@@ -116,9 +133,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     config.bytes = data + HEAD + CODE;
     config.n = n - HEAD - CODE;
     uint64_t insns = decode(&config), many = 0;
-    struct cofi_flow_coverage coverage = {0};
+    struct cofi_flow_coverage coverage = {.block = count_jccs, .outcome = count_outcomes};
     if (cofi_flow_open(&flow, &config) == 0) {
-        MUST(cofi_flow_cover(flow, &coverage) < 0 || coverage.insns == insns);
+        jccs = outcomes = 0;
+        MUST(cofi_flow_cover(flow, &coverage) < 0 || (coverage.insns == insns && outcomes <= jccs));
         cofi_flow_close(flow);
     }
     again(&config, insns);

@@ -85,7 +85,7 @@ void cofi_calls_forget(struct cofi_calls *calls);
 void cofi_calls_finish(struct cofi_calls *calls);
 const struct cofi_calls_node *cofi_calls_nodes(const struct cofi_calls *calls, size_t *n);
 
-/* ---- coverage: what code ran, and how often, wherever it was mapped ---- */
+/* ---- coverage: what code ran, how often, and which way its branches went, wherever it was mapped ---- */
 
 /* Counts of blocks by module and the module's own addresses: several threads, processes and recordings add up. One thread at a time;
  * distinct ones are independent. Memory grows with the code that ran, not with how long it did. */
@@ -116,7 +116,7 @@ void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid);
  * 0 or COFI_ERR_NOMEM. */
 int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow);
 /* Or count what a flow shows, its blocks (of at most 255 instructions) and events in their order. view: cofi_flow_view of their batch.
- * Cost: 1-2 ns a block where few are new.
+ * Cost: 2-3 ns a block where few are new.
  * 0 or COFI_ERR_NOMEM. */
 int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n);
 void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_event *event);
@@ -147,6 +147,17 @@ struct cofi_coverage_block { /* as cofi_flow_block; of those that begin at one a
     int32_t function;
 };
 
+/* A conditional branch (Jcc, JCXZ, LOOP): one that ran, or lies in code of a line that is wanted. Neither taken nor not: it did not run, or the
+ * trace does not tell where it led. */
+struct cofi_coverage_branch {
+    uint64_t addr;
+    uint64_t taken, not_taken;
+    const char *file;     /* null: no line is known, */
+    uint32_t line;        /* 0 */
+    int32_t function;
+    uint8_t length;
+};
+
 struct cofi_coverage_function {
     const char *name;     /* null: only where it begins is known, or (addr 0, size 0) not even that */
     const char *file;     /* where it is declared; null: not known */
@@ -157,6 +168,7 @@ struct cofi_coverage_function {
     uint64_t bytes;       /* of instructions that ran */
     uint32_t insns;       /* which these are */
     uint32_t lines, lines_ran;
+    uint32_t outcomes, outcomes_seen; /* of its conditional branches, two each */
 };
 
 struct cofi_coverage_module {
@@ -168,10 +180,12 @@ struct cofi_coverage_module {
     uint64_t executed, bytes;
     uint64_t size;        /* of all functions whose size is known */
     uint64_t lines, lines_ran; /* each once; functions may share some */
+    uint64_t outcomes, outcomes_seen; /* of all conditional branches, two each */
     const struct cofi_coverage_function *functions; /* those that did not run, too */
     const struct cofi_coverage_insn *insns;
     const struct cofi_coverage_block *blocks;
-    size_t functions_n, insns_n, blocks_n;
+    const struct cofi_coverage_branch *branches;
+    size_t functions_n, insns_n, blocks_n, branches_n;
 };
 /* Those of which something ran, in the order of what they executed, most first. */
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n);
@@ -185,7 +199,8 @@ struct cofi_coverage_source {
     const char *file;
     const struct cofi_coverage_line *lines; /* all that code was made of */
     const struct cofi_coverage_function *const *functions; /* that begin in it, by line and name */
-    size_t lines_n, functions_n;
+    const struct cofi_coverage_branch *const *branches; /* that have a line of it, by line and address */
+    size_t lines_n, functions_n, branches_n;
 };
 const struct cofi_coverage_source *cofi_coverage_sources(const struct cofi_coverage *coverage, size_t *n);
 

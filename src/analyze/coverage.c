@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cofi/insn.h>
+
 #include "analyze/coverage.h"
 
 #include "base/array.h"
@@ -95,7 +97,7 @@ static uint32_t put(struct cofi_coverage *coverage, const struct place_count *pl
     if (row)
         return row;
     struct place_count made = *place;
-    made.count = 0;
+    made.count = made.outcomes[0] = made.outcomes[1] = 0;
     if (cofi__array_grow(&coverage->places, &coverage->places_room, coverage->places_n, sizeof made) < 0 ||
         keep_lengths(coverage, lengths, place->n, &made.lengths) < 0 ||
         cofi__index_add(&coverage->by_place, hash, (uint32_t)coverage->places_n) < 0)
@@ -140,20 +142,34 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
 
 /* ---- counting ---- */
 
+/* The last block's branch led there; COFI_NO_IP: nobody knows where. */
+static void end_outcome(struct cofi_coverage *coverage, uint64_t to)
+{
+    if (!coverage->open)
+        return;
+    struct id_row *row = &coverage->rows[coverage->last];
+    row->taken += to != COFI_NO_IP && to - row->ip != row->size;
+    row->untold += to == COFI_NO_IP;
+    coverage->open = false;
+}
+
 static void let_go(struct cofi_coverage *coverage, struct id_row *row)
 {
-    coverage->places[row->place].count += row->count;
-    row->count = 0;
-    row->place = 0;
+    struct place_count *place = &coverage->places[row->place];
+    place->count += row->count;
+    if (row->jcc) {
+        place->outcomes[0] += row->count - row->taken - row->untold;
+        place->outcomes[1] += row->taken;
+    }
+    *row = (struct id_row){0};
 }
 
 /* What rows have counted goes to their places; ids are other blocks' from now on. */
 void cofi__coverage_settle(struct cofi_coverage *coverage)
 {
+    end_outcome(coverage, COFI_NO_IP);
     for (size_t i = 0; i < coverage->rows_n; i++)
         let_go(coverage, &coverage->rows[i]);
-    if (coverage->rows_n)
-        memset(coverage->rows, 0, coverage->rows_n * sizeof *coverage->rows);
     coverage->view = NULL;
     coverage->edge = 0;
 }
@@ -179,7 +195,8 @@ static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const s
     struct id_row *row = &coverage->rows[block->id];
     if (row->count)
         let_go(coverage, row);
-    *row = (struct id_row){.ip = block->ip, .n = block->n, .age = coverage->age};
+    *row = (struct id_row){.ip = block->ip, .n = (uint16_t)block->n, .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
+                           .age = coverage->age, .jcc = block->cls == COFI_CLASS_JCC};
     return resolve(coverage, view, block, row);
 }
 
@@ -194,10 +211,14 @@ static void count_edge(struct cofi_coverage *coverage, const struct id_row *row)
 
 int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n)
 {
+    if (!n)
+        return 0;
     if (view != coverage->view) {
         coverage->view = view;
         coverage->age++;
+        end_outcome(coverage, COFI_NO_IP);
     }
+    end_outcome(coverage, blocks[0]->ip);
     for (size_t i = 0; i < n; i++) {
         const struct cofi_flow_block *block = blocks[i];
         struct id_row *row = block->id < coverage->rows_n ? &coverage->rows[block->id] : NULL;
@@ -206,9 +227,13 @@ int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view,
             row = &coverage->rows[block->id];
         }
         row->count++;
+        if (i + 1 < n)
+            row->taken += blocks[i + 1]->ip - row->ip != row->size;
         if (coverage->map)
             count_edge(coverage, row);
     }
+    coverage->open = true;
+    coverage->last = blocks[n - 1]->id;
     return 0;
 }
 
@@ -223,8 +248,11 @@ void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_
 {
     if (event->kind == COFI_FLOW_CODE)
         coverage->age++;
-    if (breaks_edges(event->kind))
-        coverage->edge = 0;
+    if (!breaks_edges(event->kind))
+        return;
+    bool async = event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED;
+    end_outcome(coverage, async ? event->ip : COFI_NO_IP);
+    coverage->edge = 0;
 }
 
 void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid)
@@ -233,6 +261,7 @@ void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid)
         coverage->age++;
     coverage->pid = pid;
     coverage->edge = 0;
+    end_outcome(coverage, COFI_NO_IP);
 }
 
 /* ---- a whole flow at once ---- */
@@ -245,18 +274,23 @@ static void on_decoded(void *opaque, const struct cofi_flow_block *block)
         coverage->status = renew(coverage, cofi_flow_view(coverage->flow), block);
 }
 
-static void on_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+static struct place_count *place_of(struct cofi_coverage *coverage, const struct cofi_flow_block *block)
 {
-    struct cofi_coverage *coverage = opaque;
     if (coverage->status >= 0 && (block->id >= coverage->rows_n || coverage->rows[block->id].ip != block->ip))
-        on_decoded(opaque, block); /* before this call */
-    if (coverage->status >= 0)
-        coverage->places[coverage->rows[block->id].place].count += count;
+        on_decoded(coverage, block); /* before this call */
+    return &coverage->places[coverage->status >= 0 ? coverage->rows[block->id].place : 0];
+}
+
+static void on_block(void *opaque, const struct cofi_flow_block *block, uint64_t count) { place_of(opaque, block)->count += count; }
+
+static void on_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
+{
+    place_of(opaque, block)->outcomes[taken] += count;
 }
 
 int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow)
 {
-    struct cofi_flow_coverage cover = {.block = on_block, .decoded = on_decoded, .opaque = coverage};
+    struct cofi_flow_coverage cover = {.block = on_block, .decoded = on_decoded, .outcome = on_outcome, .opaque = coverage};
     cofi__coverage_settle(coverage);
     coverage->flow = flow;
     coverage->status = 0;
@@ -289,7 +323,9 @@ static int add_places(struct cofi_coverage *to, const struct cofi_coverage *from
         uint32_t row = put(to, &place, from->lengths + from->places[i].lengths);
         if (!row)
             return COFI_ERR_NOMEM;
-        to->places[row].count += from->places[i].count;
+        to->places[row].count += place.count;
+        to->places[row].outcomes[0] += place.outcomes[0];
+        to->places[row].outcomes[1] += place.outcomes[1];
     }
     return 0;
 }

@@ -22,6 +22,12 @@ struct known_line {
     const char *file;
     uint32_t line;
 };
+struct known_branch { /* conditional, and in a line */
+    uint64_t addr;
+    const char *file;
+    uint32_t line;
+    uint8_t length;
+};
 
 struct covered_module {
     struct cofi_coverage_module pub; /* first; filled by finish, but for what names it */
@@ -36,11 +42,14 @@ struct covered_module {
     struct cofi__map by_name;         /* of a named one: (name, address) -> function + 1 */
     struct known_line *lines;
     size_t lines_n, lines_room;
+    struct known_branch *branches;
+    size_t branches_n, branches_room;
 };
 
 /* A block at its place in its module: by what code it is, too, for that may change. */
 struct place_count {
     uint64_t addr, count;
+    uint64_t outcomes[2];      /* of a conditional branch at its end: not taken, taken */
     uint32_t module, function; /* function + 1 of a named module, else 0 */
     uint32_t lengths;          /* where those of its instructions are */
     uint16_t size, n;
@@ -49,10 +58,15 @@ struct place_count {
 /* A block of the flow, by its id. */
 struct id_row {
     uint64_t count;
+    uint64_t taken;   /* its conditional branch was; of a block with none it means nothing */
     uint64_t ip;
+    uint32_t untold;  /* nobody knows where it led */
     uint32_t edge;    /* its hash for edges */
-    uint32_t n, age;  /* of the block; it is the same block if both are */
+    uint32_t age;     /* of the block; it is the same block if this is, and n */
     uint32_t place;   /* 0: not counted */
+    uint16_t n;
+    uint16_t size;    /* to where its branch leads if not taken; 0: it leads there either way, which passes for taken */
+    bool jcc;         /* it ends in a conditional branch */
 };
 
 struct source_row; /* see sources.c */
@@ -78,6 +92,8 @@ struct cofi_coverage {
     struct cofi_flow *flow;
     int status;                     /* of callbacks */
     uint32_t edge;                  /* of the block before; 0: none */
+    bool open;                      /* the last block's branch leads to what comes next */
+    uint32_t last;                  /* that block */
     uint8_t *map;
     /* results */
     const struct cofi_coverage_module *results;
@@ -88,6 +104,7 @@ struct cofi_coverage {
     size_t sources_n;
     struct cofi_coverage_line *source_lines;
     const struct cofi_coverage_function **source_functions;
+    const struct cofi_coverage_branch **source_branches;
 };
 
 static inline bool coverage_wants(const struct cofi_coverage *coverage, enum cofi_coverage_kind kind, const char *name)

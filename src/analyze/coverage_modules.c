@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cofi/insn.h>
+
 #include "analyze/coverage.h"
 
 #include "base/array.h"
@@ -159,16 +161,58 @@ static int by_start(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
+/* ---- branches ---- */
+
+static int add_branch(struct covered_module *module, const struct known_line *line, uint64_t addr, uint8_t length)
+{
+    COFI_TRY(cofi__array_grow(&module->branches, &module->branches_room, module->branches_n, sizeof *module->branches));
+    module->branches[module->branches_n++] = (struct known_branch){addr, line->file, line->line, length};
+    return 0;
+}
+
+/* Those of a line from *at, where an instruction begins, up to `end`; *at: then behind the last instruction. */
+static int sweep(struct covered_module *module, const struct known_line *line, uint64_t *at, uint64_t end, struct cofi_code *code)
+{
+    enum { LONGEST = 15 };
+    struct cofi_insn insn;
+    for (; *at < end; *at += insn.length) {
+        bool whole = *at >= code->start && *at < code->end && code->end - *at >= LONGEST;
+        if (!whole && cofi_module_code(module->handle, *at, code) < 0)
+            return 0;
+        if (cofi_insn_decode(&insn, code->mode ? code->mode : 64, *at, code->bytes + (*at - code->start), code->end - *at) < 0)
+            return 0;
+        if (insn.cls == COFI_CLASS_JCC)
+            COFI_TRY(add_branch(module, line, *at, insn.length));
+    }
+    return 0;
+}
+
+/* The conditional branches of all lines, whether they ran or not: each row begins with an instruction. Of lines that begin at one address the
+ * shortest comes first, and each ends where the next ones begin, so that nothing is looked at twice, whatever a line table says. */
+static int learn_branches(struct covered_module *module)
+{
+    struct cofi_code code = {0};
+    uint64_t at = 0;
+    for (size_t i = 0, next = 0; i < module->lines_n; i++) {
+        const struct known_line *line = &module->lines[i];
+        for (; next < module->lines_n && module->lines[next].start <= line->start; next++)
+            at = line->start;
+        uint64_t limit = next < module->lines_n ? module->lines[next].start : UINT64_MAX;
+        COFI_TRY(sweep(module, line, &at, line->end < limit ? line->end : limit, &code));
+    }
+    return 0;
+}
+
 static int learn(struct cofi_coverage *coverage, struct covered_module *module)
 {
-    struct learning learning = {coverage, module, NULL, false};
+    struct learning learning = {.coverage = coverage, .module = module};
     if (coverage->options.names && !module->named)
         COFI_TRY(cofi_module_functions(module->handle, learn_function, &learning));
     if (coverage->options.lines)
         COFI_TRY(cofi_module_lines(module->handle, learn_line, &learning));
     if (module->lines_n)
         qsort(module->lines, module->lines_n, sizeof *module->lines, by_start);
-    return 0;
+    return learn_branches(module);
 }
 
 int cofi_coverage_learn(struct cofi_coverage *coverage)
@@ -191,8 +235,10 @@ void cofi__coverage_modules_free(struct cofi_coverage *coverage)
         free((void *)(uintptr_t)module->pub.functions);
         free((void *)(uintptr_t)module->pub.insns);
         free((void *)(uintptr_t)module->pub.blocks);
+        free((void *)(uintptr_t)module->pub.branches);
         free(module->functions);
         free(module->lines);
+        free(module->branches);
         cofi__map_free(&module->by_name);
     }
     free(coverage->modules);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A module's places and tables -> its instructions, blocks, functions and lines, with their counts. */
+ * A module's places and tables -> its instructions, blocks, branches, functions and lines, with their counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +20,8 @@ struct making {
     size_t insns_n;
     struct cofi_coverage_block *blocks;
     size_t blocks_n;
+    struct cofi_coverage_branch *branches;
+    size_t branches_n;
     struct cofi_coverage_function *functions; /* the last row: what is in none */
     size_t functions_n;
     bool *wanted;
@@ -162,6 +164,84 @@ static void join(struct making *m)
         add_insn(m, &m->insns[i]);
 }
 
+/* ---- branches ---- */
+
+static int by_branch(const void *a, const void *b)
+{
+    const struct cofi_coverage_branch *x = a, *y = b;
+    if (x->addr != y->addr)
+        return x->addr < y->addr ? -1 : 1;
+    if (x->length != y->length)
+        return x->length - y->length;
+    return (x->function > y->function) - (x->function < y->function);
+}
+
+static struct cofi_coverage_branch branch_of_place(const struct making *m, const struct place_count *place)
+{
+    uint8_t length = m->coverage->lengths[place->lengths + place->n - 1];
+    return (struct cofi_coverage_branch){.addr = place->addr + place->size - length, .taken = place->outcomes[1], .not_taken = place->outcomes[0],
+                                         .function = (int32_t)place->function - 1, .length = length};
+}
+
+/* Those that ran, from each block that they end, and those of lines, from each table that has them. */
+static int list_branches(struct making *m)
+{
+    const struct covered_module *module = m->module;
+    m->branches = calloc(m->places_n + module->branches_n + 1, sizeof *m->branches);
+    if (!m->branches)
+        return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < m->places_n; i++)
+        if (m->places[i]->outcomes[0] || m->places[i]->outcomes[1])
+            m->branches[m->branches_n++] = branch_of_place(m, m->places[i]);
+    for (size_t i = 0; i < module->branches_n; i++) {
+        const struct known_branch *known = &module->branches[i];
+        m->branches[m->branches_n++] = (struct cofi_coverage_branch){.addr = known->addr, .file = known->file, .line = known->line,
+                                                                     .function = COFI_COVERAGE_NONE, .length = known->length};
+    }
+    if (m->branches_n)
+        qsort(m->branches, m->branches_n, sizeof *m->branches, by_branch);
+    return 0;
+}
+
+static void add_outcomes(struct making *m, const struct cofi_coverage_branch *branch)
+{
+    unsigned seen = (branch->taken > 0) + (branch->not_taken > 0);
+    m->module->pub.outcomes += 2;
+    m->module->pub.outcomes_seen += seen;
+    if (branch->function < 0)
+        return;
+    m->functions[branch->function].outcomes += 2;
+    m->functions[branch->function].outcomes_seen += seen;
+}
+
+/* Each once, with its function, those of unwanted functions left out. */
+static int make_branches(struct making *m)
+{
+    COFI_TRY(list_branches(m));
+    size_t kept = 0, part = 0;
+    for (size_t i = 0; i < m->branches_n; i++) {
+        struct cofi_coverage_branch branch = m->branches[i], *last = kept ? &m->branches[kept - 1] : NULL;
+        if (branch.function < 0)
+            branch.function = function_from(m, &part, branch.addr);
+        if (!is_wanted(m, branch.function))
+            continue;
+        if (!last || by_branch(last, &branch) != 0) {
+            m->branches[kept++] = branch;
+            continue;
+        }
+        last->taken += branch.taken;
+        last->not_taken += branch.not_taken;
+        if (!last->file) {
+            last->file = branch.file;
+            last->line = branch.line;
+        }
+    }
+    m->branches_n = kept;
+    for (size_t i = 0; i < kept; i++)
+        add_outcomes(m, &m->branches[i]);
+    return 0;
+}
+
 /* ---- lines ---- */
 
 /* A walk along lines and instructions, both by address. Lines that begin at one address are a group, the shortest first: each takes
@@ -273,7 +353,7 @@ static int make_lines(struct making *m)
 
 /* ---- all of it ---- */
 
-/* Functions that are wanted, and the last row if it has anything; instructions and blocks go by their new numbers. */
+/* Functions that are wanted, and the last row if it has anything; instructions, blocks and branches go by their new numbers. */
 static int keep_wanted(struct making *m)
 {
     size_t kept = 0;
@@ -281,7 +361,7 @@ static int keep_wanted(struct making *m)
     if (!numbers)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < m->functions_n; i++) {
-        bool some = i + 1 < m->functions_n || m->functions[i].insns || m->functions[i].lines;
+        bool some = i + 1 < m->functions_n || m->functions[i].insns || m->functions[i].lines || m->functions[i].outcomes;
         numbers[i] = (int32_t)kept;
         if (m->wanted[i] && some)
             m->functions[kept++] = m->functions[i];
@@ -291,6 +371,8 @@ static int keep_wanted(struct making *m)
         m->insns[i].function = m->insns[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->insns[i].function];
     for (size_t i = 0; i < m->blocks_n; i++)
         m->blocks[i].function = m->blocks[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->blocks[i].function];
+    for (size_t i = 0; i < m->branches_n; i++)
+        m->branches[i].function = m->branches[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->branches[i].function];
     free(numbers);
     return 0;
 }
@@ -301,9 +383,11 @@ static void publish(struct making *m)
     pub->functions = m->functions;
     pub->insns = m->insns;
     pub->blocks = m->blocks;
+    pub->branches = m->branches;
     pub->functions_n = m->functions_n;
     pub->insns_n = m->insns_n;
     pub->blocks_n = m->blocks_n;
+    pub->branches_n = m->branches_n;
     for (size_t i = 0; i < m->functions_n; i++)
         pub->size += m->functions[i].size;
     if (pub->end || !m->blocks_n)
@@ -323,8 +407,10 @@ int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module,
         status = spread(&m);
     if (status >= 0) {
         join(&m);
-        status = make_lines(&m);
+        status = make_branches(&m);
     }
+    if (status >= 0)
+        status = make_lines(&m);
     if (status >= 0)
         status = keep_wanted(&m);
     publish(&m);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Modules in the order of what they executed; lines and functions of all modules -> by source file. */
+ * Modules in the order of what they executed; lines, functions and branches of all modules -> by source file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +27,7 @@ void cofi__coverage_sources_free(struct cofi_coverage *coverage)
     free(coverage->sources);
     free(coverage->source_lines);
     free(coverage->source_functions);
+    free(coverage->source_branches);
 }
 
 /* ---- lines ---- */
@@ -71,12 +72,13 @@ static int by_file(const void *a, const void *b)
     return names ? names : (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static size_t count_functions(const struct cofi_coverage *coverage)
+static void count_rows(const struct cofi_coverage *coverage, size_t *functions, size_t *branches)
 {
-    size_t n = 0;
-    for (size_t i = 1; i < coverage->modules_n; i++)
-        n += coverage->modules[i].pub.functions_n;
-    return n;
+    *functions = *branches = 0;
+    for (size_t i = 1; i < coverage->modules_n; i++) {
+        *functions += coverage->modules[i].pub.functions_n;
+        *branches += coverage->modules[i].pub.branches_n;
+    }
 }
 
 /* Those that have a name and begin in a file. */
@@ -93,34 +95,79 @@ static size_t list_functions(struct cofi_coverage *coverage)
     return n;
 }
 
-/* Both lists are by file. */
-static void share_functions(struct cofi_coverage *coverage, size_t n)
+/* ---- branches ---- */
+
+static int compare_counts(uint64_t x, uint64_t y) { return (x > y) - (x < y); }
+
+/* What files share a line of is told apart by address; of modules that are alike nothing tells which came first, so the counts do. */
+static int by_branch(const void *a, const void *b)
 {
-    size_t at = 0;
+    const struct cofi_coverage_branch *x = *(const struct cofi_coverage_branch *const *)a, *y = *(const struct cofi_coverage_branch *const *)b;
+    if (x->file != y->file)
+        return strcmp(x->file, y->file);
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    if (x->addr != y->addr)
+        return x->addr < y->addr ? -1 : 1;
+    return x->taken != y->taken ? compare_counts(x->taken, y->taken) : compare_counts(x->not_taken, y->not_taken);
+}
+
+static size_t list_branches(struct cofi_coverage *coverage)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < coverage->modules_n; i++) {
+        const struct cofi_coverage_module *module = &coverage->modules[i].pub;
+        for (size_t k = 0; k < module->branches_n; k++)
+            if (module->branches[k].file)
+                coverage->source_branches[n++] = &module->branches[k];
+    }
+    qsort(coverage->source_branches, n, sizeof *coverage->source_branches, by_branch);
+    return n;
+}
+
+/* ---- all of a file ---- */
+
+static const char *function_file(const struct cofi_coverage *coverage, size_t i) { return coverage->source_functions[i]->file; }
+static const char *branch_file(const struct cofi_coverage *coverage, size_t i) { return coverage->source_branches[i]->file; }
+
+/* How many of a list's n rows are of a file; *at: from where on, first and then the first of them. Rows and files come in the same order. */
+static size_t rows_of(const struct cofi_coverage *coverage, const char *file, size_t n, size_t *at,
+                      const char *(*file_of)(const struct cofi_coverage *coverage, size_t i))
+{
+    while (*at < n && strcmp(file_of(coverage, *at), file) < 0)
+        ++*at;
+    size_t end = *at;
+    while (end < n && file_of(coverage, end) == file)
+        end++;
+    return end - *at;
+}
+
+static void share_out(struct cofi_coverage *coverage, size_t functions_n, size_t branches_n)
+{
+    size_t function = 0, branch = 0;
     for (size_t i = 0; i < coverage->sources_n; i++) {
         struct cofi_coverage_source *source = &coverage->sources[i];
-        while (at < n && strcmp(coverage->source_functions[at]->file, source->file) < 0)
-            at++;
-        source->functions = coverage->source_functions + at;
-        while (at < n && coverage->source_functions[at]->file == source->file) {
-            source->functions_n++;
-            at++;
-        }
+        source->functions_n = rows_of(coverage, source->file, functions_n, &function, function_file);
+        source->functions = coverage->source_functions + function;
+        source->branches_n = rows_of(coverage, source->file, branches_n, &branch, branch_file);
+        source->branches = coverage->source_branches + branch;
     }
 }
 
 static int make_sources(struct cofi_coverage *coverage)
 {
-    size_t rows = coverage->source_rows_n, functions = count_functions(coverage);
+    size_t rows = coverage->source_rows_n, functions, branches;
+    count_rows(coverage, &functions, &branches);
     coverage->sources = calloc(rows + 1, sizeof *coverage->sources);
     coverage->source_lines = calloc(rows + 1, sizeof *coverage->source_lines);
     coverage->source_functions = calloc(functions + 1, sizeof *coverage->source_functions);
-    if (!coverage->sources || !coverage->source_lines || !coverage->source_functions)
+    coverage->source_branches = calloc(branches + 1, sizeof *coverage->source_branches);
+    if (!coverage->sources || !coverage->source_lines || !coverage->source_functions || !coverage->source_branches)
         return COFI_ERR_NOMEM;
     if (rows)
         qsort(coverage->source_rows, rows, sizeof *coverage->source_rows, by_line);
     sum_lines(coverage);
-    share_functions(coverage, list_functions(coverage));
+    share_out(coverage, list_functions(coverage), list_branches(coverage));
     return 0;
 }
 

@@ -113,6 +113,28 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
     return run ? run : flow->build;
 }
 
+/* ---- outcomes, for coverage ---- */
+
+/* Of branches in a list of blocks that ran so often; next: where the last one led, COFI_NO_IP: that is not told. */
+static void tell_outcomes(const struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
+{
+    const struct cofi_flow_coverage *coverage = flow->coverage;
+    if (!coverage || !coverage->outcome)
+        return;
+    for (unsigned i = 0; i < n; i++) {
+        const struct cofi_flow_block *b = &list[i]->pub;
+        uint64_t to = i + 1 < n ? list[i + 1]->pub.ip : next;
+        if (b->cls == COFI_CLASS_JCC && to != COFI_NO_IP)
+            coverage->outcome(coverage->opaque, b, jcc_taken(b->end, b->target, to), count);
+    }
+}
+
+/* Where a run leads by its last outcome. */
+static uint64_t run_next(const struct run *run)
+{
+    return run->kind == RUN_AT ? run->exit->pub.ip : run->kind == RUN_NOWHERE ? run->nowhere : COFI_NO_IP;
+}
+
 /* ---- doing it ---- */
 
 static void fill_times(struct cofi_flow *flow, unsigned n)
@@ -130,6 +152,7 @@ void cofi__run_show(struct cofi_flow *flow, struct run *run)
     if (one_by_one) {
         for (unsigned i = 0; i < run->blocks; i++)
             cofi__emit_block(flow, run->list[i]);
+        tell_outcomes(flow, run->list, run->blocks, run_next(run), 1);
         return;
     }
     flow->stats.insns += run->insns;
@@ -277,6 +300,14 @@ static bool endless(struct cofi_flow *flow, struct block *cur)
     return false;
 }
 
+/* Where the first blocks of a run that broke off led. */
+static uint64_t next_known(const struct making *m, unsigned known)
+{
+    if (known < m->run->blocks)
+        return m->run->list[known]->pub.ip;
+    return m->status == COFI_ERR_NO_OUTCOMES ? COFI_NO_IP : m->ip;
+}
+
 /* The run ends where the code or the trace does not allow to go on. */
 static int broken(struct cofi_flow *flow, struct making *m)
 {
@@ -289,6 +320,7 @@ static int broken(struct cofi_flow *flow, struct making *m)
     flow->stats.tnt_bits += run->n;
     flow->spans.draft.on = false;
     place_set(flow, m->ip);
+    tell_outcomes(flow, run->list, known, next_known(m, known), 1);
     if (no_insn && run->n == m->k && !m->tip && known) {
         flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
         return 0;
@@ -361,6 +393,7 @@ void cofi__run_count_all(struct cofi_flow *flow)
         }
         for (unsigned i = 0; coverage->block && i < run->blocks; i++)
             run->list[i]->count += run->count;
+        tell_outcomes(flow, run->list, run->blocks, run_next(run), run->count);
         run->count = 0;
     }
     for (size_t i = 0; i < flow->all_n; i++) {

@@ -78,7 +78,7 @@ size_t cofi_flow_branches(const struct cofi_flow_batch *batch, struct cofi_flow_
         bool direct = b->cls == COFI_CLASS_JMP || b->cls == COFI_CLASS_CALL;
         branch.to = direct ? b->target : at + 1 < until ? batch->blocks[at + 1]->ip : COFI_NO_IP;
         if (b->cls == COFI_CLASS_JCC)
-            branch.taken = branch.to != b->end || b->target == b->end;
+            branch.taken = jcc_taken(b->end, b->target, branch.to);
         out[n++] = branch;
     }
     *cursor = (struct cofi_flow_cursor){at, 0};

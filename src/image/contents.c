@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A module -> what is known of all of it: where it lies, its functions, its lines. */
+ * A module -> what is known of all of it: where it lies, its functions, its lines, its code. */
 #include <string.h>
 
 #include <cofi/image.h>
@@ -90,4 +90,33 @@ int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque
     int status = cofi__lines_each(symbols, each, opaque);
     pthread_mutex_unlock(&symbols->lock);
     return status;
+}
+
+/* The part that holds an address of the module's own, as it lies in the file; false: none does. */
+static bool find_part(const struct cofi__source *source, uint64_t addr, struct cofi__load *part)
+{
+    *part = (struct cofi__load){0, source->size, 0}; /* a kernel module, or a file that is no ELF: addresses are offsets */
+    for (size_t i = 0; i < source->n_loads; i++) {
+        *part = source->loads[i];
+        if (addr - part->vaddr < part->filesz)
+            return true;
+    }
+    return !source->n_loads && addr < source->size;
+}
+
+int cofi_module_code(const struct cofi_module *module, uint64_t addr, struct cofi_code *code)
+{
+    struct cofi__source *source = source_of(module);
+    struct cofi__load part;
+    uint64_t start, end;
+    char why[COFI__WHY_BYTES];
+    COFI_TRY(cofi__source_open(source));
+    if (source->kind == COFI__SOURCE_BYTES || source->is_dump || !find_part(source, addr, &part))
+        return COFI_ERR_NO_CODE;
+    *code = (struct cofi_code){.mode = source->mode};
+    COFI_TRY(cofi__source_read(source, part.offset + (addr - part.vaddr), &code->bytes, &start, &end, why, sizeof why));
+    code->start = start > part.offset ? part.vaddr + (start - part.offset) : part.vaddr;
+    code->bytes += start > part.offset ? 0 : part.offset - start;
+    code->end = end - part.offset < part.filesz ? part.vaddr + (end - part.offset) : part.vaddr + part.filesz;
+    return 0;
 }

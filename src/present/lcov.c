@@ -75,6 +75,32 @@ static void functions(struct out *out, const struct cofi_coverage_source *source
     number(out, "FNH", hit);
 }
 
+/* "BRDA:line,block,branch,count": a block is one branch of the line, of which branch 0 is that it was taken, 1 that it was not. */
+static void outcome(struct out *out, const struct cofi_coverage_branch *branch, unsigned block, unsigned which, uint64_t count)
+{
+    char text[96], times[24] = "-";
+    if (branch->taken || branch->not_taken)
+        snprintf(times, sizeof times, "%" PRIu64, count);
+    snprintf(text, sizeof text, "BRDA:%" PRIu32 ",%u,%u,%s", branch->line, block, which, times);
+    line(out, text);
+}
+
+static void branches(struct out *out, const struct cofi_coverage_source *source)
+{
+    uint64_t hit = 0;
+    for (size_t i = 0, first = 0; i < source->branches_n; i++) {
+        const struct cofi_coverage_branch *branch = source->branches[i];
+        first = branch->line == source->branches[first]->line ? first : i;
+        outcome(out, branch, (unsigned)(i - first), 0, branch->taken);
+        outcome(out, branch, (unsigned)(i - first), 1, branch->not_taken);
+        hit += (branch->taken > 0) + (branch->not_taken > 0);
+    }
+    if (!source->branches_n)
+        return;
+    number(out, "BRF", 2 * source->branches_n);
+    number(out, "BRH", hit);
+}
+
 static void lines(struct out *out, const struct cofi_coverage_source *source)
 {
     uint64_t hit = 0;
@@ -98,6 +124,7 @@ int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void
         put_bytes(&out, "SF:", 3);
         line(&out, sources[i].file);
         functions(&out, &sources[i]);
+        branches(&out, &sources[i]);
         lines(&out, &sources[i]);
         line(&out, "end_of_record");
     }

@@ -395,6 +395,70 @@ static void what_no_branch_made_is_no_edge(void **state)
     hide(&shown);
 }
 
+/* A block that a JCC ends, which leads to BASE + 64. */
+static struct cofi_flow_block jcc_of(uint32_t id, uint64_t ip)
+{
+    struct cofi_flow_block block = block_of(id, ip, 2, 2);
+    block.cls = COFI_CLASS_JCC;
+    block.target = BASE + 64;
+    return block;
+}
+
+static void an_outcome_is_where_execution_goes_on(void **state)
+{
+    (void)state;
+    struct shown shown = show("bytes", NULL);
+    struct cofi_coverage *coverage = open_plain();
+    struct cofi_flow_block jcc = jcc_of(0, BASE), behind = block_of(1, BASE + 4, 1, 1), there = block_of(2, BASE + 64, 1, 1), tail = jcc_of(3, BASE + 2);
+    size_t n;
+    tail.n = 1;
+    tail.end = BASE + 4;
+    count(coverage, &shown, &jcc, 1);
+    count(coverage, &shown, &behind, 1); /* not taken */
+    count(coverage, &shown, &jcc, 1);
+    count(coverage, &shown, &there, 1); /* taken */
+    count(coverage, &shown, &tail, 1);  /* the same branch, in another block */
+    count(coverage, &shown, &there, 1);
+    count(coverage, &shown, &jcc, 1);
+    cofi_coverage_event(coverage, &(struct cofi_flow_event){.kind = COFI_FLOW_PSB});
+    cofi_coverage_event(coverage, &(struct cofi_flow_event){.kind = COFI_FLOW_ASYNC, .ip = BASE + 4}); /* not taken, and interrupted */
+    count(coverage, &shown, &there, 1);
+    const struct cofi_coverage_module *module = finish(coverage, &n);
+    assert_int_equal(module->branches_n, 1);
+    assert_int_equal(module->branches[0].addr, BASE + 2);
+    assert_int_equal(module->branches[0].length, 2);
+    assert_int_equal(module->branches[0].taken, 2);
+    assert_int_equal(module->branches[0].not_taken, 2);
+    assert_null(module->branches[0].file);
+    assert_int_equal(module->outcomes, 2);
+    assert_int_equal(module->outcomes_seen, 2);
+    cofi_coverage_close(coverage);
+    hide(&shown);
+}
+
+static void what_the_trace_does_not_tell_is_no_outcome(void **state)
+{
+    (void)state;
+    const uint8_t breaks[] = {COFI_FLOW_ENABLED, COFI_FLOW_DISABLED, COFI_FLOW_OVERFLOW, COFI_FLOW_GAP};
+    struct shown shown = show("bytes", NULL);
+    struct cofi_coverage *coverage = open_plain();
+    struct cofi_flow_block jcc = jcc_of(0, BASE), there = block_of(2, BASE + 64, 1, 1);
+    size_t n;
+    for (size_t i = 0; i < sizeof breaks; i++) {
+        count(coverage, &shown, &jcc, 1);
+        cofi_coverage_event(coverage, &(struct cofi_flow_event){.kind = breaks[i], .ip = BASE + 64, .target = BASE + 64});
+        count(coverage, &shown, &there, 1);
+    }
+    count(coverage, &shown, &jcc, 1);
+    cofi_coverage_process(coverage, 5); /* another's turn */
+    count(coverage, &shown, &there, 1);
+    const struct cofi_coverage_module *module = finish(coverage, &n);
+    assert_int_equal(module->branches_n, 0);
+    assert_int_equal(module->outcomes, 0);
+    cofi_coverage_close(coverage);
+    hide(&shown);
+}
+
 static bool not_old(void *opaque, enum cofi_coverage_kind kind, const char *name)
 {
     (void)opaque;
@@ -428,16 +492,44 @@ static void a_module_that_is_not_wanted_counts_nothing(void **state)
 
 static struct prog prog;
 static uint32_t expected[PROG_BYTES], found[PROG_BYTES];
+static uint32_t outcomes[PROG_BYTES][2], found_outcomes[PROG_BYTES][2]; /* not taken, taken */
+static size_t last; /* what ran last: the truth does not tell its outcome */
+
+static void expect(const struct prog_run *run)
+{
+    memset(expected, 0, sizeof expected);
+    memset(outcomes, 0, sizeof outcomes);
+    last = run->truth[run->truth_n - 1] - PROG_BASE;
+    for (size_t i = 0; i < run->truth_n; i++) {
+        size_t at = run->truth[i] - PROG_BASE;
+        struct cofi_insn insn;
+        if (at >= PROG_BYTES)
+            continue;
+        expected[at]++;
+        assert_true(cofi_insn_decode(&insn, 64, run->truth[i], prog.code + at, PROG_BYTES - at) > 0);
+        uint64_t end = run->truth[i] + insn.length; /* some lead there either way, which passes for taken */
+        if (insn.cls == COFI_CLASS_JCC && i + 1 < run->truth_n)
+            outcomes[at][run->truth[i + 1] != end || insn.target == end]++;
+    }
+}
 
 static void find_counts(struct cofi_coverage *coverage)
 {
     size_t n;
     const struct cofi_coverage_module *modules = finish(coverage, &n);
     memset(found, 0, sizeof found);
+    memset(found_outcomes, 0, sizeof found_outcomes);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < modules[i].insns_n; k++)
             if (modules[i].insns[k].addr - PROG_BASE < PROG_BYTES)
                 found[modules[i].insns[k].addr - PROG_BASE] += (uint32_t)modules[i].insns[k].count;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < modules[i].branches_n; k++) {
+            const struct cofi_coverage_branch *branch = &modules[i].branches[k];
+            assert_true(branch->addr - PROG_BASE < PROG_BYTES);
+            found_outcomes[branch->addr - PROG_BASE][0] += (uint32_t)branch->not_taken;
+            found_outcomes[branch->addr - PROG_BASE][1] += (uint32_t)branch->taken;
+        }
 }
 
 static void assert_counts(unsigned times)
@@ -445,6 +537,10 @@ static void assert_counts(unsigned times)
     for (size_t i = 0; i < PROG_BYTES; i++)
         if (found[i] != expected[i] * times)
             fail_msg("%#zx ran %u times, not %u", PROG_BASE + i, found[i], expected[i] * times);
+    for (size_t i = 0; i < PROG_BYTES; i++)
+        for (unsigned taken = 0; taken < 2; taken++)
+            if (i != last && found_outcomes[i][taken] != outcomes[i][taken] * times)
+                fail_msg("%#zx had outcome %u %u times, not %u", PROG_BASE + i, taken, found_outcomes[i][taken], outcomes[i][taken] * times);
 }
 
 static void flow_config(struct cofi_flow_config *config, const struct prog_run *run, const struct cofi_image *image, bool small)
@@ -482,10 +578,7 @@ static void counts_are_those_of_the_truth_at_once_and_block_by_block(void **stat
         run.ctl = seed & 1 ? 1 << 3 | 1 << 13 : 1 << 3 | 1 << 11; /* User, BranchEn; USER, Cmprs_Ret */
         prog_make(&prog, seed, 20);
         prog_go(&prog, &run);
-        memset(expected, 0, sizeof expected);
-        for (size_t i = 0; i < run.truth_n; i++)
-            if (run.truth[i] - PROG_BASE < PROG_BYTES)
-                expected[run.truth[i] - PROG_BASE]++;
+        expect(&run);
         struct cofi_image *image = prog_image(&prog);
         struct cofi_flow_config config;
         struct cofi_flow *flow;
@@ -548,9 +641,12 @@ static void a_tracefile_adds_functions_of_a_name_and_leaves_pieces_out(void **st
     for (size_t i = 0; i < 5; i++)
         list[i] = &functions[i];
     const struct cofi_coverage_line lines[] = {{3, 7}, {4, 0}, {9, UINT64_MAX}};
-    struct cofi_coverage_source source = {"/a.c", lines, list, 3, 5};
+    const struct cofi_coverage_branch branches[] = {{.line = 3, .taken = 5, .not_taken = 2}, {.line = 3, .not_taken = 7}, {.line = 9}};
+    const struct cofi_coverage_branch *branch_list[] = {&branches[0], &branches[1], &branches[2]};
+    struct cofi_coverage_source source = {"/a.c", lines, list, branch_list, 3, 5, 3};
     const struct cofi_coverage coverage = {.sources = &source, .sources_n = 1};
     static const char wanted[] = "TN:\nSF:/a.c\nFN:3,one\nFN:7,t?w?o\nFN:8,two.colder\nFNDA:7,one\nFNDA:0,t?w?o\nFNDA:1,two.colder\nFNF:3\nFNH:2\n"
+                                 "BRDA:3,0,0,5\nBRDA:3,0,1,2\nBRDA:3,1,0,0\nBRDA:3,1,1,7\nBRDA:9,0,0,-\nBRDA:9,0,1,-\nBRF:6\nBRH:3\n"
                                  "DA:3,7\nDA:4,0\nDA:9,18446744073709551615\nLF:3\nLH:2\nend_of_record\n";
     struct text text = {.n = 0};
     assert_int_equal(cofi_coverage_lcov(&coverage, put, &text), 0);
@@ -613,6 +709,8 @@ int main(void)
         cmocka_unit_test(a_line_counts_its_busiest_instruction_in_each_function),
         cmocka_unit_test(counters_of_a_map_stop_at_255),
         cmocka_unit_test(what_no_branch_made_is_no_edge),
+        cmocka_unit_test(an_outcome_is_where_execution_goes_on),
+        cmocka_unit_test(what_the_trace_does_not_tell_is_no_outcome),
         cmocka_unit_test(a_module_that_is_not_wanted_counts_nothing),
         cmocka_unit_test(counts_are_those_of_the_truth_at_once_and_block_by_block),
         cmocka_unit_test(a_tracefile_adds_functions_of_a_name_and_leaves_pieces_out),

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <cofi/insn.h>
+
 struct hw hw;
 uint64_t seed_now;
 
@@ -44,9 +46,41 @@ static uint64_t sum_of(const struct cofi_flow_block *block)
     return sum;
 }
 
+static struct jcc *jcc_at(struct jcc *jccs, uint64_t ip)
+{
+    for (size_t at = ip, n = 0; n < JCC_ROWS; at++, n++) {
+        struct jcc *jcc = &jccs[at % JCC_ROWS];
+        if (!jcc->end || jcc->ip == ip)
+            return jcc;
+    }
+    fail_msg("more than %d branches", JCC_ROWS);
+    return NULL;
+}
+
+static struct jcc *jcc_of(struct jcc *jccs, const struct cofi_flow_block *block)
+{
+    struct jcc *jcc = jcc_at(jccs, block->insns[block->n - 1].ip);
+    jcc->ip = block->insns[block->n - 1].ip;
+    jcc->end = block->end;
+    jcc->target = block->target;
+    return jcc;
+}
+
+static void add_outcome(struct said *said, uint64_t to)
+{
+    if (said->open)
+        said->open->led[to != said->open->end || said->open->target == to]++;
+    said->open = NULL;
+}
+
 static void add_blocks(struct said *said, const struct cofi_flow_block *const *blocks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
+        add_outcome(said, blocks[i]->ip);
+        if (blocks[i]->cls == COFI_CLASS_JCC) {
+            said->open = jcc_of(said->jccs, blocks[i]);
+            said->open->ran++;
+        }
         if (said->last_block)
             said->map[cofi_flow_edge(said->last_block, blocks[i]->ip) % sizeof said->map]++;
         said->last_block = blocks[i]->ip;
@@ -74,9 +108,16 @@ void hear(struct said *said, const struct cofi_flow_batch *batch)
         block = until;
         if (e == batch->events_n)
             break;
-        add_event(said, &batch->events[e]);
-        if (breaks(batch->events[e].kind))
+        const struct cofi_flow_event *event = &batch->events[e];
+        add_event(said, event);
+        if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
+            add_outcome(said, event->ip);
+        if (breaks(event->kind)) {
             said->last_block = 0;
+            if (said->open && event->kind == COFI_FLOW_GAP && event->cause == COFI_ERR_NO_OUTCOMES)
+                said->open->untold++;
+            said->open = NULL;
+        }
     }
 }
 
@@ -218,20 +259,49 @@ void assert_same_by_threads(const struct cofi_flow_config *config, const struct 
 
 /* ---- coverage ---- */
 
-static void add_counted(void *opaque, const struct cofi_flow_block *block, uint64_t count) { *(uint64_t *)opaque += count * sum_of(block); }
+struct counted {
+    uint64_t sum;
+    struct jcc jccs[JCC_ROWS];
+};
+
+static void add_counted(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    struct counted *counted = opaque;
+    counted->sum += count * sum_of(block);
+    if (block->cls == COFI_CLASS_JCC)
+        jcc_of(counted->jccs, block)->ran += (uint32_t)count;
+}
+
+static void add_counted_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
+{
+    struct counted *counted = opaque;
+    jcc_of(counted->jccs, block)->led[taken] += (uint32_t)count;
+}
+
+/* What the blocks show was counted, and of the others no more than there were: the trace may tell where a branch led behind which it broke. */
+static void assert_outcomes(const struct counted *counted, const struct said *said)
+{
+    for (size_t i = 0; i < JCC_ROWS; i++) {
+        const struct jcc *c = &counted->jccs[i], *s = jcc_at((struct jcc *)said->jccs, c->ip);
+        if (c->end && (c->ran != s->ran || c->led[0] < s->led[0] || c->led[1] < s->led[1] || c->led[0] + c->led[1] + s->untold > c->ran))
+            fail_msg("seed %lu: the branch at %#lx: ran %u of %u times, not taken %u of %u, taken %u of %u, untold %u", seed_now, c->ip,
+                c->ran, s->ran, c->led[0], s->led[0], c->led[1], s->led[1], s->untold);
+    }
+}
 
 void assert_same_coverage(const struct cofi_flow_config *config, const struct said *said)
 {
     struct cofi_flow *flow = flow_of(config);
     for (unsigned pass = 1; pass <= 2; pass++) {
         uint8_t map[sizeof said->map] = {0};
-        uint64_t sum = 0;
-        struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map, .block = add_counted, .opaque = &sum};
+        struct counted counted = {0};
+        struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map, .block = add_counted, .outcome = add_counted_outcome, .opaque = &counted};
         assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
         bool same_map = !memcmp(map, said->map, sizeof map);
-        if (coverage.insns != said->n || sum != said->sum || !same_map)
+        if (coverage.insns != said->n || counted.sum != said->sum || !same_map)
             fail_msg("seed %lu: coverage, pass %u: %lu instructions of %zu; the blocks are %s, the edges %s", seed_now, pass, coverage.insns, said->n,
-                sum == said->sum ? "right" : "wrong", same_map ? "right" : "wrong");
+                counted.sum == said->sum ? "right" : "wrong", same_map ? "right" : "wrong");
+        assert_outcomes(&counted, said);
         assert_int_equal(cofi_flow_seek(flow, 0), 0);
     }
     cofi_flow_close(flow);

@@ -12,6 +12,13 @@
 extern struct hw hw;
 extern uint64_t seed_now;
 
+/* Conditional branches, found by their addresses: how often each ran, was not taken, taken; or no outcome was in the trace. */
+enum { JCC_ROWS = 1 << 10 };
+struct jcc {
+    uint64_t ip, end, target;
+    uint32_t ran, led[2], untold;
+};
+
 struct said {
     uint64_t *ips;
     size_t n, max;
@@ -21,6 +28,8 @@ struct said {
     uint8_t map[1 << 12]; /* of edges, block by block */
     uint64_t last_block;  /* 0: no edge leads on */
     uint64_t sum;         /* of all instructions, in any order */
+    struct jcc jccs[JCC_ROWS];
+    struct jcc *open;     /* of the block that ran last, null: none; it leads to what comes next */
     char gap[200];        /* the first one */
 };
 
