@@ -14,7 +14,7 @@
 
 #include "../../examples/flow_common.h"
 
-enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400, GAPS_MOST = 16 };
+enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400, GAPS_MOST = 1024 };
 
 static int differ;
 static const char *recording_path;
@@ -34,6 +34,8 @@ struct list {
     uint64_t *ips;
     size_t n, max;
     uint64_t branches, last_block, blocks;
+    uint64_t outcomes, untold, outcomes_sum; /* of conditional branches; those behind which the trace breaks; the first ones, in any order */
+    struct cofi_flow_block jcc; /* the last block, if its outcome is what comes next; n 0: none */
     uint64_t events; /* a hash of them: what, when, where in the stream, behind how many instructions */
     size_t gaps[GAPS_MOST], gaps_n; /* instructions before each */
     uint8_t map[MAP];
@@ -52,8 +54,37 @@ static bool breaks(const struct cofi_flow_event *event)
            event->kind == COFI_FLOW_ASYNC_DISABLED || event->kind == COFI_FLOW_OVERFLOW || event->kind == COFI_FLOW_GAP;
 }
 
+static uint64_t outcome_word(const struct cofi_flow_block *block, bool taken)
+{
+    return (block->insns[block->n - 1].ip * 2 + taken) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* COFI_NO_IP: nobody knows where it led. */
+static void add_outcome(struct list *list, uint64_t to)
+{
+    const struct cofi_flow_block *jcc = &list->jcc;
+    if (jcc->n && to == COFI_NO_IP)
+        list->untold++;
+    if (jcc->n && to != COFI_NO_IP) {
+        list->outcomes++;
+        list->outcomes_sum += outcome_word(jcc, to != jcc->end || jcc->target == to);
+    }
+    list->jcc.n = 0;
+}
+
+static void add_break(struct list *list, const struct cofi_flow_event *event)
+{
+    if (!breaks(event))
+        return;
+    list->last_block = 0;
+    add_outcome(list, event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED ? event->ip : COFI_NO_IP);
+}
+
 static void add_block(struct list *list, const struct cofi_flow_block *block)
 {
+    add_outcome(list, block->ip);
+    if (block->cls == COFI_CLASS_JCC)
+        list->jcc = *block;
     if (list->last_block)
         list->map[cofi_flow_edge(list->last_block, block->ip) & (MAP - 1)]++;
     list->last_block = block->ip;
@@ -66,8 +97,7 @@ static void add_blocks(struct list *list, const struct cofi_flow_batch *batch)
     size_t e = 0;
     for (size_t i = 0; i <= batch->blocks_n; i++) {
         for (; e < batch->events_n && batch->events[e].at <= i; e++)
-            if (breaks(&batch->events[e]))
-                list->last_block = 0;
+            add_break(list, &batch->events[e]);
         if (i < batch->blocks_n)
             add_block(list, batch->blocks[i]);
     }
@@ -215,7 +245,7 @@ static uint64_t packets(const struct cofi_flow_config *config, size_t piece)
 /* ---- the ways ---- */
 
 struct counted {
-    uint64_t blocks, insns;
+    uint64_t blocks, insns, outcomes, outcomes_sum;
 };
 
 static void count_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
@@ -225,11 +255,18 @@ static void count_block(void *opaque, const struct cofi_flow_block *block, uint6
     counted->insns += count * block->n;
 }
 
+static void count_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
+{
+    struct counted *counted = opaque;
+    counted->outcomes += count;
+    counted->outcomes_sum += count * outcome_word(block, taken);
+}
+
 static void cover(const struct cofi_flow_config *config, const struct list *whole)
 {
     static uint8_t map[MAP];
     struct counted counted = {0};
-    struct cofi_flow_coverage coverage = {.map = map, .map_size = MAP, .block = count_block, .opaque = &counted};
+    struct cofi_flow_coverage coverage = {.map = map, .map_size = MAP, .block = count_block, .outcome = count_outcome, .opaque = &counted};
     struct cofi_flow *flow = open_flow(config);
     memset(map, 0, MAP);
     if (cofi_flow_cover(flow, &coverage) < 0)
@@ -238,6 +275,9 @@ static void cover(const struct cofi_flow_config *config, const struct list *whol
     must(!memcmp(map, whole->map, MAP), "coverage: another map", 0, 1);
     must(coverage.insns == whole->n && counted.insns == whole->n, "coverage: instructions", coverage.insns, whole->n);
     must(counted.blocks == whole->blocks, "coverage: blocks", counted.blocks, whole->blocks);
+    must(counted.outcomes >= whole->outcomes && counted.outcomes <= whole->outcomes + whole->untold + (whole->jcc.n > 0), "coverage: outcomes",
+         counted.outcomes, whole->outcomes);
+    must(counted.outcomes_sum == whole->outcomes_sum || counted.outcomes != whole->outcomes, "coverage: other outcomes", 0, 0);
 }
 
 static void in_pieces(struct cofi_flow_config config, const struct list *whole)
