@@ -277,7 +277,7 @@ struct cofi_flow_coverage {
      * `block` is called. Not with those that an earlier call has decoded. An id is another block's after it was told by `block`. */
     void (*decoded)(void *opaque, const struct cofi_flow_block *block);
     /* Called, in no order and at the end at the latest, with blocks that a conditional branch ends: how often it was taken, or not. What
-     * the trace does not tell (a branch that left the filtered range, say) is not counted. */
+     * the trace does not tell (packets were lost behind it, say) is not counted. */
     void (*outcome)(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count);
 };
 /* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and

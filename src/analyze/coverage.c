@@ -244,14 +244,24 @@ static bool breaks_edges(uint8_t kind)
            kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
 }
 
+/* Where the block before an event led: to what was interrupted; or, of a branch that left the traced region, to its target, as only taken ones
+ * do that have no outcome [PTREF 6.2]. RTIT's have one; the event's address is that behind them. */
+static uint64_t led_to(const struct cofi_coverage *coverage, const struct cofi_flow_event *event)
+{
+    const struct id_row *row = coverage->open ? &coverage->rows[coverage->last] : NULL;
+    if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
+        return event->ip;
+    bool left = event->kind == COFI_FLOW_DISABLED && row && event->ip - row->ip < row->size;
+    return left ? row->ip : COFI_NO_IP; /* anywhere but behind the block */
+}
+
 void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_event *event)
 {
     if (event->kind == COFI_FLOW_CODE)
         coverage->age++;
     if (!breaks_edges(event->kind))
         return;
-    bool async = event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED;
-    end_outcome(coverage, async ? event->ip : COFI_NO_IP);
+    end_outcome(coverage, led_to(coverage, event));
     coverage->edge = 0;
 }
 

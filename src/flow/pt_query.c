@@ -220,6 +220,8 @@ static int act_pgd_sync(struct cofi_flow *flow)
     }
     uint64_t ip = place.block->pub.insns[place.insn].ip;
     COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
+    if (stop == STOP_BRANCH)
+        cofi__tell_outcome(flow, place.block, place.block->pub.target, 1); /* only a taken one leaves; it has no outcome [PTREF 6.2] */
     return disable(flow, COFI_FLOW_DISABLED, ip);
 }
 

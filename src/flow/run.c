@@ -115,18 +115,21 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
 
 /* ---- outcomes, for coverage ---- */
 
-/* Of branches in a list of blocks that ran so often; next: where the last one led, COFI_NO_IP: that is not told. */
-static void tell_outcomes(const struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
+void cofi__tell_outcome(const struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count)
 {
     const struct cofi_flow_coverage *coverage = flow->coverage;
-    if (!coverage || !coverage->outcome)
+    const struct cofi_flow_block *b = &block->pub;
+    if (coverage && coverage->outcome && b->cls == COFI_CLASS_JCC && to != COFI_NO_IP)
+        coverage->outcome(coverage->opaque, b, jcc_taken(b->end, b->target, to), count);
+}
+
+/* Of the branches in a list of blocks that ran so often; next: where the last one led. */
+static void tell_outcomes(const struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
+{
+    if (!flow->counting || !flow->coverage->outcome)
         return;
-    for (unsigned i = 0; i < n; i++) {
-        const struct cofi_flow_block *b = &list[i]->pub;
-        uint64_t to = i + 1 < n ? list[i + 1]->pub.ip : next;
-        if (b->cls == COFI_CLASS_JCC && to != COFI_NO_IP)
-            coverage->outcome(coverage->opaque, b, jcc_taken(b->end, b->target, to), count);
-    }
+    for (unsigned i = 0; i < n; i++)
+        cofi__tell_outcome(flow, list[i], i + 1 < n ? list[i + 1]->pub.ip : next, count);
 }
 
 /* Where a run leads by its last outcome. */

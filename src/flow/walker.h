@@ -290,6 +290,8 @@ int cofi__run_due_tip(struct cofi_flow *flow);
 /* ahead.c: PT: go by runs that are known, from TIP to TIP. False: nothing was done. */
 bool cofi__ahead(struct cofi_flow *flow);
 void cofi__run_count_all(struct cofi_flow *flow);
+/* A block ran so often, and its conditional branch, if it ends in one, led there; COFI_NO_IP: that is not told. Only coverage is told. */
+void cofi__tell_outcome(const struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count);
 /* Are its blocks still what memory holds? Asked only when some block died since the last time. */
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run);
 

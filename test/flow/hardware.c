@@ -112,6 +112,8 @@ void hear(struct said *said, const struct cofi_flow_batch *batch)
         add_event(said, event);
         if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
             add_outcome(said, event->ip);
+        if (event->kind == COFI_FLOW_DISABLED && said->open && said->open->ip == event->ip)
+            add_outcome(said, said->open->target); /* only a taken one leaves */
         if (breaks(event->kind)) {
             said->last_block = 0;
             if (said->open && event->kind == COFI_FLOW_GAP && event->cause == COFI_ERR_NO_OUTCOMES)

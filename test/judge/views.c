@@ -76,8 +76,11 @@ static void add_break(struct list *list, const struct cofi_flow_event *event)
 {
     if (!breaks(event))
         return;
+    const struct cofi_flow_block *jcc = &list->jcc;
+    bool async = event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED;
+    bool left = event->kind == COFI_FLOW_DISABLED && jcc->n && event->ip == jcc->insns[jcc->n - 1].ip; /* only a taken one does */
     list->last_block = 0;
-    add_outcome(list, event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED ? event->ip : COFI_NO_IP);
+    add_outcome(list, async ? event->ip : left ? jcc->target : COFI_NO_IP);
 }
 
 static void add_block(struct list *list, const struct cofi_flow_block *block)
