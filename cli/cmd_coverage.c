@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cofi/cofi.h>
@@ -36,7 +37,8 @@ static const char usage[] =
     "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
-    "      --by=WHAT           text: one row for each module, function (default), line, branch or insn\n"
+    "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; source: the files\n"
+    "                          as they are written, with counts beside their lines\n"
     "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
     "      --all               functions, lines and branches that did not run, too\n"
     "      --module=PATTERN    only modules whose path or file name matches (shell pattern)\n"
@@ -58,7 +60,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "line", "branch", "insn", NULL},
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
     int choice = 0;
@@ -77,12 +79,21 @@ static int take(void *opaque, int letter, const char *argument)
     return choice < 0 ? -1 : 0;
 }
 
+static bool shows_lines(const struct coverage_options *options)
+{
+    if (options->format != FORMAT_TEXT)
+        return options->format == FORMAT_LCOV;
+    return options->table.by == BY_LINE || options->table.by == BY_SOURCE;
+}
+
 /* What would have no effect. */
 static const char *useless(const struct coverage_options *options)
 {
-    bool text = options->format == FORMAT_TEXT, lines = options->format == FORMAT_LCOV || (text && options->table.by == BY_LINE);
+    bool text = options->format == FORMAT_TEXT, lines = shows_lines(options);
     if (options->session.json && !text)
         return "--json is a form of text; leave out --format or --json";
+    if (options->session.json && options->table.by == BY_SOURCE)
+        return "--by=source is for people; --by=line and --by=branch have the same as JSON";
     if (!text && (options->by_given || options->sort_given || options->table.all))
         return "--by, --sort and --all are of text; the other formats have rows of their own";
     if (options->sort_given && options->table.by != BY_FUNCTION)
@@ -98,6 +109,18 @@ static const char *useless(const struct coverage_options *options)
     if (options->no_source && !text)
         return "--no-source is of text; this format has no lines";
     return NULL;
+}
+
+/* When the oldest recording was written; 0: nobody knows. */
+static time_t recorded_at(const struct session_options *options)
+{
+    time_t oldest = 0;
+    struct stat status;
+    size_t n = options->raw ? 0 : options->files_n ? options->files_n : 1;
+    for (size_t i = 0; i < n; i++)
+        if (!stat(options->files_n ? options->files[i] : "cofi.data", &status) && (!oldest || status.st_mtime < oldest))
+            oldest = status.st_mtime;
+    return oldest;
 }
 
 static int parse(struct coverage_options *options, int argc, char **argv)
@@ -116,6 +139,9 @@ static int parse(struct coverage_options *options, int argc, char **argv)
         complain("coverage: %s", wrong);
     options->table.json = options->session.json;
     options->table.in_source = options->source != NULL;
+    options->table.some = options->function != NULL;
+    options->table.symfs = options->session.where.symfs;
+    options->table.recorded = recorded_at(&options->session);
     return wrong ? EXIT_USAGE : EXIT_DONE;
 }
 
@@ -326,7 +352,7 @@ static int judge(const struct job *job, int status)
     size_t sources, modules;
     cofi_coverage_sources(job->all, &sources);
     cofi_coverage_modules(job->all, &modules);
-    bool lines = options->format == FORMAT_LCOV || (options->format == FORMAT_TEXT && options->table.by == BY_LINE);
+    bool lines = shows_lines(options);
     if (job->gaps)
         complain("coverage: %" PRIu64 " gaps: what ran there is missing; 'cofi check' lists them", job->gaps);
     if (job->overflows)

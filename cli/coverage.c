@@ -223,18 +223,30 @@ static void print_line(const struct coverage_table *table, const struct cofi_cov
     write_format(out, ",\"line\":%" PRIu32 ",\"count\":%" PRIu64 "}\n", line->line, line->count);
 }
 
-static void print_source(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
+bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
 {
-    size_t ran = 0;
+    size_t ran = 0, seen = 0;
     for (size_t i = 0; i < source->lines_n; i++)
         ran += source->lines[i].count > 0;
+    for (size_t i = 0; i < source->branches_n; i++)
+        seen += (source->branches[i]->taken > 0) + (source->branches[i]->not_taken > 0);
     if (!ran && !table->all)
+        return false;
+    if (table->json)
+        return true;
+    write_text(out, "== ");
+    write_text(out, source->file);
+    write_format(out, ": %zu of %zu lines", ran, source->lines_n);
+    if (source->branches_n)
+        write_format(out, ", %zu of %zu outcomes", seen, 2 * source->branches_n);
+    write_text(out, "\n");
+    return true;
+}
+
+static void print_lines(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
+{
+    if (!coverage_print_source_title(table, source, out))
         return;
-    if (!table->json) {
-        write_text(out, "== ");
-        write_text(out, source->file);
-        write_format(out, ": %zu of %zu lines\n", ran, source->lines_n);
-    }
     for (size_t i = 0; i < source->lines_n; i++)
         if (source->lines[i].count || table->all)
             print_line(table, source, &source->lines[i], out);
@@ -363,7 +375,9 @@ int coverage_print(const struct coverage_table *table, const struct cofi_coverag
     if (table->by == BY_MODULE)
         print_modules(table, modules, modules_n, out);
     for (size_t i = 0; i < sources_n && table->by == BY_LINE; i++)
-        print_source(table, &sources[i], out);
+        print_lines(table, &sources[i], out);
+    if (table->by == BY_SOURCE)
+        coverage_print_source(table, coverage, out);
     for (size_t i = 0; i < modules_n && table->by == BY_BRANCH; i++)
         print_branches(table, &modules[i], out);
     for (size_t i = 0; i < modules_n && table->by == BY_INSN; i++)

@@ -3,11 +3,13 @@
 #ifndef COFI_CLI_COVERAGE_H
 #define COFI_CLI_COVERAGE_H
 
+#include <time.h>
+
 #include <cofi/cofi.h>
 
 #include "writer.h"
 
-enum coverage_by { BY_MODULE, BY_FUNCTION, BY_LINE, BY_BRANCH, BY_INSN };
+enum coverage_by { BY_MODULE, BY_FUNCTION, BY_SOURCE, BY_LINE, BY_BRANCH, BY_INSN };
 enum coverage_sort { SORT_EXECUTED, SORT_ENTERED, SORT_SHARE, SORT_NAME, SORT_ADDRESS };
 
 struct coverage_table {
@@ -16,9 +18,16 @@ struct coverage_table {
     bool all;  /* what did not run, too */
     bool json;
     bool in_source; /* branches: only those that a line is known of */
+    bool some;      /* source: only what is around code that was asked for */
+    const char *symfs; /* source: the files may be below it; null: not */
+    time_t recorded;   /* source: files should not be newer; 0: nobody knows */
     struct cofi_demangler *names; /* as they are shown */
 };
 
+/* One line on a source file, if it is to be shown: something of it ran, or all are. */
+bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out);
+/* BY_SOURCE: the files, with counts beside their lines. */
+void coverage_print_source(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);
 /* 0 or COFI_ERR_NOMEM. */
 int coverage_print(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);
 
