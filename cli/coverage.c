@@ -279,8 +279,8 @@ static void print_place_json(const struct coverage_table *table, uint64_t addr, 
 
 /* ---- branches ---- */
 
-static void print_branch_json(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_branch *branch,
-                              const char *title, struct writer *out)
+static void print_branch_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                              const struct cofi_coverage_branch *branch, const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"taken\":%" PRIu64 ",\"not_taken\":%" PRIu64, branch->addr, branch->length,

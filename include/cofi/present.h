@@ -47,8 +47,8 @@ void cofi_lines_forget(struct cofi_lines *lines);
 
 /* Takes n bytes of output; negative: an error that ends it, and is returned. */
 typedef int cofi_put(void *opaque, const char *bytes, size_t n);
-/* lcov's tracefile: a record for each source file with its functions (FN, FNDA) and lines (DA), those that did not run, too. Of what
- * was opened with `names` and `lines`. */
+/* lcov's tracefile: a record for each source file with its functions (FN, FNDA), branches (BRDA) and lines (DA), those that did not run, too, so put
+ * that lcov 2 finds nothing inconsistent. Of what was opened with `names` and `lines`. 0, COFI_ERR_NOMEM, or what put returned. */
 int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 /* drcov, version 2, as DynamoRIO writes it on Linux: each block that ran, once. Error besides: COFI_ERR_RANGE, more than 65536 modules. */
 int cofi_coverage_drcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
