@@ -191,7 +191,7 @@ static void gs_operands(void)
     OP("mov %1, %%r11\n mov %%gs:(%%r11), %0\n mov %%gs:8(%%r11,%%r11), %%r11\n add %%r11, %0\n mov %0, %%r11\n mov %%r11, %%gs:8", : "=&r"(a) : "r"(at * 8) : "r11", "memory");
     OP("mov %1, %%rsi\n mov %1, %%rdi\n mov %%gs:(%%rsi,%%rdi), %0\n add %%gs:(%%rsi), %%rdi\n add %%rdi, %0", : "=&r"(b) : "r"(at * 8) : "rsi", "rdi");
     OP("mov %1, %%rdi\n mov $0x1234, %%esi\n mov $0x5600, %%ebx\n mov %%esi, %%gs:(%%rdi)\n mov %%bh, %%gs:4(%%rdi)\n mov %1, %%rsi\n mov %%bh, %%gs:5(%%rsi)\n mov %%gs:(%%rdi), %0\n add %%rbx, %0", : "=&r"(c) : "r"(at * 8) : "rsi", "rdi", "rbx", "memory");
-    OP("mov %1, %%rbp\n mov %%gs:8(%%rbp), %0\n add %%gs:(%%rbp), %0", : "=&r"(d) : "r"(at * 8) : "rbp");
+    OP("mov %%rbp, %%rsi\n mov %1, %%rbp\n mov %%gs:8(%%rbp), %0\n add %%gs:(%%rbp), %0\n mov %%rsi, %%rbp", : "=&a"(d) : "d"(at * 8) : "rsi");
     printf("%llx %llx %llx %llx\n", (unsigned long long)a, (unsigned long long)b, (unsigned long long)c, (unsigned long long)d);
     OP("mov %%gs:8(%k2), %0\n mov %%gs:(%k2,%k3), %1", : "=&r"(a), "=&r"(b) : "r"(shifted), "r"(shifted)); /* cut off at 32 bits */
     OP("mov %2, %%r11\n add %%gs:8(%%r11d), %0\n mov %2, %%rdi\n mov $7, %%esi\n mov %%esi, %%gs:16(%%edi)\n mov %%gs:16(%%edi), %1\n .byte 0x65\n lea 8(%%rdi), %2", : "+r"(a), "+r"(b), "+r"(shifted) : : "r11", "rsi", "rdi", "memory");
