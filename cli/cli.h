@@ -17,6 +17,11 @@ enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_
 /* "cofi: message" on stderr; "cofi flow: message" where it begins with the name of the command that runs. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Say where a command's options are told, behind what is wrong with them; returns EXIT_USAGE. */
+int see_help(const char *command);
+/* Say that an option's value makes no sense; returns EXIT_USAGE. */
+int bad_value(const char *command, const char *option, const char *value);
+
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
 /* "family/model" or "family/model/stepping", decimal. */

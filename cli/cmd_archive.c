@@ -137,10 +137,12 @@ int cmd_archive(int argc, char **argv)
     static const struct option options[] = {{"output", required_argument, 0, 'o'}, {"help", no_argument, 0, 'h'}, {0}};
     const char *folder = NULL;
     for (int option; (option = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
-        if (option == 'h')
+        if (option == 'h') {
             usage(stdout);
+            return EXIT_DONE;
+        }
         if (option != 'o')
-            return option == 'h' ? EXIT_DONE : EXIT_USAGE;
+            return see_help("archive");
         folder = optarg;
     }
     if (argc - optind > 1) {

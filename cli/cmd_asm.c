@@ -50,11 +50,8 @@ int cmd_asm(int argc, char **argv)
             a.context.gen = COFI_RTIT;
         else if (option == 'g' && !strcmp(optarg, "pt"))
             a.context.gen = COFI_PT;
-        else {
-            if (option == 'g')
-                fprintf(stderr, "cofi asm: --gen is pt or rtit\n");
-            return EXIT_USAGE;
-        }
+        else
+            return option == 'g' ? bad_value("asm", "gen", optarg) : see_help("asm");
     }
     if (argc - optind > 1) {
         fprintf(stderr, "cofi asm: one file at a time; 'cofi asm --help' tells more\n");

@@ -55,16 +55,14 @@ static int parse(struct caps_options *o, int argc, char **argv)
         switch (letter) {
         case 'h': fputs(usage, stdout); return -1;
         case 'u': o->rtit = !strcmp(optarg, "rtit");
-            if (!o->rtit && strcmp(optarg, "pt")) {
-                complain("caps: --unit is pt or rtit, not '%s'", optarg);
-                return EXIT_USAGE;
-            }
+            if (!o->rtit && strcmp(optarg, "pt"))
+                return bad_value("caps", "unit", optarg);
             break;
         case 'm': o->model = optarg; break;
         case 'l': o->list = true; break;
         case 'r': o->registers = true; break;
         case 'j': o->json = true; break;
-        default: return EXIT_USAGE;
+        default: return see_help("caps");
         }
     }
     if (o->rtit && o->model) {
@@ -72,7 +70,7 @@ static int parse(struct caps_options *o, int argc, char **argv)
         return EXIT_USAGE;
     }
     if (optind < argc) {
-        complain("caps: what is '%s'? 'cofi caps --help' tells the options", argv[optind]);
+        complain("caps: what is '%s'? 'cofi caps --help' lists the options", argv[optind]);
         return EXIT_USAGE;
     }
     return 0;

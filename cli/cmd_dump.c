@@ -232,12 +232,10 @@ int cmd_dump(int argc, char **argv)
             usage(stdout);
             return EXIT_DONE;
         }
-        if (option == '?' || !set_option(&o, option, optarg)) {
-            if (option != '?')
-                fprintf(stderr, "cofi dump: bad value '%s' of --%s; 'cofi dump --help' tells more\n", optarg,
-                        option_name(long_options, option));
-            return EXIT_USAGE;
-        }
+        if (option == '?')
+            return see_help("dump");
+        if (!set_option(&o, option, optarg))
+            return bad_value("dump", option_name(long_options, option), optarg);
     }
     if (argc - optind > (o.raw ? 0 : 1)) {
         fprintf(stderr, "cofi dump: one file at a time; 'cofi dump --help' tells more\n");

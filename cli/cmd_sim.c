@@ -13,7 +13,7 @@ struct options {
     const char *raw;
 };
 
-static void usage(FILE *out)
+static void usage(void)
 {
     fputs("usage: cofi sim [options] FILE...\n"
           "Run scenarios: configuration, code and events in a text file, through a trace unit (RTIT or PT).\n"
@@ -25,7 +25,7 @@ static void usage(FILE *out)
           "  --raw FILE      write the trace's bytes there\n"
           "  --json          one object a line\n"
           "  -h, --help      this text\n\n"
-          "man cofi-sim describes the format; examples are in the package's examples/scenarios.\n", out);
+          "man cofi-sim describes the format; examples are in the package's examples/scenarios.\n", stdout);
 }
 
 static int write_raw(const char *path, const struct sim *sim)
@@ -106,14 +106,13 @@ static int parse_options(int argc, char **argv, struct options *o)
         case 'j': o->json = true; break;
         case 'n': o->no_registers = true; break;
         case 'r': o->raw = optarg; break;
-        case 'h': usage(stdout); return -1;
-        default: usage(stderr); return EXIT_USAGE;
+        case 'h': usage(); return -1;
+        default: return see_help("sim");
         }
     }
     if (optind < argc)
         return 0;
-    complain("sim: a scenario file is needed");
-    usage(stderr);
+    complain("sim: a scenario file is needed; 'cofi sim --help' tells more");
     return EXIT_USAGE;
 }
 

@@ -3,10 +3,23 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+
+int see_help(const char *command)
+{
+    fprintf(stderr, "'cofi %s --help' lists the options\n", command);
+    return EXIT_USAGE;
+}
+
+int bad_value(const char *command, const char *option, const char *value)
+{
+    complain("%s: bad value '%s' of --%s; 'cofi %s --help' tells what is possible", command, value, option, command);
+    return EXIT_USAGE;
+}
 
 bool parse_number(const char *text, uint64_t most, uint64_t *value)
 {

@@ -167,18 +167,13 @@ int session_parse(const struct session_command *command, struct session_options 
             fputs(command->usage, stdout);
             return SESSION_HELPED;
         }
-        if (letter == '?') {
-            fprintf(stderr, "'cofi %s --help' lists the options\n", command->name);
-            return EXIT_USAGE;
-        }
+        if (letter == '?')
+            return see_help(command->name);
         int taken = take_common(options, letter, optarg);
         if (!taken && command->take)
             taken = command->take(command->opaque, letter, optarg);
-        if (taken < 0) {
-            complain("%s: bad value '%s' of --%s; --help tells what is possible", command->name, optarg,
-                     option_name(command->options, letter));
-            return EXIT_USAGE;
-        }
+        if (taken < 0)
+            return bad_value(command->name, option_name(command->options, letter), optarg);
     }
     return take_operands(command, options, argc, argv, optind);
 }

@@ -224,12 +224,11 @@ int record_parse(struct record_job *job, int argc, char **argv)
             return EXIT_DONE;
         }
         if (option == '?') {
-            fputs("'cofi record --help' lists the options\n", stderr);
+            see_help("record");
             return EXIT_OURS;
         }
         if (!take_option(job, option, optarg)) {
-            complain("record: bad value '%s' of --%s; 'cofi record --help' lists the options", optarg,
-                     option_name(long_options, option));
+            bad_value("record", option_name(long_options, option), optarg);
             return EXIT_OURS;
         }
     }
