@@ -76,6 +76,48 @@ static int parse(struct caps_options *o, int argc, char **argv)
     return 0;
 }
 
+/* ---- registers ---- */
+
+static const char *pt_register(uint32_t msr)
+{
+    static const char *const addresses[] = {"ADDR0_A", "ADDR0_B", "ADDR1_A", "ADDR1_B",
+                                            "ADDR2_A", "ADDR2_B", "ADDR3_A", "ADDR3_B"};
+    switch (msr) {
+    case 0x560: return "OUTPUT_BASE";
+    case 0x561: return "OUTPUT_MASK_PTRS";
+    case 0x570: return "CTL";
+    case 0x571: return "STATUS";
+    case 0x572: return "CR3_MATCH";
+    }
+    return msr >= 0x580 && msr <= 0x587 ? addresses[msr - 0x580] : "-";
+}
+
+static const char *rtit_register(const struct cofi_unit *unit, uint32_t msr)
+{
+    struct cofi_unit_register reg;
+    for (size_t i = 0; cofi_unit_register_at(unit, i, &reg) == 0; i++)
+        if (reg.msr == msr)
+            return reg.name;
+    return "-";
+}
+
+static void print_registers(const struct caps_options *o, const struct cofi_unit *unit)
+{
+    struct cofi_unit_field field;
+    int has;
+    for (unsigned i = 0; (has = cofi_unit_field(unit, i, &field)) >= 0; i++) {
+        const char *name = o->rtit ? rtit_register(unit, field.msr) : pt_register(field.msr);
+        if (o->json)
+            printf("{\"v\":1,\"field\":\"%s\",\"register\":\"%s\",\"msr\":%u,\"lsb\":%u,\"width\":%"
+                   "u,\"has\":%s}\n",
+                   field.name, name, field.msr, field.lsb, field.width,
+                   has ? "true" : "false");
+        else
+            printf("  %03" PRIX32 "H %-*s %2u:%-2u %-26s %s\n", field.msr, o->rtit ? 19 : 16, name,
+                   field.lsb + field.width - 1, field.lsb, field.name, has ? "yes" : "no");
+    }
+}
+
 /* ---- RTIT ---- */
 
 /* Family, model and stepping of this machine, as the reference counts them. */
@@ -86,6 +128,20 @@ static void this_cpu(unsigned *family, unsigned *model, unsigned *stepping)
     *stepping = a & 15;
     *family = (a >> 8 & 15) + ((a >> 8 & 15) == 15 ? a >> 20 & 255 : 0);
     *model = (a >> 4 & 15) | (a >> 16 & 15) << 4;
+}
+
+static int rtit_registers(const struct caps_options *o)
+{
+    const struct cofi_unit_config config = {.size = sizeof config, .gen = COFI_RTIT};
+    struct cofi_unit *unit;
+    int status = cofi_unit_open(&unit, &config);
+    if (status < 0) {
+        complain("caps: %s", cofi_error_text(status));
+        return EXIT_ENVIRONMENT;
+    }
+    print_registers(o, unit);
+    cofi_unit_close(unit);
+    return EXIT_DONE;
 }
 
 static int caps_rtit(const struct caps_options *o)
@@ -110,7 +166,7 @@ static int caps_rtit(const struct caps_options *o)
                "of RTIT; the list is\n"
                "the reference's [RTIT 1.2]. The software unit can do all of it everywhere.\n",
                family, model, stepping, here ? "it has" : "it does not have");
-    return EXIT_DONE;
+    return o->registers ? rtit_registers(o) : EXIT_DONE;
 }
 
 /* ---- PT ---- */
@@ -147,37 +203,6 @@ static void print_map(const char *what, uint32_t map)
         if (i == 0 || map >> i & 1)
             printf(" %u", i);
     printf("\n");
-}
-
-static const char *register_name(uint32_t msr)
-{
-    static const char *const addresses[] = {"ADDR0_A", "ADDR0_B", "ADDR1_A", "ADDR1_B",
-                                            "ADDR2_A", "ADDR2_B", "ADDR3_A", "ADDR3_B"};
-    switch (msr) {
-    case 0x560: return "OUTPUT_BASE";
-    case 0x561: return "OUTPUT_MASK_PTRS";
-    case 0x570: return "CTL";
-    case 0x571: return "STATUS";
-    case 0x572: return "CR3_MATCH";
-    }
-    return msr >= 0x580 && msr <= 0x587 ? addresses[msr - 0x580] : "-";
-}
-
-static void print_registers(const struct caps_options *o, const struct cofi_unit *unit)
-{
-    struct cofi_unit_field field;
-    int has;
-    for (unsigned i = 0; (has = cofi_unit_field(unit, i, &field)) >= 0; i++) {
-        if (o->json)
-            printf("{\"v\":1,\"field\":\"%s\",\"register\":\"%s\",\"msr\":%u,\"lsb\":%u,\"width\":%"
-                   "u,\"has\":%s}\n",
-                   field.name, register_name(field.msr), field.msr, field.lsb, field.width,
-                   has ? "true" : "false");
-        else
-            printf("  %03" PRIX32 "H %-16s %2u:%-2u %-26s %s\n", field.msr,
-                   register_name(field.msr), field.lsb + field.width - 1, field.lsb, field.name,
-                   has ? "yes" : "no");
-    }
 }
 
 static bool leaf_bit(const uint32_t regs[4], unsigned i)
