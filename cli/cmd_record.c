@@ -27,7 +27,8 @@ static bool take_filters(struct record_job *job)
         char text[8192];
         snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
         if (cofi_filters_parse(&job->filters, text, program, &error) < 0) {
-            complain("record: %s", error.text);
+            static const char prefix[] = "filter: ";
+            complain("record: trigger: %s", error.text + (strncmp(error.text, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
             return false;
         }
     }

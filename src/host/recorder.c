@@ -188,8 +188,8 @@ static int refuse_field(const struct field *bad, int status, enum cofi_gen gen,
 {
     const char *unit = gen == COFI_PT ? "PT" : "RTIT";
     if (status == COFI_ERR_NOT_FOUND)
-        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'", unit,
-                          bad->name);
+        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'; 'cofi caps%s --registers' lists them",
+                          unit, bad->name, gen == COFI_PT ? "" : " --unit=rtit");
     return cofi__fail(error, status, COFI_NOWHERE, "the %s unit refuses %s=%llu: %s", unit,
                       bad->name, (unsigned long long)bad->value, cofi_error_text(status));
 }

@@ -69,12 +69,15 @@ static size_t word(struct parser *p, char *out, size_t room, const char *signs)
 static int parse_action(struct parser *p, struct cofi_filter *f)
 {
     char name[16];
+    skip_spaces(p);
+    const char *at = p->at;
     word(p, name, sizeof name, ",/@");
     for (unsigned i = 0; i < COFI_FILTER_ACTIONS; i++)
         if (!strcmp(name, actions[i])) {
             f->action = (enum cofi_filter_action)i;
             return 0;
         }
+    p->at = at;
     return bad(p, "filter, start, stop, tracestop or trigger");
 }
 
