@@ -109,7 +109,7 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
         good &= dump_stream(o, &source, gen, cyc, stdout);
     }
     if (!any && o->tid >= 0)
-        fprintf(stderr, "cofi dump: %s: no stream of thread %ld%s\n", o->path, o->tid, o->from ? " has bytes from there on" : "");
+        fprintf(stderr, "cofi dump: %s: no stream of thread %ld%s\n", o->path, o->tid, o->from ? " has bytes from there on" : "; 'cofi stat' lists them");
     else if (!any)
         fprintf(stderr, "cofi dump: %s: no trace in it%s\n", o->path, o->from ? " from there on" : "");
     return good && any;

@@ -196,6 +196,28 @@ static bool has_places(const struct session_options *options)
     return !error;
 }
 
+/* Whether there is nothing to show, which is said: no such thread, or --to is before all that was recorded. */
+static bool is_empty(const struct session *session)
+{
+    const struct session_options *options = &session->options;
+    const struct cofi_time_conv *conv = &session->info.time.conv;
+    uint64_t first = UINT64_MAX;
+    if (options->tid >= 0 && !session->selected_n) {
+        complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
+        return true;
+    }
+    for (size_t i = 0; session->recording && conv->mult && i < session->selected_n; i++) {
+        uint64_t reference = cofi_recording_stream(session->recording, session->selected[i])->reference_tsc;
+        uint64_t ns = reference ? cofi_time_ns(conv, reference) : 0;
+        first = ns < first ? ns : first;
+    }
+    if (first == UINT64_MAX || options->to_ns >= first)
+        return false;
+    complain("%s: --to lies before all that was recorded, from %" PRIu64 ".%09" PRIu64 " on", options->command, first / 1000000000,
+             first % 1000000000);
+    return true;
+}
+
 int session_open(struct session **session, const struct session_options *options)
 {
     struct cofi_error error = {0};
@@ -227,11 +249,12 @@ int session_open(struct session **session, const struct session_options *options
         session_close(made);
         return exit_status(status);
     }
-    if (options->tid >= 0 && !made->selected_n) {
-        complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
+    if (is_empty(made)) {
         session_close(made);
         return EXIT_DATA;
     }
+    if (made->recording && !cofi_recording_streams(made->recording))
+        complain("%s: %s: no trace in it", options->command, made->options.file);
     *session = made;
     return EXIT_DONE;
 }

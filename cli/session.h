@@ -54,7 +54,7 @@ struct session_options {
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
-    "      --from=T --to=T     only from/to a time (seconds, 1.25) or stream offset (@0x1f40)\n"     \
+    "      --from=T --to=T     only from/to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"     \
     "      --json              one object a line\n"                                                 \
     "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
