@@ -114,6 +114,10 @@ static int parse(struct diff_options *options, int argc, char **argv)
         complain("diff: two recordings are compared; 'cofi diff --help' lists the options");
         return EXIT_USAGE;
     }
+    if (options->brief && options->session.json) {
+        complain("diff: --json tells what differs, --brief does not");
+        return EXIT_USAGE;
+    }
     for (unsigned i = 0; i < 2; i++)
         options->files[i] = options->session.files[i];
     options->session.once = true;
@@ -359,8 +363,9 @@ static void print_same(const struct diff_job *job)
 static int sum_up(const struct diff_job *job, int status)
 {
     const struct diff_options *options = job->options;
-    bool differ = false, gaps = false, any = false;
+    bool differ = false, gaps = false, any = false, paired = false;
     for (size_t i = 0; i < job->pairs_n; i++) {
+        paired |= job->pairs[i].rows[0] != NO_THREAD && job->pairs[i].rows[1] != NO_THREAD;
         differ |= job->found[i].differ;
         gaps |= job->found[i].gaps;
         any |= job->found[i].both;
@@ -373,6 +378,8 @@ static int sum_up(const struct diff_job *job, int status)
         printf("%s and %s differ\n", options->files[0], options->files[1]);
     if (status == EXIT_DONE && !options->brief && !options->session.json)
         print_same(job);
+    if (status == EXIT_DONE && differ && !paired)
+        complain("diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
     if (status == EXIT_DONE && gaps)
         complain("diff: the traces have gaps, across which nothing is compared; 'cofi check' lists them");
     for (unsigned run = 0; run < 2; run++)
