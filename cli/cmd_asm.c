@@ -16,9 +16,8 @@ static void usage(FILE *out)
           "  --gen=pt|rtit       what the text is until a line '.gen rtit' says otherwise (default pt)\n"
           "  -o, --output=FILE   write there instead of standard output\n"
           "  -h, --help          this text\n\n"
-          "A line is a packet as 'cofi dump' prints it, with or without its offset; '#' or ';'\n"
-          "begins a comment;\n"
-          "or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);
+          "A line is a packet as 'cofi dump' prints it, with or without its offset ('#' or ';'\n"
+          "begins a comment), or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);
 }
 
 static int write_out(const struct assembler *a, const char *path)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * cofi sim: a scenario -> the packets a trace unit makes of it, why, and whether they are as expected. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "sim.h"
 
 struct options {
-    bool check, explain, json, no_registers;
+    bool check, explain, json, no_registers, many;
     const char *raw;
 };
 
@@ -36,7 +37,7 @@ static int write_raw(const char *path, const struct sim *sim)
         ok = false;
     if (ok)
         return 0;
-    complain("sim: %s: cannot be written", path);
+    complain("sim: %s: %s", path, strerror(errno));
     return EXIT_ENVIRONMENT;
 }
 
@@ -64,6 +65,8 @@ static int run_text(const char *path, char *text, const struct options *o)
     struct sim sim = {.events = o->explain ? stdout : NULL, .json = o->json};
     int status = sim_parse(&scenario, path, text, true);
     if (status == 0) {
+        if (o->many && !o->check && !o->json)
+            printf("== %s\n", path);
         status = sim_run(&sim, &scenario);
         if (status == 0)
             status = show(&sim, o);
@@ -109,6 +112,11 @@ static int parse_options(int argc, char **argv, struct options *o)
         case 'h': usage(); return -1;
         default: return see_help("sim");
         }
+    }
+    o->many = argc - optind > 1;
+    if (o->many && o->raw) {
+        complain("sim: --raw is of one scenario");
+        return EXIT_USAGE;
     }
     if (optind < argc)
         return 0;
