@@ -21,14 +21,17 @@ static struct cofi_recording *open_recording(const char *path)
     return recording;
 }
 
-/* The stream's bytes in one piece (to be freed), and what the recording tells of how they were made. */
+/* The stream's bytes in one piece (to be freed), and what the recording tells of how they were made. Of a machine with guests the
+ * flow's `space` is needed, too (cofi_recording_guest_image), and of one whose trace tells the time seldom cofi_recording_bounds. */
 static void configure(struct cofi_flow_config *config, struct cofi_recording *recording, size_t stream)
 {
     const struct cofi_recording_info *info = cofi_recording_info(recording);
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
-    uint8_t *bytes = malloc(s->bytes + 1);
-    if (!bytes)
-        exit(3);
+    uint8_t *bytes = s ? malloc(s->bytes + 1) : NULL;
+    if (!bytes) {
+        fprintf(stderr, "%s\n", s ? "out of memory" : "no such stream in the recording");
+        exit(s ? 3 : 1);
+    }
     size_t n;
     for (uint64_t at = 0; at < s->bytes; at += n) {
         const uint8_t *piece = cofi_recording_bytes(recording, stream, at, &n);
@@ -39,17 +42,19 @@ static void configure(struct cofi_flow_config *config, struct cofi_recording *re
     cofi_flow_config_init(config, info->gen);
     config->bytes = bytes;
     config->n = s->bytes;
-    config->image = cofi_recording_image(recording, s->pid);
+    config->image = cofi_recording_stream_image(recording, stream);
     config->time = info->time;
     config->reference_tsc = s->reference_tsc;
+    config->ends_in_overflow = s->ends_in_overflow;
     config->family = info->family;
     config->model = info->model;
+    config->stepping = info->stepping;
     config->ctl = info->config;
     config->ctl_known = true;
-    if (!config->image) {
-        fprintf(stderr, "no code for process %d\n", s->pid);
-        exit(1);
-    }
+    config->ranges_known = info->ranges_known;
+    memcpy(config->range_base, info->range_base, sizeof info->range_base);
+    memcpy(config->range_limit, info->range_limit, sizeof info->range_limit);
+    config->events = info->events;
 }
 
 /* What could not be decoded is missing in whatever was counted, so say so. */
