@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * All of cofi's public headers, and its version. */
+ * All of cofi's public headers, and its version. For C11 and C++11; some structs have a function's name, and are written with `struct` in
+ * C++, too. */
 #ifndef COFI_COFI_H
 #define COFI_COFI_H
 

@@ -40,7 +40,8 @@ struct cofi_diff_options {
     void *opaque;
 };
 
-/* Whom a diff asks for what ran, and tells what it found. Each returns 0 (more: 1) to go on, or an error, which ends it. */
+/* Whom a diff asks for what ran, and tells what it found. None is null, pointers are valid during the call. Each returns 0 (more: 1) to go on,
+ * or an error, which ends it. */
 struct cofi_diff_visitor {
     /* Show more of a run, by cofi_diff_blocks and cofi_diff_event. 0: there is no more. */
     int (*more)(void *opaque, unsigned run);
@@ -58,20 +59,21 @@ struct cofi_diff_visitor {
 int cofi_diff_open(struct cofi_diff **diff, const struct cofi_diff_options *options);
 void cofi_diff_close(struct cofi_diff *diff);
 
-/* What a flow of a run shows, in order. Within `more` only. 0 or COFI_ERR_NOMEM. */
+/* What a flow of a run shows, in order: blocks, and between them the events. Within `more` only. Of blocks, event and view nothing is needed
+ * behind the call; the image stays until cofi_diff_close. A run may go on with another flow. 0 or COFI_ERR_NOMEM. */
 int cofi_diff_blocks(struct cofi_diff *diff, unsigned run, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n);
 int cofi_diff_event(struct cofi_diff *diff, unsigned run, struct cofi_view *view, const struct cofi_flow_event *event);
 
 /* Compare all of it: in step as long as both do the same. Where they part, the nearest place is looked for at which the function that they
  * parted in does the same in both again, or the one that called it; what functions do that these call meanwhile is not looked into. Of
- * several that are near, one behind which they stay together. 0, or the first error. */
+ * several that are near, one behind which they stay together. Once a diff. 0, or the first error. */
 int cofi_diff_run(struct cofi_diff *diff, const struct cofi_diff_visitor *visitor);
 
 /* What a run did last of what both did; null: nothing yet, or the trace has a gap there. Valid until they go on. */
 const struct cofi_diff_step *cofi_diff_last(const struct cofi_diff *diff, unsigned run);
 /* Instructions of a run that were compared, so far. */
 uint64_t cofi_diff_insns(const struct cofi_diff *diff, unsigned run);
-/* The call tree of a run, for the names of its nodes; of counts it has self and calls only. */
+/* The call tree of a run, for the names of its nodes; of counts it has self and calls only. Valid until more is shown. */
 const struct cofi_calls_node *cofi_diff_nodes(const struct cofi_diff *diff, unsigned run, size_t *n);
 
 #ifdef __cplusplus

@@ -129,7 +129,7 @@ struct cofi_event {
     bool deferred;    /* EVENT, FAR: target not known yet, the next BOUNDARY tells it */
     bool context_set; /* after is valid and differs from the state before */
     uint8_t size;     /* see the kinds; FAR: how many prefixes it has, 0 unknown [ERR E1] */
-    uint16_t vector;  /* EVENT, FAR INT: vector, else COFI_NO_VECTOR */
+    uint16_t vector;  /* EVENT, FAR: vector, or COFI_NO_VECTOR; units look at no other kind's */
     uint32_t msr;
     uint64_t ip, next, target;
     uint64_t value;   /* PTWRITE payload, WRMSR value, CR2 of a page fault, exit qualification */

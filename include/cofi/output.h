@@ -57,7 +57,7 @@ struct cofi_topa_place {
     uint64_t table;      /* first table: OUTPUT_BASE as programmed */
     uint64_t base;       /* OUTPUT_BASE as it is now: the current table */
     uint64_t mask_ptrs;  /* OUTPUT_MASK_PTRS as it is now: current entry and offset */
-    unsigned maxphyaddr;
+    unsigned maxphyaddr; /* the processor's, CPUID.80000008H EAX[7:0]; 52 takes what any has written */
     int wrapped;         /* the tables form a circle that was filled at least once */
 };
 int cofi_output_read_topa(const struct cofi_memory *memory, const struct cofi_topa_place *place,

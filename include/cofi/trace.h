@@ -149,7 +149,8 @@ bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *mi
 
 /* One stream: the bytes of one thread (or processor), in pieces that follow each other. What does not
  * follow (snapshots of a circular buffer, a thread number used again, pieces lost) is another stream, so
- * several may have one tid; snapshots that share bytes are pieces of one stream, which has them once. */
+ * several may have one tid; snapshots that share bytes are pieces of one stream, which has them once.
+ * What a flow is told of stream and recording shows examples/flow_common.h. */
 struct cofi_recording_stream {
     int32_t pid, tid;      /* tid -1: per processor, whose switches tell who ran (cofi_recording_thread); perf record COMMAND makes such,
                             * too, unless with --per-thread */

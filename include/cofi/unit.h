@@ -242,8 +242,8 @@ int cofi_unit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_un
  * last trace_active 1 [RTIT 3.3.2, Table 7]. */
 void cofi_unit_context(struct cofi_unit *unit, const struct cofi_context *context, uint64_t ip);
 
-/* Report what happened, in program order; members that the kind does not name (event.h) are 0, but for a vector
- * that there is none of: COFI_NO_VECTOR. 0, or COFI_ERR_GP for a WRMSR that faults (report the fault as the next
+/* Report what happened, in program order; members that the kind does not name (event.h) are 0, but for the
+ * vector of an EVENT or FAR that has none: COFI_NO_VECTOR. 0, or COFI_ERR_GP for a WRMSR that faults (report the fault as the next
  * event) or a transition whose lists load what WRMSR refuses (it has not happened: report its failure), or
  * COFI_ERR_FULL when the sink refused bytes: they are lost, and the unit goes on as after an operational error,
  * STATUS.Error until software clears it. What guests do wrong with their output is told to them in STATUS, not
