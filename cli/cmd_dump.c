@@ -137,6 +137,14 @@ static bool is_recording_folder(const struct dump_options *o)
            (size_t)snprintf(data, sizeof data, "%s/data", o->path) < sizeof data && !access(data, F_OK);
 }
 
+/* A perf.data, packed or not. */
+static bool is_recording(const struct file *file)
+{
+    static const char magic[] = "PERFILE2", packed[] = "\x28\xb5\x2f\xfd";
+    return (file->n >= strlen(magic) && !memcmp(file->bytes, magic, strlen(magic))) ||
+           (file->n >= strlen(packed) && !memcmp(file->bytes, packed, strlen(packed)));
+}
+
 static int dump_file(const struct dump_options *o)
 {
     struct file file;
@@ -148,12 +156,12 @@ static int dump_file(const struct dump_options *o)
         return status;
     if (!file.n)
         fprintf(stderr, "cofi dump: %s: the file is empty\n", o->path);
-    else if (o->raw || file.n < 8 || memcmp(file.bytes, "PERFILE2", 8) || !strcmp(o->path, "-"))
+    else if (o->raw || !is_recording(&file))
         good = dump_raw(o, &file);
-    else
+    else if (strcmp(o->path, "-") || !(status = file_again(&file, "dump")))
         good = open_and_dump(o);
     file_close(&file);
-    return good ? EXIT_DONE : EXIT_DATA;
+    return status ? status : good ? EXIT_DONE : EXIT_DATA;
 }
 
 /* ---- the command line ---- */

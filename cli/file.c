@@ -129,6 +129,18 @@ int file_open(struct file *file, const char *command, const char *path)
     return error ? refuse(command, path, error) : 0;
 }
 
+int file_again(const struct file *file, const char *command)
+{
+    if (!lseek(0, 0, SEEK_CUR)) /* it was mapped */
+        return 0;
+    int copy = scratch_file(), error = copy < 0 ? errno : write_all(copy, file->bytes, file->n);
+    if (!error && (lseek(copy, 0, SEEK_SET) || dup2(copy, 0)))
+        error = errno;
+    if (copy >= 0)
+        close(copy);
+    return error ? refuse(command, "-", error) : 0;
+}
+
 void file_unneeded(const struct file *file, size_t start, size_t end)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), first = (start + page - 1) & ~(page - 1), last = end & ~(page - 1);

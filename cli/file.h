@@ -17,6 +17,8 @@ struct file {
  * unnamed file (in $TMPDIR, else /var/tmp), so that memory does not grow with it. Returns 0, or the exit status after a complaint
  * that names the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */
 int file_open(struct file *file, const char *command, const char *path);
+/* Standard input, which was brought into memory, gives the same bytes to whoever reads it next. Returns as file_open. */
+int file_again(const struct file *file, const char *command);
 /* Bytes [start, end) are not needed for now: if the file is mapped, the memory that shows them is given back. */
 void file_unneeded(const struct file *file, size_t start, size_t end);
 void file_close(struct file *file);
