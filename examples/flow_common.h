@@ -58,7 +58,7 @@ static void configure(struct cofi_flow_config *config, struct cofi_recording *re
 }
 
 /* What could not be decoded is missing in whatever was counted, so say so. */
-static void tell_gaps(const struct cofi_flow *flow)
+static inline void tell_gaps(const struct cofi_flow *flow)
 {
     struct cofi_flow_stats stats;
     cofi_flow_stats(flow, &stats);

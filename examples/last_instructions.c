@@ -12,11 +12,16 @@ enum { BLOCKS = 1024 };
 static uint64_t *ring;
 static size_t wanted, seen;
 
+/* Where something is missing, COFI_NO_IP stands for it. */
 static void keep(const struct cofi_flow_batch *batch)
 {
-    for (size_t i = 0; i < batch->blocks_n; i++)
-        for (uint32_t k = 0; k < batch->blocks[i]->n; k++)
+    for (size_t i = 0, e = 0; i <= batch->blocks_n; i++) {
+        for (; e < batch->events_n && batch->events[e].at == i; e++)
+            if (seen && (batch->events[e].kind == COFI_FLOW_GAP || batch->events[e].kind == COFI_FLOW_OVERFLOW))
+                ring[seen++ % wanted] = COFI_NO_IP;
+        for (uint32_t k = 0; i < batch->blocks_n && k < batch->blocks[i]->n; k++)
             ring[seen++ % wanted] = batch->blocks[i]->insns[k].ip;
+    }
 }
 
 static void decode_from(struct cofi_flow *flow, uint64_t offset)
@@ -36,6 +41,10 @@ static void print(struct cofi_view *view, uint64_t ip)
     struct cofi_code code;
     struct cofi_symbol symbol;
     char text[128] = "?";
+    if (ip == COFI_NO_IP) {
+        puts("(a gap)");
+        return;
+    }
     if (cofi_view_find(view, ip, &code) == 0)
         cofi_insn_print(64, ip, code.bytes + (ip - code.start), code.end - ip, text, sizeof text);
     cofi_view_symbol(view, ip, true, &symbol);
@@ -64,7 +73,6 @@ int main(int argc, char **argv)
     }
     for (size_t i = 1; i <= wanted && i <= seen; i++)
         print(cofi_flow_view(flow), ring[(seen - i) % wanted]);
-    tell_gaps(flow);
     cofi_flow_close(flow);
     free((void *)config.bytes);
     cofi_recording_close(recording);
