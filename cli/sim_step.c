@@ -24,7 +24,8 @@ int sim_insn(struct sim *sim, struct cofi_insn *insn)
             return 0;
         return sim_fail(s, sim->line, "the bytes at %" PRIx64 " are no %u-bit instruction", sim->ip, mode);
     }
-    return sim_fail(s, sim->line, "no code at %" PRIx64 ": the scenario's code sections end there", sim->ip);
+    return sim_fail(s, sim->line, "no code at %" PRIx64 ": %s", sim->ip,
+                    sim->ip ? "the scenario's code sections end there" : "'state ip=ADDRESS' says where it begins");
 }
 
 /* What the next instruction needs from the scenario. */
