@@ -100,8 +100,9 @@ int cofi_fast_probe(struct cofi_error *error);
 /* The clock of a fast recording: TSC ticks and how they become nanoseconds. Asks perf, else takes 0.3 ms. */
 void cofi_fast_time_info(struct cofi_time_info *time);
 
-/* Run the command (or attach to a process), record it and what it starts, until all of it has ended or the user stops it. The
- * calling thread does the recording; it becomes the parent of the command and reaps it. A process that was attached to stays as it was
+/* Run the command (or attach to a process), record it and what it starts, until all of it has ended or the user stops it. One recording at
+ * a time in a process: it handles SIGCHLD meanwhile, and calls the handler that it found. The calling thread does the recording; it becomes
+ * the parent of the command and reaps it. A process that was attached to stays as it was
  * where that fails. Where the recording ends first, what is left of the program goes on natively. Errors: COFI_ERR_RANGE (no word in
  * argv, neither argv nor pid, impossible size: nothing was started; COFI_ERR_UNSUPPORTED also for a member that only a newer library knows),
  * COFI_ERR_NOT_FOUND (no such

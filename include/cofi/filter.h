@@ -30,6 +30,7 @@ struct cofi_filter {
     char *path;
 };
 
+/* All zero at first. Distinct ones may be parsed by several threads. */
 struct cofi_filters {
     size_t n;
     struct cofi_filter filter[COFI_FILTERS_MAX];

@@ -143,7 +143,7 @@ struct cofi_step_result {
 
 /* The clock that a run's events have. */
 void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time);
-/* Run and step until all that was followed has ended or was let go. Uses SIGALRM and the real-time
+/* Run and step until all that was followed has ended or was let go. One run at a time in a process: it uses SIGALRM and the real-time
  * interval timer, pins the calling thread and the program to one processor (both undone on return), and
  * reaps every child of the process. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid, impossible size; nothing was
  * started), COFI_ERR_UNSUPPORTED also for a member that only a newer library knows; COFI_ERR_NOT_FOUND (no such process or command),

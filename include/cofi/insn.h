@@ -47,7 +47,7 @@ struct cofi_insn {
 };
 
 /* Decode the instruction at bytes[0..n), which lies at ip, in mode 16, 32 or 64. Returns its length, or
- * COFI_ERR_TRUNCATED (n < length), COFI_ERR_BAD_INSN. */
+ * COFI_ERR_TRUNCATED (n < length), COFI_ERR_BAD_INSN. Thread safe, as the others. */
 int cofi_insn_decode(struct cofi_insn *insn, unsigned mode, uint64_t ip, const uint8_t *bytes, size_t n);
 /* Disassembly in Intel syntax (symbol-free), e.g. "mov rax, [rbx+0x8]". Returns the length as snprintf,
  * or COFI_ERR_BAD_INSN. */
