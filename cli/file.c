@@ -13,9 +13,14 @@
 
 #include "cli.h"
 
+const char *file_how_to_make(const char *path)
+{
+    return !strcmp(path, "cofi.data") && access(path, F_OK) ? "; 'cofi record -- COMMAND' makes it" : "";
+}
+
 static int refuse(const char *command, const char *path, int error)
 {
-    fprintf(stderr, "cofi %s: %s: %s\n", command, path, strerror(error));
+    fprintf(stderr, "cofi %s: %s: %s%s\n", command, path, strerror(error), file_how_to_make(path));
     return EXIT_ENVIRONMENT;
 }
 

@@ -22,5 +22,7 @@ int file_again(const struct file *file, const char *command);
 /* Bytes [start, end) are not needed for now: if the file is mapped, the memory that shows them is given back. */
 void file_unneeded(const struct file *file, size_t start, size_t end);
 void file_close(struct file *file);
+/* What to say behind an error of this file: how to make the one that commands read unless told otherwise, if it is not there; else "". */
+const char *file_how_to_make(const char *path);
 
 #endif

@@ -168,9 +168,9 @@ static void complain_input(const struct session_options *options, const char *te
     const char *file = options->raw ? options->raw : options->file ? options->file : "cofi.data";
     size_t n = strlen(file) < 160 ? strlen(file) : 160; /* of a longer one the library says the beginning */
     if (!strncmp(text, file, n) && text[n] == ':')
-        complain("%s: %s", options->command, text);
+        complain("%s: %s%s", options->command, text, file_how_to_make(file));
     else
-        complain("%s: %s: %s", options->command, file, text);
+        complain("%s: %s: %s%s", options->command, file, text, file_how_to_make(file));
 }
 
 /* 0, or errno of a place that cannot be read. */
