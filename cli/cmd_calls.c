@@ -52,7 +52,7 @@ struct calls_job {
 };
 
 static const char usage[] =
-    "usage: cofi calls [options] [FILE]\n\n"
+    "usage: cofi calls [options] [FILE]    default FILE: cofi.data\n\n"
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
     "how often it was called on this path, its name.\n\n"
     "      --format=tree       the tree (default)\n"

@@ -30,7 +30,7 @@ struct check_totals {
 };
 
 static const char usage[] =
-    "usage: cofi check [options] [FILE]\n\n"
+    "usage: cofi check [options] [FILE]    default FILE: cofi.data\n\n"
     "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n"
     "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
     "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_THREADS_HELP SESSION_HELP;

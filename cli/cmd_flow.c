@@ -44,7 +44,7 @@ struct flow_job {
 };
 
 static const char usage[] =
-    "usage: cofi flow [options] [FILE]\n\n"
+    "usage: cofi flow [options] [FILE]    default FILE: cofi.data\n\n"
     "Print every instruction that ran, thread by thread.\n\n"
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"

@@ -25,7 +25,7 @@ struct found_out {
     bool ctl, ranges, deferred, returns_pop;
 };
 
-static const char usage[] = "usage: cofi replay [options] [FILE]\n\n"
+static const char usage[] = "usage: cofi replay [options] [FILE]    default FILE: cofi.data\n\n"
                             "Decode a PT recording, report what ran to a trace unit with the same "
                             "configuration, and compare its packets with the\n"
                             "recording's: all but those about time, TNT by single outcomes; what lies in gaps is "

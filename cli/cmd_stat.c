@@ -36,7 +36,7 @@ struct stream_stat {
 };
 
 static const char usage[] =
-    "usage: cofi stat [options] [FILE]\n\n"
+    "usage: cofi stat [options] [FILE]    default FILE: cofi.data\n\n"
     "Print what a recording holds: for each thread sizes, packets of each kind, bits an instruction, time, gaps.\n\n"
     "      --no-flow           packets only; do not decode the instructions\n" SESSION_THREADS_HELP SESSION_HELP;
 

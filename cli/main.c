@@ -100,9 +100,14 @@ static void catch_full_files(void)
 
 static int run_named(int argc, char **argv)
 {
+    static char help[] = "--help";
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
+    }
+    if (argc == 3 && !strcmp(argv[1], "help")) {
+        argv[1] = argv[2];
+        argv[2] = help;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
         usage(stdout);
