@@ -124,7 +124,10 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
 {
     bool units = record_needs_unit(job);
     if (status < 0) {
-        complain("record: %s", error->text[0] ? error->text : cofi_error_text(status));
+        complain("record: %s%s", error->text[0] ? error->text : cofi_error_text(status),
+                 status == COFI_ERR_UNSUPPORTED && !result->tasks ? "; --host=step may record it" : "");
+        if (units && !result->tasks)
+            unlink(job->fast.path); /* nothing is in it */
         if (!result->started)
             return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
         return EXIT_OURS;

@@ -17,6 +17,7 @@ static const char usage[] =
     "  --unit=pt|rtit       whose packets (default pt)\n"
     "  --config=NAME=VALUE,...\n"
     "                       register fields by the manual's names: dis_retc, mtc_freq, psb_freq, cyc_en, cmprs_ret, ...\n"
+    "                       ('cofi caps --registers' lists them, with --unit=rtit RTIT's);\n"
     "                       also buffer_bytes, drain_bytes, drain_cycles (the unit's internal buffer), RTIT:\n"
     "                       errata=e1+e5+..., cr3_match=command\n"
     "  --preset=app|all|driver\n"
