@@ -25,12 +25,13 @@ struct coverage_options {
     enum format format;
     const char *output;    /* null: standard output */
     const char *module, *function, *source; /* patterns; null: all */
+    struct cofi_demangler *simple, *full;   /* names as a pattern may have them */
     bool no_source;
     bool by_given, sort_given;
 };
 
 static const char usage[] =
-    "usage: cofi coverage [options] [FILE...]\n\n"
+    "usage: cofi coverage [options] [FILE...]    default FILE: cofi.data\n\n"
     "Print which functions ran, and how often: for each module its functions with the instructions they executed,\n"
     "how often they were entered, how much of their code and of their source lines ran, and how many of the two outcomes\n"
     "of each conditional branch there were. Several recordings add up.\n\n"
@@ -172,7 +173,8 @@ static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
     switch (kind) {
     case COFI_COVERAGE_MODULE: return matches_pattern(options->module, name);
     case COFI_COVERAGE_FUNCTION:
-        return matches_pattern(options->function, name) || matches_pattern(options->function, cofi_demangle(options->table.names, name));
+        return matches_pattern(options->function, name) || matches_pattern(options->function, cofi_demangle(options->simple, name)) ||
+               matches_pattern(options->function, cofi_demangle(options->full, name));
     case COFI_COVERAGE_SOURCE: return matches_pattern(options->source, name);
     }
     return true;
@@ -357,11 +359,12 @@ static int judge(const struct job *job, int status)
         complain("coverage: %" PRIu64 " gaps: what ran there is missing; 'cofi check' lists them", job->gaps);
     if (job->overflows)
         complain("coverage: %" PRIu64 " overflows: what ran while packets were lost is missing", job->overflows);
-    if (filtered && !modules && options->format != FORMAT_AFL)
+    bool nothing = filtered && !modules && options->format != FORMAT_AFL;
+    if (nothing)
         complain("coverage: nothing that ran is of what was asked for");
     else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
-    return status == EXIT_DONE && (job->gaps || (lines && !sources)) ? EXIT_DATA : status;
+    return status == EXIT_DONE && (job->gaps || nothing || (lines && !sources)) ? EXIT_DATA : status;
 }
 
 static int count_and_write(struct job *job, FILE *file)
@@ -378,6 +381,16 @@ static int count_and_write(struct job *job, FILE *file)
     return written != EXIT_DONE ? written : status;
 }
 
+static int open_names(struct coverage_options *options)
+{
+    enum cofi_demangle how = options->session.demangle;
+    int status = cofi_demangler_open(&options->simple, COFI_DEMANGLE_SIMPLE);
+    if (status >= 0)
+        status = cofi_demangler_open(&options->full, COFI_DEMANGLE_FULL);
+    options->table.names = how == COFI_DEMANGLE_NO ? NULL : how == COFI_DEMANGLE_FULL ? options->full : options->simple;
+    return status;
+}
+
 static int run(struct coverage_options *options, FILE *file)
 {
     enum format format = options->format;
@@ -385,17 +398,18 @@ static int run(struct coverage_options *options, FILE *file)
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
                                 .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options}};
-    int status = cofi_demangler_open(&options->table.names, options->session.demangle);
+    int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);
-    if (status < 0) {
-        cofi_demangler_close(options->table.names);
+    if (status >= 0) {
+        status = count_and_write(&job, file);
+    } else {
         complain("coverage: %s", cofi_error_text(status));
-        return EXIT_ENVIRONMENT;
+        status = EXIT_ENVIRONMENT;
     }
-    status = count_and_write(&job, file);
     cofi_coverage_close(job.all);
-    cofi_demangler_close(options->table.names);
+    cofi_demangler_close(options->simple);
+    cofi_demangler_close(options->full);
     pthread_mutex_destroy(&job.lock);
     return status;
 }

@@ -268,7 +268,8 @@ static void print_place(const struct coverage_table *table, uint64_t addr, const
         return;
     write_text(out, "  ");
     write_text(out, cofi_demangle(table->names, f->name));
-    write_format(out, "+0x%" PRIx64, addr - f->addr);
+    if (addr != f->addr)
+        write_format(out, "+0x%" PRIx64, addr - f->addr);
 }
 
 static void print_place_json(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f, struct writer *out)

@@ -141,8 +141,8 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
     if (units)
         unlink(job->fast.path);
     if (!job->quiet)
-        fprintf(stderr, "cofi record: %llu branches of %u thread%s, %llu bytes of trace in %s\n",
-                (unsigned long long)result->branches, result->tasks, result->tasks == 1 ? "" : "s",
+        fprintf(stderr, "cofi record: %llu branch%s of %u thread%s, %llu bytes of trace in %s\n",
+                (unsigned long long)result->branches, result->branches == 1 ? "" : "es", result->tasks, result->tasks == 1 ? "" : "s",
                 (unsigned long long)result->bytes, job->outputs[0].path);
     if (result->foreign && result->ended != COFI_FAST_NO_ROOM)
         complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result->foreign,
