@@ -112,16 +112,22 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->fault_pc = t->pc;
 }
 
+/* Whether the block that writes may be made of code of the page that it writes to. */
+static bool writes_beside_itself(const struct ksiginfo *info, const struct kucontext *uc)
+{
+    const struct block *writer = cache_find_code((const uint8_t *)uc->mc.rip);
+    uint64_t page = info->addr & ~UINT64_C(4095);
+    return writer && block_overlaps(writer, page, page + 4096);
+}
+
 /* A write to a page that is watched for code: the page is writable again; the write is still to be done. */
 static bool write_to_watched(int signo, const struct ksiginfo *info, const struct kucontext *uc)
 {
     if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
         return false;
-    const struct block *writer = cache_find_code((const uint8_t *)uc->mc.rip);
-    uint64_t page = info->addr & ~UINT64_C(4095);
     rt_lock();
     bool watched = pages_write_fault(info->addr);
-    if (watched && !(writer && block_overlaps(writer, page, page + 4096)))
+    if (watched && !writes_beside_itself(info, uc))
         pages_wrote(info->addr);
     rt_unlock();
     return watched;
@@ -255,6 +261,8 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         redirect(t, uc);
         return;
     }
+    if (watched && !is_ours(uc->mc.rip) && !writes_beside_itself(info, uc))
+        return; /* the write is done by who was about to */
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
@@ -263,7 +271,7 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         return;
     }
     if (watched) {
-        t->force_step = true; /* so that it does get past the write */
+        t->force_step = true; /* so that it does get past the write: its own code is made anew behind it */
         redirect(t, uc);
         return;
     }
