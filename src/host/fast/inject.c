@@ -52,7 +52,13 @@ int cofi__fast_wait_stop(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WSTOPPED | __WALL) ? COFI_ERR_SYSTEM : info.si_status;
 }
 
-/* To the program's next stop of its own. */
+/* Whether the signal is an instruction's fault: all others are blocked. */
+static bool is_fault(int signo)
+{
+    return signo == SIGSEGV || signo == SIGBUS;
+}
+
+/* To the program's next stop of its own. COFI_ERR_UNSUPPORTED: there is no code that can run where it stands. */
 static int advance(struct remote *r, enum __ptrace_request how)
 {
     int stop;
@@ -60,8 +66,8 @@ static int advance(struct remote *r, enum __ptrace_request how)
         if (ptrace(how, r->pid, 0, 0))
             return COFI_ERR_SYSTEM;
         stop = cofi__fast_wait_stop(r->pid);
-        if (stop < 0)
-            return stop;
+        if (stop < 0 || is_fault(stop))
+            return stop < 0 ? stop : COFI_ERR_UNSUPPORTED;
         r->came |= stop == SIGSTOP ? cofi__fast_signal_bit(SIGSTOP) : 0;
     } while (stop != SIGTRAP);
     return 0;
@@ -105,7 +111,9 @@ static int begin(struct remote *r)
     r->syscall = r->regs.rip;
     r->saved = ptrace(PTRACE_PEEKTEXT, r->pid, (void *)r->regs.rip, 0);
     long code = (r->saved & ~0xffffl) | 0x050f; /* SYSCALL */
-    return ptrace(PTRACE_POKETEXT, r->pid, (void *)r->regs.rip, (void *)code) ? COFI_ERR_SYSTEM : 0;
+    if (!ptrace(PTRACE_POKETEXT, r->pid, (void *)r->regs.rip, (void *)code))
+        return 0;
+    return errno == EIO ? COFI_ERR_UNSUPPORTED : COFI_ERR_SYSTEM; /* nothing is there */
 }
 
 static int finish(struct remote *r)
@@ -361,6 +369,8 @@ static int map_at_once(struct remote *r, const struct cofi__fast_memory *m, long
         return COFI_ERR_UNSUPPORTED;
     int status = run_stub_at(r, m, mem, r->regs.rip & ~UINT64_C(4095), &g);
     close(mem);
+    if (status == COFI_ERR_UNSUPPORTED && r->out && ptrace(PTRACE_SETREGS, r->pid, 0, &r->regs))
+        return COFI_ERR_SYSTEM;
     COFI_TRY(status);
     *their_fd = (int)g.r8;
     if (g.r9 == 2 && cofi__fast_is_same_file(r->pid, *their_fd, m->fd))
@@ -374,20 +384,24 @@ static int map_at_once(struct remote *r, const struct cofi__fast_memory *m, long
 static int map_by_calls(struct remote *r, const struct cofi__fast_memory *m, long *their_fd, struct cofi_error *error)
 {
     /* Out of the exec, so that registers written stay: its system call ends. */
-    if ((!r->out && advance(r, PTRACE_SYSCALL) < 0) || begin(r) < 0)
-        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
+    int status = r->out ? 0 : advance(r, PTRACE_SYSCALL);
+    if (status >= 0)
+        status = begin(r);
+    if (status < 0)
+        return cofi__fail(error, status, COFI_NOWHERE, status == COFI_ERR_UNSUPPORTED ? "process %d begins where there is no code" :
+                          "ptrace of process %d failed", r->pid);
     if (r->regs.cs != 0x33) {
         finish(r);
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
     }
-    int status = cofi__fast_filters_let(r->pid, OWN_PROGRAM, NULL); /* where they cannot be read, it is tried */
+    status = cofi__fast_filters_let(r->pid, OWN_PROGRAM, NULL); /* where they cannot be read, it is tried */
     if (status != COFI_ERR_UNSUPPORTED)
         status = map_runtime(r, m->fd, m->bytes, their_fd);
     if (status < 0)
         unmap_runtime(r);
     if (finish(r) < 0 || status < 0)
         return cofi__fail(error, status < 0 ? status : COFI_ERR_SYSTEM, COFI_NOWHERE,
-                          "process %d has no room for the runtime, or a seccomp filter", r->pid);
+                          "process %d has no room for the runtime, a seccomp filter, or no code where it begins", r->pid);
     return 0;
 }
 
