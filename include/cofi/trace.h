@@ -45,13 +45,15 @@ struct cofi_sideband {
     uint32_t prot, flags;
     const char *name;
     const uint8_t *bytes;
-    uint8_t build_id[20], build_id_size;
+    uint8_t build_id[20], build_id_size; /* MMAP, written: 0: the file's, which is read; COFI_NO_BUILD_ID: none, and no file is looked at */
     uint64_t aux_offset, aux_size, aux_flags;
     int32_t machine;  /* whose pids and addresses these are: 0: the host's; else those of the guest whose hypervisor has
                        * this pid, -1: of one that is not told (perf kvm, perf inject --guest-data) */
     int32_t vcpu;     /* with machine: the guest's processor, -1: not told */
     uint64_t ahead;   /* CODE: how many bytes behind these `len` are in `bytes`, too, of which COFI_CODE_AHEAD are of use */
 };
+
+enum { COFI_NO_BUILD_ID = 255 };
 
 /* perf reads as many bytes at an instruction's place in a file, wherever the mapping ends. */
 enum { COFI_CODE_AHEAD = 16 };

@@ -65,7 +65,8 @@ static bool parse_line(struct cofi__mount *m, char *line)
         ;
     const char *type = take_word(&line);
     m->overlay = !strcmp(type, "overlay");
-    m->passing = m->overlay || !strncmp(type, "fuse", 4);
+    m->served = !strncmp(type, "fuse", 4);
+    m->passing = m->overlay || m->served;
     take_word(&line); /* its source */
     m->options = line;
     unescape(root);
@@ -118,6 +119,18 @@ static const char *behind(const char *directory, const char *path)
 {
     size_t n = strcmp(directory, "/") ? strlen(directory) : 0;
     return !strncmp(directory, path, n) && (!path[n] || path[n] == '/') ? path + n : NULL;
+}
+
+const struct cofi__mount *cofi__mounts_of(const struct cofi__mounts *mounts, uint64_t device, const char *path)
+{
+    const struct cofi__mount *best = NULL;
+    for (const struct cofi__mount *m = mounts->mount; m < mounts->mount + mounts->n; m++) {
+        if (m->device == device)
+            return m;
+        if (behind(m->point, path) && (!best || strlen(m->point) >= strlen(best->point)))
+            best = m;
+    }
+    return best;
 }
 
 /* Put together, with one slash where one part ends with one and the next begins with one. False: too long. */

@@ -15,6 +15,7 @@ struct cofi__mount {
     const char *options; /* its file system's own ones, escaped as the kernel shows them */
     uint64_t id, device;
     bool overlay;
+    bool served;         /* by a program (FUSE): who looks at its files waits for that */
     bool passing;        /* of a kind that goes with the container: an overlay, or one that a program serves */
 };
 
@@ -28,6 +29,9 @@ struct cofi__mounts {
 /* A text of /proc/PID/mountinfo. What cannot be understood, is deleted or too much is left out. COFI_ERR_NOMEM: there are none. */
 int cofi__mounts_parse(struct cofi__mounts *mounts, const char *text, size_t bytes, const char *root);
 void cofi__mounts_free(struct cofi__mounts *mounts);
+
+/* The mount that a file is in: of its device; or else, where files have other numbers than their mounts (btrfs), by its path. Null: none. */
+const struct cofi__mount *cofi__mounts_of(const struct cofi__mounts *mounts, uint64_t device, const char *path);
 
 /* A search tries one path after the other until one is the file's. */
 struct cofi__search {

@@ -169,6 +169,17 @@ const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *all,
     return &space->mounts;
 }
 
+bool cofi__namespaces_serve(struct cofi__namespaces *all, uint64_t device, const char *path)
+{
+    const struct cofi__mounts *ours = cofi__namespaces_mounts(all, getpid());
+    const struct cofi__mount *m = ours ? cofi__mounts_of(ours, device, path) : NULL;
+    if (!m || m->device != device) { /* it may have been mounted since */
+        read_ours(&all->ours);
+        m = cofi__mounts_of(&all->ours.mounts, device, path);
+    }
+    return m && m->served;
+}
+
 void cofi__namespaces_free(struct cofi__namespaces *all)
 {
     cofi__mounts_free(&all->ours.mounts);

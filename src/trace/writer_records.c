@@ -80,7 +80,8 @@ static void put_task(struct cofi__buffer *out, const struct cofi_sideband *sb)
     end_kernel(out, start, sb);
 }
 
-static void put_file_id(struct cofi__buffer *out, const char *name, const uint8_t *id, size_t size)
+/* look: whether the file may be looked at where there is no build id. */
+static void put_file_id(struct cofi__buffer *out, const char *name, const uint8_t *id, size_t size, bool look)
 {
     struct stat st;
     if (size) {
@@ -89,7 +90,7 @@ static void put_file_id(struct cofi__buffer *out, const char *name, const uint8_
         cofi__buffer_zero(out, 20 - size);
         return;
     }
-    bool known = name[0] == '/' && !stat(name, &st);
+    bool known = look && name[0] == '/' && !stat(name, &st);
     cofi__buffer_put_le(out, known ? major(st.st_dev) : 0, 4);
     cofi__buffer_put_le(out, known ? minor(st.st_dev) : 0, 4);
     cofi__buffer_put_le(out, known ? st.st_ino : 0, 8);
@@ -101,8 +102,9 @@ static void put_mmap(struct cofi_writer *writer, const struct cofi_sideband *sb)
     struct cofi__buffer *out = &writer->sideband;
     const char *name = sb->name && sb->name[0] ? sb->name : "//anon";
     const uint8_t *id = sb->build_id;
-    size_t size = sb->build_id_size > 20 ? 20 : sb->build_id_size;
-    if (!size && name[0] == '/' && name[1] != '/') {
+    bool none = sb->build_id_size == COFI_NO_BUILD_ID;
+    size_t size = none ? 0 : sb->build_id_size > 20 ? 20 : sb->build_id_size;
+    if (!size && !none && name[0] == '/' && name[1] != '/') {
         const struct cofi__build_id *known = cofi__writer_build_id(writer, name);
         if (known) {
             id = known->id;
@@ -115,7 +117,7 @@ static void put_mmap(struct cofi_writer *writer, const struct cofi_sideband *sb)
     cofi__buffer_put_le(out, sb->addr, 8);
     cofi__buffer_put_le(out, sb->len, 8);
     cofi__buffer_put_le(out, sb->pgoff, 8);
-    put_file_id(out, name, id, size);
+    put_file_id(out, name, id, size, !none);
     cofi__buffer_put_le(out, sb->prot, 4);
     cofi__buffer_put_le(out, sb->flags, 4);
     put_name(out, name, start);

@@ -279,6 +279,25 @@ static void thousands_of_mounts_and_layers_cost_a_bounded_number_of_tries(void *
     free(text);
 }
 
+/* Files of btrfs have numbers that no mount has. */
+static void a_file_is_in_the_mount_of_its_device_or_else_of_its_path(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "22 1 0:30 /@ / rw - btrfs /dev/sda2 rw\n"
+        "23 22 0:31 /@home /home rw - btrfs /dev/sda2 rw\n"
+        "24 23 0:57 / /home/me/.mount_x ro,nosuid - fuse.x x ro\n";
+    struct cofi__mounts mounts;
+    assert_int_equal(cofi__mounts_parse(&mounts, text, strlen(text), ""), 0);
+    assert_true(cofi__mounts_of(&mounts, 57, "/usr/bin/x")->served);
+    assert_string_equal(cofi__mounts_of(&mounts, 99, "/usr/bin/x")->point, "/");
+    assert_string_equal(cofi__mounts_of(&mounts, 99, "/home/me/x")->point, "/home");
+    assert_string_equal(cofi__mounts_of(&mounts, 99, "/home/me/.mount_x/AppRun")->point, "/home/me/.mount_x");
+    assert_false(cofi__mounts_of(&mounts, 99, "/home/me/.mount_xy/AppRun")->served);
+    assert_null(cofi__mounts_of(&(struct cofi__mounts){0}, 99, "/usr/bin/x"));
+    cofi__mounts_free(&mounts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +321,7 @@ int main(void)
         cmocka_unit_test(names_are_below_the_root_that_a_text_is_of),
         cmocka_unit_test(deleted_mounts_and_lines_that_are_none_are_left_out),
         cmocka_unit_test(a_path_that_is_too_long_is_not_tried),
+        cmocka_unit_test(a_file_is_in_the_mount_of_its_device_or_else_of_its_path),
         cmocka_unit_test(thousands_of_mounts_and_layers_cost_a_bounded_number_of_tries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

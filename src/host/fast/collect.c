@@ -364,6 +364,21 @@ static void look_for(struct cofi__fast_collector *c, struct thread *t, const str
     wake(&t->head.drained_word);
 }
 
+/* Whether the mapping's file is none to look at. Else its code is what the file has, and other files there need not be asked about. */
+static bool is_served(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, const char *name)
+{
+    uint32_t device = (uint32_t)h->d >> COFI__FAST_DEVICE_SHIFT, *plain = c->control->plain, *end = plain + COFI__FAST_DEVICES;
+    if (cofi__namespaces_serve(&c->namespaces, device, name))
+        return true;
+    while (plain < end && *plain && *plain != device)
+        plain++;
+    if (plain < end)
+        __atomic_store_n(plain, device, __ATOMIC_RELAXED);
+    if (!(h->d & COFI__FAST_YOUNG))
+        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b), 1));
+    return false;
+}
+
 /* Code of a thread's process, and of its parent where it shares that one's memory. */
 static void tell_code(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, struct cofi_sideband *sb,
                       uint64_t tsc)
@@ -388,6 +403,8 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         name[h->bytes] = 0;
         if (h->d & COFI__FAST_ELSEWHERE)
             look_for(c, t, h, name);
+        else if (h->d & COFI__FAST_SERVED && is_served(c, h, name))
+            sb.build_id_size = COFI_NO_BUILD_ID;
         sb.kind = COFI_SB_MMAP;
         sb.len = h->b - h->a;
         sb.pgoff = h->c;

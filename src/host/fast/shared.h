@@ -41,7 +41,7 @@ enum { COFI__FAST_TIP_BYTES = 7, COFI__FAST_CONTROL_BYTES = 18 };
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
-    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE and the origin above it; name */
+    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE or SERVED, and the origin above it; name */
     COFI__FAST_NOTE_CODE,   /* a: address; bytes, up to CODE_PIECE, and those ahead of them. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
     COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
     COFI__FAST_NOTE_COMM,   /* name */
@@ -56,6 +56,10 @@ enum cofi__fast_note {
 /* The collector may find another file by that name, or none: its code is told page by page. Where a file is mapped twice at a place, both
  * have the same origin, in 32 bits. */
 enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
+
+/* The file has no disk's number but one of those that the kernel gives out (major 0), from DEVICE_SHIFT on: perhaps a program serves it, which may
+ * be one that waits for the collector. So that does not touch it before it knows; its code is told page by page. YOUNG: in any case. */
+enum { COFI__FAST_SERVED = 0x200, COFI__FAST_YOUNG = 0x400, COFI__FAST_DEVICE_SHIFT = 12, COFI__FAST_DEVICES = 16 };
 
 enum { COFI__FAST_CODE_PIECE = 2048 };
 
@@ -188,6 +192,7 @@ struct cofi__fast_control {
     uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     struct cofi__fast_names names; /* the collector's */
+    uint32_t plain[COFI__FAST_DEVICES]; /* such numbers of which it is known that no program serves them; 0: no more */
     struct timespec began;        /* the recording [host/young.h]; 0: all files are young */
     uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */

@@ -117,8 +117,20 @@ enum found {
     FOUND
 };
 
+/* The device's number if a program may serve it, else 0. */
+static uint32_t served_by(uint64_t device)
+{
+    uint32_t major = (uint32_t)(device >> 8 & 0xfff), minor = (uint32_t)((device & 0xff) | (device >> 12 & 0xfff00));
+    if (major)
+        return 0;
+    for (unsigned i = 0; i < COFI__FAST_DEVICES; i++)
+        if (__atomic_load_n(&rt.control->plain[i], __ATOMIC_RELAXED) == minor)
+            return 0;
+    return minor;
+}
+
 /* Whether the collector finds a file by the name that its mapping has. */
-static enum found find_file(const struct origin *o)
+static enum found find_file(const struct origin *o, uint32_t *served)
 {
     static char path[4096];
     struct stat file;
@@ -128,6 +140,7 @@ static enum found find_file(const struct origin *o)
     path[o->n] = 0;
     if (sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) || !S_ISREG(file.st_mode) || file.st_ino != o->inode)
         return NOT_FOUND;
+    *served = served_by(file.st_dev);
     return cofi__is_young(&file, &rt.control->began) ? FOUND_YOUNG : FOUND;
 }
 
@@ -178,10 +191,14 @@ static bool was_dirty(const struct region *r)
 }
 
 /* Tell the collector about code that it will need: a file's mapping, or the vDSO's bytes. */
-static void announce(struct thread *t, const struct region *r, const struct origin *o, bool found)
+static void announce(struct thread *t, const struct region *r, const struct origin *o, enum found found, uint32_t served)
 {
-    uint64_t elsewhere = found ? 0 : COFI__FAST_ELSEWHERE | (uint64_t)r->origin << COFI__FAST_ORIGIN_SHIFT;
-    uint64_t v[4] = {r->start, r->end, o->offset, PROT_READ | PROT_EXEC | elsewhere};
+    uint64_t how = found == NOT_FOUND ? COFI__FAST_ELSEWHERE : found == FOUND_YOUNG ? COFI__FAST_YOUNG : 0;
+    if (served)
+        how |= COFI__FAST_SERVED | (uint64_t)served << COFI__FAST_DEVICE_SHIFT;
+    if (found == NOT_FOUND || served)
+        how |= (uint64_t)r->origin << COFI__FAST_ORIGIN_SHIFT;
+    uint64_t v[4] = {r->start, r->end, o->offset, PROT_READ | PROT_EXEC | how};
     note_put(t, COFI__FAST_NOTE_MAP, v, o->name, o->n);
     if (o->n >= 6 && !memcmp(o->name, "[vdso]", 6))
         for (uint64_t a = r->start; a < r->end; a += COFI__FAST_CODE_PIECE)
@@ -204,12 +221,14 @@ static bool met_elsewhere; /* since the mappings were read last */
 static void meet(struct thread *t, struct region *r, const struct origin *o)
 {
     size_t n = (r->end - r->start) / PAGE / 8 + 1;
-    enum found found = r->file ? find_file(o) : FOUND;
-    if (found != FOUND && n < rt_kept_left() / 2)
+    uint32_t served = 0;
+    enum found found = r->file ? find_file(o, &served) : FOUND;
+    bool tells = found != FOUND || served;
+    if (tells && n < rt_kept_left() / 2)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
-    r->dirty |= found != FOUND && !r->told; /* told all the same, block by block */
+    r->dirty |= tells && !r->told; /* told all the same, block by block */
     met_elsewhere |= found == NOT_FOUND;
-    announce(t, r, o, found != NOT_FOUND);
+    announce(t, r, o, found, served);
 }
 
 static void add_region(struct thread *t, struct region r, const struct origin *o)
