@@ -123,14 +123,14 @@ static const char *behind(const char *directory, const char *path)
 
 const struct cofi__mount *cofi__mounts_of(const struct cofi__mounts *mounts, uint64_t device, const char *path)
 {
-    const struct cofi__mount *best = NULL;
+    const struct cofi__mount *last = NULL; /* what comes later lies in what was there before, or covers it */
     for (const struct cofi__mount *m = mounts->mount; m < mounts->mount + mounts->n; m++) {
         if (m->device == device)
             return m;
-        if (behind(m->point, path) && (!best || strlen(m->point) >= strlen(best->point)))
-            best = m;
+        if (behind(m->point, path))
+            last = m;
     }
-    return best;
+    return last;
 }
 
 /* Put together, with one slash where one part ends with one and the next begins with one. False: too long. */

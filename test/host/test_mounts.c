@@ -286,7 +286,9 @@ static void a_file_is_in_the_mount_of_its_device_or_else_of_its_path(void **stat
     static const char text[] =
         "22 1 0:30 /@ / rw - btrfs /dev/sda2 rw\n"
         "23 22 0:31 /@home /home rw - btrfs /dev/sda2 rw\n"
-        "24 23 0:57 / /home/me/.mount_x ro,nosuid - fuse.x x ro\n";
+        "24 23 0:57 / /home/me/.mount_x ro,nosuid - fuse.x x ro\n"
+        "25 22 0:58 / /srv/a/b ro - fuse.x x ro\n"
+        "26 22 0:59 / /srv/a rw - tmpfs tmpfs rw\n";
     struct cofi__mounts mounts;
     assert_int_equal(cofi__mounts_parse(&mounts, text, strlen(text), ""), 0);
     assert_true(cofi__mounts_of(&mounts, 57, "/usr/bin/x")->served);
@@ -294,6 +296,7 @@ static void a_file_is_in_the_mount_of_its_device_or_else_of_its_path(void **stat
     assert_string_equal(cofi__mounts_of(&mounts, 99, "/home/me/x")->point, "/home");
     assert_string_equal(cofi__mounts_of(&mounts, 99, "/home/me/.mount_x/AppRun")->point, "/home/me/.mount_x");
     assert_false(cofi__mounts_of(&mounts, 99, "/home/me/.mount_xy/AppRun")->served);
+    assert_string_equal(cofi__mounts_of(&mounts, 99, "/srv/a/b/x")->point, "/srv/a"); /* which covers the other */
     assert_null(cofi__mounts_of(&(struct cofi__mounts){0}, 99, "/usr/bin/x"));
     cofi__mounts_free(&mounts);
 }
