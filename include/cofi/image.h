@@ -146,8 +146,8 @@ struct cofi_module_line {
 };
 /* All code of the module's that has a line, whether it ran or not, unit by unit. As above. Cost: reads all line tables. */
 int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
-/* The module's bytes around one of its own addresses, as in its file (so not for memory of no file): of *code what cofi_view_find fills but
- * for path and pgoff. Errors: COFI_ERR_NO_CODE. */
+/* The module's bytes around one of its own addresses, as in its file (so not for memory of no file): of *code bytes,
+ * start, end and mode, as cofi_view_find has them. Valid while the image lives. Errors: COFI_ERR_NO_CODE. */
 int cofi_module_code(const struct cofi_module *module, uint64_t addr, struct cofi_code *code);
 
 #ifdef __cplusplus
