@@ -5,7 +5,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -375,17 +377,32 @@ static void blocked_dispatch(void)
     call_selected("blocked", 1);
 }
 
+static atomic_int maker_is_free;
+
 static void *call_in_thread(void *opaque)
 {
+    while (!maker_is_free)
+        sched_yield();
     call_selected("thread", 1);
     return opaque;
+}
+
+/* A thread begins without what its maker dispatches. The byte is one of both: the maker's waiting must not meet it. */
+static void dispatch_in_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, call_in_thread, NULL))
+        return;
+    dispatch(0, 0, 0, NULL);
+    maker_is_free = 1;
+    pthread_join(thread, NULL);
+    dispatch(1, 0, 0, &selector);
 }
 
 /* System calls that the program dispatches to itself, which the kernel would do with the runtime's, too. */
 int guest_dispatch(void)
 {
     struct sigaction a = {.sa_sigaction = on_dispatch, .sa_flags = SA_SIGINFO};
-    pthread_t thread;
     sigaction(SIGSYS, &a, NULL);
     dispatch_errors();
     printf("%d\n", dispatch(1, 0, 0, &selector));
@@ -394,8 +411,7 @@ int guest_dispatch(void)
     for (int i = 0; i < 300; i++)
         call_selected("again", i % 3 == 0);
     in_child(in_fork);
-    if (!pthread_create(&thread, NULL, call_in_thread, NULL))
-        pthread_join(thread, NULL);
+    dispatch_in_thread();
     printf("%d\n", dispatch(1, (uintptr_t)place_of_call, (uintptr_t)after_call - (uintptr_t)place_of_call, &selector));
     call_selected("up to the call", 1);
     printf("%d\n", dispatch(1, (uintptr_t)place_of_call, (uintptr_t)after_call - (uintptr_t)place_of_call + 1, &selector));
