@@ -38,8 +38,8 @@ static const char usage[] =
     "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
-    "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; source: the files\n"
-    "                          as they are written, with counts beside their lines\n"
+    "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
+    "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
     "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
     "      --all               functions, lines and branches that did not run, too\n"
     "      --module=PATTERN    only modules whose path or file name matches (shell pattern)\n"
@@ -61,7 +61,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "insn", NULL},
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
     int choice = 0;
@@ -97,6 +97,8 @@ static const char *useless(const struct coverage_options *options)
         return "--by=source is for people; --by=line and --by=branch have the same as JSON";
     if (!text && (options->by_given || options->sort_given || options->table.all))
         return "--by, --sort and --all are of text; the other formats have rows of their own";
+    if (options->table.all && options->table.by == BY_TARGET)
+        return "--all has no effect: what an indirect branch did not lead to is not known";
     if (options->sort_given && options->table.by != BY_FUNCTION)
         return "--sort is of functions (--by=function)";
     if (options->no_source && lines)
@@ -204,13 +206,13 @@ static int take_turn(void *opaque, struct cofi_flow *flow)
 
 static void take_stats(void *opaque, struct cofi_flow *flow) { cofi_flow_stats(flow, &((struct counter *)opaque)->stats); }
 
-/* At once, which costs least, or block by block where it matters which is which: for a map, up to --to, or of one thread of a processor. */
+/* At once, which costs least, or block by block where it matters which is which: for a map or targets, up to --to, or of one thread of a processor. */
 static int count_flow(const struct job *job, struct counter *counter)
 {
     const struct session_options *options = &job->options->session;
     struct session_stream *stream = counter->stream;
     struct cofi_flow *flow;
-    if (job->wants.edges || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
+    if (job->wants.edges || job->wants.targets || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
         return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
                                                              .turn = take_turn, .opaque = counter});
     int status = session_flow(stream, false, &flow);
@@ -360,11 +362,14 @@ static int judge(const struct job *job, int status)
     if (job->overflows)
         complain("coverage: %" PRIu64 " overflows: what ran while packets were lost is missing", job->overflows);
     bool nothing = filtered && !modules && options->format != FORMAT_AFL;
+    const char *lacks = options->format == FORMAT_TEXT && modules ? coverage_lacks(&options->table, job->all) : NULL;
+    if (lacks)
+        complain("coverage: no %s ran in what was asked for", lacks);
     if (nothing)
         complain("coverage: nothing that ran is of what was asked for");
     else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
-    return status == EXIT_DONE && (job->gaps || nothing || (lines && !sources)) ? EXIT_DATA : status;
+    return status == EXIT_DONE && (job->gaps || nothing || lacks || (lines && !sources)) ? EXIT_DATA : status;
 }
 
 static int count_and_write(struct job *job, FILE *file)
@@ -397,7 +402,8 @@ static int run(struct coverage_options *options, FILE *file)
     bool lines = format == FORMAT_LCOV || (format == FORMAT_TEXT && options->table.by != BY_INSN && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
-                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options}};
+                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
+                                .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);

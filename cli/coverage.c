@@ -278,6 +278,12 @@ static void print_place_json(const struct coverage_table *table, uint64_t addr, 
     write_format(out, ",\"offset\":%" PRIu64, f ? addr - f->addr : 0);
 }
 
+static void print_line_of(const char *file, uint32_t line, struct writer *out)
+{
+    if (file)
+        write_format(out, "  %.1000s:%" PRIu32, basename(file), line);
+}
+
 /* ---- branches ---- */
 
 static void print_branch_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
@@ -300,8 +306,7 @@ static void print_branch(const struct coverage_table *table, const struct cofi_c
     }
     write_format(out, "%14" PRIu64 " %14" PRIu64, branch->taken, branch->not_taken);
     print_place(table, branch->addr, named_function(module, branch->function), out);
-    if (branch->file)
-        write_format(out, "  %.1000s:%" PRIu32, basename(branch->file), branch->line);
+    print_line_of(branch->file, branch->line, out);
     write_text(out, "\n");
 }
 
@@ -326,6 +331,91 @@ static void print_branches(const struct coverage_table *table, const struct cofi
         }
         titled = true;
         print_branch(table, module, branch, title, out);
+    }
+}
+
+/* ---- targets of indirect branches ---- */
+
+static void print_target_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                              const struct cofi_coverage_target *target, const char *title, struct writer *out)
+{
+    write_string(out, "{\"v\":1,\"module\":", title);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"kind\":\"%s\",\"count\":%" PRIu64, target->addr, target->length,
+                 target->call ? "call" : "jump", target->count);
+    print_place_json(table, target->addr, named_function(module, target->function), out);
+    write_string(out, ",\"file\":", target->file);
+    write_format(out, ",\"line\":%" PRIu32, target->line);
+    write_string(out, ",\"to_module\":", target->to_path);
+    write_format(out, ",\"to_address\":\"0x%" PRIx64 "\"", target->to_addr);
+    write_string(out, ",\"to_function\":", target->to_name ? cofi_demangle(table->names, target->to_name) : NULL);
+    write_format(out, ",\"to_offset\":%" PRIu64, target->to_offset);
+    write_string(out, ",\"to_file\":", target->to_file);
+    write_format(out, ",\"to_line\":%" PRIu32 "}\n", target->to_line);
+}
+
+/* The branch that the next n targets are of, all that there are. */
+static void print_from(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,
+                       size_t n, uint64_t sum, struct writer *out)
+{
+    write_format(out, "%14" PRIu64 " %8s", sum, "");
+    print_place(table, target->addr, named_function(module, target->function), out);
+    print_line_of(target->file, target->line, out);
+    write_format(out, "  %s, %zu target%s\n", target->call ? "call" : "jump", n, n == 1 ? "" : "s");
+}
+
+static void print_to(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,
+                     uint64_t sum, struct writer *out)
+{
+    char of_all[16];
+    write_format(out, "%14" PRIu64 " %8s  %12" PRIx64 "  -> ", target->count, share(target->count, sum, of_all), target->to_addr);
+    write_text(out, target->to_name ? cofi_demangle(table->names, target->to_name) : "(no symbol)");
+    if (target->to_offset)
+        write_format(out, "+0x%" PRIx64, target->to_offset);
+    if (target->to_path != module->path) {
+        write_text(out, "  ");
+        write_text(out, basename(target->to_path));
+    }
+    print_line_of(target->to_file, target->to_line, out);
+    write_text(out, "\n");
+}
+
+static bool shows_target(const struct coverage_table *table, const struct cofi_coverage_target *target) { return target->file || !table->in_source; }
+
+/* One branch and its targets, n of them. */
+static void print_targets_of(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                             const struct cofi_coverage_target *targets, size_t n, const char *title, struct writer *out)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += targets[i].count;
+    if (!table->json)
+        print_from(table, module, targets, n, sum, out);
+    for (size_t i = 0; i < n; i++)
+        if (table->json)
+            print_target_json(table, module, &targets[i], title, out);
+        else
+            print_to(table, module, &targets[i], sum, out);
+}
+
+static void print_targets(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+{
+    char title[COFI_NAME_BYTES];
+    bool titled = table->json;
+    module_title(module, title, sizeof title);
+    for (size_t i = 0, n; i < module->targets_n; i += n) {
+        const struct cofi_coverage_target *first = &module->targets[i];
+        for (n = 1; i + n < module->targets_n && first[n].addr == first->addr && first[n].function == first->function &&
+                    first[n].length == first->length; n++) {
+        }
+        if (!shows_target(table, first))
+            continue;
+        if (!titled) {
+            write_text(out, "== ");
+            write_text(out, title);
+            write_format(out, "\n%14s %8s  %12s  %s\n", "count", "share", "address", "branch, and where it led");
+        }
+        titled = true;
+        print_targets_of(table, module, first, n, title, out);
     }
 }
 
@@ -367,6 +457,34 @@ static void print_insns(const struct coverage_table *table, const struct cofi_co
     }
 }
 
+static bool has_branches(const struct coverage_table *table, const struct cofi_coverage_module *module)
+{
+    for (size_t i = 0; i < module->branches_n; i++)
+        if (shows_branch(table, &module->branches[i]))
+            return true;
+    return false;
+}
+
+static bool has_targets(const struct coverage_table *table, const struct cofi_coverage_module *module)
+{
+    for (size_t i = 0; i < module->targets_n; i++)
+        if (shows_target(table, &module->targets[i]))
+            return true;
+    return false;
+}
+
+const char *coverage_lacks(const struct coverage_table *table, const struct cofi_coverage *coverage)
+{
+    size_t n;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &n);
+    if (table->by != BY_BRANCH && table->by != BY_TARGET)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if ((table->by == BY_BRANCH ? has_branches : has_targets)(table, &modules[i]))
+            return NULL;
+    return table->by == BY_BRANCH ? "conditional branch" : "indirect branch";
+}
+
 int coverage_print(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out)
 {
     size_t modules_n, sources_n;
@@ -381,6 +499,8 @@ int coverage_print(const struct coverage_table *table, const struct cofi_coverag
         coverage_print_source(table, coverage, out);
     for (size_t i = 0; i < modules_n && table->by == BY_BRANCH; i++)
         print_branches(table, &modules[i], out);
+    for (size_t i = 0; i < modules_n && table->by == BY_TARGET; i++)
+        print_targets(table, &modules[i], out);
     for (size_t i = 0; i < modules_n && table->by == BY_INSN; i++)
         print_insns(table, &modules[i], out);
     for (size_t i = 0; i < modules_n && table->by == BY_FUNCTION && status >= 0; i++)

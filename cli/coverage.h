@@ -9,7 +9,7 @@
 
 #include "writer.h"
 
-enum coverage_by { BY_MODULE, BY_FUNCTION, BY_SOURCE, BY_LINE, BY_BRANCH, BY_INSN };
+enum coverage_by { BY_MODULE, BY_FUNCTION, BY_SOURCE, BY_LINE, BY_BRANCH, BY_TARGET, BY_INSN };
 enum coverage_sort { SORT_EXECUTED, SORT_ENTERED, SORT_SHARE, SORT_NAME, SORT_ADDRESS };
 
 struct coverage_table {
@@ -17,7 +17,7 @@ struct coverage_table {
     enum coverage_sort sort;
     bool all;  /* what did not run, too */
     bool json;
-    bool in_source; /* branches: only those that a line is known of */
+    bool in_source; /* branches and targets: only of those that a line is known of */
     bool some;      /* source: only what is around code that was asked for */
     const char *symfs; /* source: the files may be below it; null: not */
     time_t recorded;   /* source: files should not be newer; 0: nobody knows */
@@ -28,6 +28,8 @@ struct coverage_table {
 bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out);
 /* BY_SOURCE: the files, with counts beside their lines. */
 void coverage_print_source(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);
+/* What coverage_print would have nothing of, though something ran; null: it has something. */
+const char *coverage_lacks(const struct coverage_table *table, const struct cofi_coverage *coverage);
 /* 0 or COFI_ERR_NOMEM. */
 int coverage_print(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);
 

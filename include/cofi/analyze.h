@@ -103,6 +103,7 @@ struct cofi_coverage_options {
      * are not counted. May be called from any thread that counts. */
     bool (*wanted)(void *opaque, enum cofi_coverage_kind kind, const char *name);
     void *opaque;
+    bool targets; /* count where indirect branches led, too. Not by cofi_coverage_flow */
 };
 
 /* Copies the options. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set), COFI_ERR_RANGE
@@ -158,6 +159,24 @@ struct cofi_coverage_branch {
     uint8_t length;
 };
 
+/* Where an indirect branch (JMP or CALL by a register or memory) led, as far as the trace tells; one with more targets has more rows. */
+struct cofi_coverage_target {
+    uint64_t addr;        /* the branch's */
+    uint64_t count;       /* how often it led there */
+    const char *file;     /* the branch's line, as in cofi_coverage_branch */
+    uint32_t line;
+    int32_t function;     /* the branch's */
+    uint8_t length;
+    bool call;            /* else a JMP */
+    const char *to_path;  /* the target's module, which need not be wanted: as in cofi_coverage_module */
+    int32_t to_pid;
+    uint64_t to_addr;     /* in that module */
+    const char *to_name;  /* the symbol that it is in; null: there is none */
+    uint64_t to_offset;   /* from that symbol's start */
+    const char *to_file;  /* null: not known, or not wanted */
+    uint32_t to_line;
+};
+
 struct cofi_coverage_function {
     const char *name;     /* null: only where it begins is known, or (addr 0, size 0) not even that */
     const char *file;     /* where it is declared; null: not known */
@@ -185,7 +204,8 @@ struct cofi_coverage_module {
     const struct cofi_coverage_insn *insns;
     const struct cofi_coverage_block *blocks;
     const struct cofi_coverage_branch *branches;
-    size_t functions_n, insns_n, blocks_n, branches_n;
+    const struct cofi_coverage_target *targets; /* of one branch that which was come to most often first */
+    size_t functions_n, insns_n, blocks_n, branches_n, targets_n;
 };
 /* Those of which something ran, in the order of what they executed, most first. */
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n);

@@ -24,6 +24,8 @@ static int init(struct cofi_coverage *coverage)
     COFI_TRY(cofi__index_init(&coverage->by_place));
     COFI_TRY(cofi__array_grow(&coverage->places, &coverage->places_room, 0, sizeof *coverage->places));
     coverage->places[0] = (struct place_count){0};
+    if (coverage->options.targets)
+        COFI_TRY(cofi__target_init(coverage));
     if (!coverage->options.edges)
         return 0;
     coverage->map = calloc(1, COFI_COVERAGE_MAP);
@@ -57,6 +59,7 @@ void cofi_coverage_close(struct cofi_coverage *coverage)
     free((void *)(uintptr_t)coverage->results);
     free(coverage->places);
     cofi__index_free(&coverage->by_place);
+    cofi__target_free(coverage);
     free(coverage->lengths);
     free(coverage->rows);
     free(coverage->map);
@@ -142,6 +145,13 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
 
 /* ---- counting ---- */
 
+static void count_target(struct cofi_coverage *coverage, const struct id_row *row, uint64_t to)
+{
+    int status = cofi__target(coverage, row, to);
+    if (status < 0)
+        coverage->status = status;
+}
+
 /* The last block's branch led there; COFI_NO_IP: nobody knows where. */
 static void end_outcome(struct cofi_coverage *coverage, uint64_t to)
 {
@@ -150,6 +160,8 @@ static void end_outcome(struct cofi_coverage *coverage, uint64_t to)
     struct id_row *row = &coverage->rows[coverage->last];
     row->taken += to != COFI_NO_IP && to - row->ip != row->size;
     row->untold += to == COFI_NO_IP;
+    if (row->indirect && to != COFI_NO_IP)
+        count_target(coverage, row, to);
     coverage->open = false;
 }
 
@@ -197,7 +209,10 @@ static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const s
         let_go(coverage, row);
     *row = (struct id_row){.ip = block->ip, .n = (uint16_t)block->n, .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
                            .age = coverage->age, .jcc = block->cls == COFI_CLASS_JCC};
-    return resolve(coverage, view, block, row);
+    COFI_TRY(resolve(coverage, view, block, row));
+    if (coverage->recent && row->place && (block->cls == COFI_CLASS_JMP_IND || block->cls == COFI_CLASS_CALL_IND))
+        row->indirect = block->cls;
+    return 0;
 }
 
 static void count_edge(struct cofi_coverage *coverage, const struct id_row *row)
@@ -229,12 +244,14 @@ int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view,
         row->count++;
         if (i + 1 < n)
             row->taken += blocks[i + 1]->ip - row->ip != row->size;
+        if (i + 1 < n && row->indirect)
+            count_target(coverage, row, blocks[i + 1]->ip);
         if (coverage->map)
             count_edge(coverage, row);
     }
     coverage->open = true;
     coverage->last = blocks[n - 1]->id;
-    return 0;
+    return coverage->status;
 }
 
 /* Transitions that no branch made are no edges, as for cofi_flow_cover. */
@@ -244,13 +261,15 @@ static bool breaks_edges(uint8_t kind)
            kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
 }
 
-/* Where the block before an event led: to what was interrupted; or, of a branch that left the traced region, to its target, as only taken ones
- * do that have no outcome [PTREF 6.2]. RTIT's have one; the event's address is that behind them. */
+/* Where the block before an event led: to what was interrupted, or to code that is not there; or, of a branch that left the traced region, to
+ * its target, as only taken ones do that have no outcome [PTREF 6.2]. RTIT's have one; the event's address is that behind them. */
 static uint64_t led_to(const struct cofi_coverage *coverage, const struct cofi_flow_event *event)
 {
     const struct id_row *row = coverage->open ? &coverage->rows[coverage->last] : NULL;
     if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
         return event->ip;
+    if (row && row->indirect)
+        return event->kind == COFI_FLOW_DISABLED ? event->target : event->cause == COFI_ERR_NO_CODE ? event->ip : COFI_NO_IP;
     bool left = event->kind == COFI_FLOW_DISABLED && row && event->ip - row->ip < row->size;
     return left ? row->ip : COFI_NO_IP; /* anywhere but behind the block */
 }
@@ -325,7 +344,8 @@ static int translate(struct cofi_coverage *to, const struct cofi_coverage *from,
     return place->function ? 0 : COFI_ERR_NOMEM;
 }
 
-static int add_places(struct cofi_coverage *to, const struct cofi_coverage *from, const int *modules)
+/* rows: which they have become. */
+static int add_places(struct cofi_coverage *to, const struct cofi_coverage *from, const int *modules, uint32_t *rows)
 {
     for (size_t i = 1; i < from->places_n; i++) {
         struct place_count place = from->places[i];
@@ -336,6 +356,7 @@ static int add_places(struct cofi_coverage *to, const struct cofi_coverage *from
         to->places[row].count += place.count;
         to->places[row].outcomes[0] += place.outcomes[0];
         to->places[row].outcomes[1] += place.outcomes[1];
+        rows[i] = row;
     }
     return 0;
 }
@@ -351,11 +372,16 @@ int cofi_coverage_add(struct cofi_coverage *to, struct cofi_coverage *from)
     cofi__coverage_settle(from);
     if (to->map && from->map)
         add_map(to->map, from->map);
-    int *modules = calloc(from->modules_n, sizeof *modules), status = modules ? 0 : COFI_ERR_NOMEM;
+    int *modules = calloc(from->modules_n, sizeof *modules);
+    uint32_t *places = calloc(from->places_n, sizeof *places);
+    int status = modules && places ? from->status : COFI_ERR_NOMEM;
     for (size_t i = 1; i < from->modules_n && status >= 0; i++)
         status = modules[i] = cofi__coverage_module_like(to, &from->modules[i]);
     if (status >= 0)
-        status = add_places(to, from, modules);
+        status = add_places(to, from, modules, places);
+    if (status >= 0)
+        status = cofi__target_add(to, from, places, modules);
+    free(places);
     free(modules);
     return status < 0 ? status : 0;
 }

@@ -67,6 +67,22 @@ struct id_row {
     uint16_t n;
     uint16_t size;    /* to where its branch leads if not taken; 0: it leads there either way, which passes for taken */
     bool jcc;         /* it ends in a conditional branch */
+    uint8_t indirect; /* it ends in a branch whose targets are counted: enum cofi_class; else 0 */
+};
+
+/* Where the branch at a place's end led. */
+struct target_count {
+    uint64_t addr, count; /* the target's, in its module */
+    const char *name;     /* of the symbol that it is in; null: there is none */
+    uint64_t offset;      /* from that symbol's start */
+    uint32_t place, module;
+    uint8_t cls;          /* of the branch: enum cofi_class */
+};
+
+/* The row of a target that was come to lately. */
+struct recent_target {
+    uint64_t to;
+    uint32_t age, place, row;
 };
 
 struct source_row; /* see sources.c */
@@ -84,13 +100,17 @@ struct cofi_coverage {
     struct cofi__index by_place;
     uint8_t *lengths;
     size_t lengths_n, lengths_room;
+    struct target_count *targets;   /* row 0 is none; when all is counted they are sorted */
+    size_t targets_n, targets_room;
+    struct cofi__index by_target;
+    struct recent_target *recent;   /* null: targets are not counted */
     /* what is being counted */
     struct id_row *rows;
     size_t rows_n;
     uint32_t age;                   /* of rows; counts up when code may have changed */
     struct cofi_view *view;
     struct cofi_flow *flow;
-    int status;                     /* of callbacks */
+    int status;                     /* of what cannot return one */
     uint32_t edge;                  /* of the block before; 0: none */
     bool open;                      /* the last block's branch leads to what comes next */
     uint32_t last;                  /* that block */
@@ -133,6 +153,18 @@ int64_t cofi__coverage_parts(const struct covered_module *module, struct part **
 
 /* covered.c: one module's results from its places, n by address. */
 int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module, const struct place_count *const *places, size_t n);
+
+/* targets.c: the branch at the end of a row's block led there. */
+int cofi__target_init(struct cofi_coverage *coverage);
+void cofi__target_free(struct cofi_coverage *coverage);
+int cofi__target(struct cofi_coverage *coverage, const struct id_row *row, uint64_t to);
+/* What another coverage has counted, whose places and modules have other numbers here. */
+int cofi__target_add(struct cofi_coverage *to, const struct cofi_coverage *from, const uint32_t *places, const int *modules);
+/* All is counted: cofi__targets_of may be asked. */
+void cofi__target_sort(struct cofi_coverage *coverage);
+/* Of one module's branches, by address, those of one branch by count; of a named module with their functions, else with none. *targets is to
+ * be freed, also after an error. */
+int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, struct cofi_coverage_target **targets, size_t *n);
 
 /* sources.c: what a module had of a line, of one function, and the sum over all. */
 int cofi__coverage_line(struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t count);

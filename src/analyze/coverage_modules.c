@@ -236,6 +236,7 @@ void cofi__coverage_modules_free(struct cofi_coverage *coverage)
         free((void *)(uintptr_t)module->pub.insns);
         free((void *)(uintptr_t)module->pub.blocks);
         free((void *)(uintptr_t)module->pub.branches);
+        free((void *)(uintptr_t)module->pub.targets);
         free(module->functions);
         free(module->lines);
         free(module->branches);

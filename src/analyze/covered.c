@@ -22,6 +22,8 @@ struct making {
     size_t blocks_n;
     struct cofi_coverage_branch *branches;
     size_t branches_n;
+    struct cofi_coverage_target *targets;
+    size_t targets_n;
     struct cofi_coverage_function *functions; /* the last row: what is in none */
     size_t functions_n;
     bool *wanted;
@@ -242,6 +244,22 @@ static int make_branches(struct making *m)
     return 0;
 }
 
+/* With their functions, those of unwanted functions left out. */
+static int make_targets(struct making *m)
+{
+    size_t kept = 0, part = 0;
+    COFI_TRY(cofi__targets_of(m->coverage, (uint32_t)(m->module - m->coverage->modules), &m->targets, &m->targets_n));
+    for (size_t i = 0; i < m->targets_n; i++) {
+        struct cofi_coverage_target target = m->targets[i];
+        if (target.function < 0)
+            target.function = function_from(m, &part, target.addr);
+        if (is_wanted(m, target.function))
+            m->targets[kept++] = target;
+    }
+    m->targets_n = kept;
+    return 0;
+}
+
 /* ---- lines ---- */
 
 /* A walk along lines and instructions, both by address. Lines that begin at one address are a group, the shortest first: each takes
@@ -353,7 +371,9 @@ static int make_lines(struct making *m)
 
 /* ---- all of it ---- */
 
-/* Functions that are wanted, and the last row if it has anything; instructions, blocks and branches go by their new numbers. */
+static int32_t number_of(const int32_t *numbers, int32_t function) { return function < 0 ? COFI_COVERAGE_NONE : numbers[function]; }
+
+/* Functions that are wanted, and the last row if it has anything; what lies in them goes by their new numbers. */
 static int keep_wanted(struct making *m)
 {
     size_t kept = 0;
@@ -368,11 +388,13 @@ static int keep_wanted(struct making *m)
     }
     m->functions_n = kept;
     for (size_t i = 0; i < m->insns_n; i++)
-        m->insns[i].function = m->insns[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->insns[i].function];
+        m->insns[i].function = number_of(numbers, m->insns[i].function);
     for (size_t i = 0; i < m->blocks_n; i++)
-        m->blocks[i].function = m->blocks[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->blocks[i].function];
+        m->blocks[i].function = number_of(numbers, m->blocks[i].function);
     for (size_t i = 0; i < m->branches_n; i++)
-        m->branches[i].function = m->branches[i].function < 0 ? COFI_COVERAGE_NONE : numbers[m->branches[i].function];
+        m->branches[i].function = number_of(numbers, m->branches[i].function);
+    for (size_t i = 0; i < m->targets_n; i++)
+        m->targets[i].function = number_of(numbers, m->targets[i].function);
     free(numbers);
     return 0;
 }
@@ -384,10 +406,12 @@ static void publish(struct making *m)
     pub->insns = m->insns;
     pub->blocks = m->blocks;
     pub->branches = m->branches;
+    pub->targets = m->targets;
     pub->functions_n = m->functions_n;
     pub->insns_n = m->insns_n;
     pub->blocks_n = m->blocks_n;
     pub->branches_n = m->branches_n;
+    pub->targets_n = m->targets_n;
     for (size_t i = 0; i < m->functions_n; i++)
         pub->size += m->functions[i].size;
     if (pub->end || !m->blocks_n)
@@ -409,6 +433,8 @@ int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module,
         join(&m);
         status = make_branches(&m);
     }
+    if (status >= 0)
+        status = make_targets(&m);
     if (status >= 0)
         status = make_lines(&m);
     if (status >= 0)

@@ -216,6 +216,8 @@ static int by_executed(const void *a, const void *b)
 int cofi_coverage_finish(struct cofi_coverage *coverage)
 {
     cofi__coverage_settle(coverage);
+    COFI_TRY(coverage->status);
+    cofi__target_sort(coverage);
     COFI_TRY(cover_modules(coverage));
     COFI_TRY(make_sources(coverage));
     struct cofi_coverage_module *results = calloc(coverage->modules_n, sizeof *results);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Coverage: what is counted at which place, how it adds up, and what the files that others read say. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -465,6 +466,123 @@ static void what_the_trace_does_not_tell_is_no_outcome(void **state)
     hide(&shown);
 }
 
+/* ---- targets ---- */
+
+static const struct cofi_coverage_options with_targets = {.size = sizeof with_targets, .names = true, .targets = true};
+
+static struct cofi_flow_block indirect_of(uint32_t id, uint64_t ip, enum cofi_class cls)
+{
+    struct cofi_flow_block block = block_of(id, ip, 2, 2);
+    block.cls = (uint8_t)cls;
+    return block;
+}
+
+static void assert_target(const struct cofi_coverage_module *module, size_t i, uint64_t addr, uint64_t to, uint64_t times)
+{
+    assert_true(i < module->targets_n);
+    assert_int_equal(module->targets[i].addr, addr);
+    assert_int_equal(module->targets[i].length, 2);
+    assert_int_equal(module->targets[i].to_addr, to);
+    assert_int_equal(module->targets[i].count, times);
+    assert_string_equal(module->targets[i].to_path, module->path);
+}
+
+static void an_indirect_branch_has_its_targets_most_often_come_to_first(void **state)
+{
+    (void)state;
+    struct shown shown = show("bytes", NULL);
+    struct cofi_coverage *coverage = open_with(&with_targets), *other = open_with(&with_targets);
+    struct cofi_flow_block call = indirect_of(0, BASE, COFI_CLASS_CALL_IND), tail = indirect_of(3, BASE + 2, COFI_CLASS_CALL_IND),
+                           jump = indirect_of(4, BASE + 64, COFI_CLASS_JMP_IND), near = block_of(1, BASE + 4, 1, 1), ret = block_of(2, BASE + 96, 1, 1);
+    const struct cofi_flow_block *list[] = {&call, &near, &call, &jump, &near, &tail, &jump};
+    size_t n;
+    tail.n = 1;
+    tail.end = BASE + 4;
+    ret.cls = COFI_CLASS_RET;
+    assert_int_equal(cofi_coverage_blocks(coverage, shown.view, list, 7), 0);
+    count(coverage, &shown, &near, 1); /* the jump's, in another batch */
+    count(coverage, &shown, &ret, 1);
+    count(coverage, &shown, &call, 1); /* a RET's targets are not counted */
+    count(coverage, &shown, &near, 1);
+    count(other, &shown, &call, 1);
+    count(other, &shown, &near, 1);
+    assert_int_equal(cofi_coverage_add(coverage, other), 0);
+    cofi_coverage_close(other);
+    const struct cofi_coverage_module *module = finish(coverage, &n);
+    assert_int_equal(module->targets_n, 3);
+    assert_target(module, 0, BASE + 2, BASE + 4, 3);
+    assert_target(module, 1, BASE + 2, BASE + 64, 2); /* from two blocks that it ends */
+    assert_target(module, 2, BASE + 66, BASE + 4, 2);
+    assert_true(module->targets[0].call && !module->targets[2].call);
+    assert_null(module->targets[0].file);
+    assert_null(module->targets[0].to_file);
+    cofi_coverage_close(coverage);
+    hide(&shown);
+}
+
+static void a_target_is_known_without_a_block_at_it(void **state)
+{
+    (void)state;
+    struct shown shown = show("bytes", NULL);
+    struct cofi_coverage *coverage = open_with(&with_targets);
+    struct cofi_flow_block call = indirect_of(0, BASE, COFI_CLASS_CALL_IND), there = block_of(2, BASE + 200, 1, 1);
+    const struct cofi_flow_event tell[] = {
+        {.kind = COFI_FLOW_ASYNC, .ip = BASE + 8}, /* interrupted there */
+        {.kind = COFI_FLOW_ASYNC_DISABLED, .ip = BASE + 8},
+        {.kind = COFI_FLOW_DISABLED, .ip = BASE + 2, .target = BASE + 16}, /* out of a filter's range */
+        {.kind = COFI_FLOW_GAP, .ip = BASE + 32, .cause = COFI_ERR_NO_CODE},
+    }, tell_not[] = {
+        {.kind = COFI_FLOW_DISABLED, .ip = BASE + 2, .target = COFI_NO_IP},
+        {.kind = COFI_FLOW_GAP, .ip = BASE + 64, .cause = COFI_ERR_MISMATCH},
+        {.kind = COFI_FLOW_OVERFLOW, .ip = BASE + 64},
+        {.kind = COFI_FLOW_ENABLED, .ip = BASE + 64},
+    };
+    size_t n;
+    for (size_t i = 0; i < 4; i++) {
+        count(coverage, &shown, &call, 1);
+        cofi_coverage_event(coverage, &tell[i]);
+        count(coverage, &shown, &there, 1);
+        count(coverage, &shown, &call, 1);
+        cofi_coverage_event(coverage, &tell_not[i]);
+        count(coverage, &shown, &there, 1);
+    }
+    count(coverage, &shown, &call, 1);
+    cofi_coverage_process(coverage, 5); /* another's turn */
+    count(coverage, &shown, &there, 1);
+    const struct cofi_coverage_module *module = finish(coverage, &n);
+    assert_int_equal(module->targets_n, 3);
+    assert_target(module, 0, BASE + 2, BASE + 8, 2);
+    assert_target(module, 1, BASE + 2, BASE + 16, 1);
+    assert_target(module, 2, BASE + 2, BASE + 32, 1);
+    cofi_coverage_close(coverage);
+    hide(&shown);
+}
+
+/* A JIT's code changes; the block and where it leads stay at their addresses. */
+static void a_target_is_of_the_module_that_lies_there(void **state)
+{
+    (void)state;
+    struct shown shown = show("old", "new");
+    struct cofi_coverage *coverage = open_with(&with_targets);
+    struct cofi_flow_block call = indirect_of(0, BASE, COFI_CLASS_CALL_IND), there = block_of(2, BASE + 200, 1, 1);
+    size_t n;
+    count(coverage, &shown, &call, 1);
+    count(coverage, &shown, &there, 1);
+    assert_int_equal(cofi_view_advance(shown.view, 1, NULL, NULL), 0);
+    cofi_coverage_event(coverage, &(struct cofi_flow_event){.kind = COFI_FLOW_CODE});
+    for (unsigned i = 0; i < 2; i++) {
+        count(coverage, &shown, &call, 1);
+        count(coverage, &shown, &there, 1);
+    }
+    const struct cofi_coverage_module *modules = finish(coverage, &n);
+    assert_int_equal(n, 2);
+    assert_string_equal(modules[0].path, "new");
+    assert_target(&modules[0], 0, BASE + 2, BASE + 200, 2);
+    assert_target(&modules[1], 0, BASE + 2, BASE + 200, 1);
+    cofi_coverage_close(coverage);
+    hide(&shown);
+}
+
 static bool not_old(void *opaque, enum cofi_coverage_kind kind, const char *name)
 {
     (void)opaque;
@@ -501,8 +619,31 @@ static uint32_t expected[PROG_BYTES], found[PROG_BYTES];
 static uint32_t outcomes[PROG_BYTES][2], found_outcomes[PROG_BYTES][2]; /* not taken, taken */
 static uint32_t untold[PROG_BYTES]; /* what ran last, or left a filter's range: the truth does not tell where it led */
 
+/* Where indirect branches led: from and to, both from PROG_BASE on, each time; of the last instruction only the trace may tell. */
+static uint64_t led[1 << 16];
+static size_t led_n;
+static uint64_t last_ran;
+
+static void expect_target(const struct prog_run *run, size_t i, enum cofi_class cls)
+{
+    if ((cls != COFI_CLASS_JMP_IND && cls != COFI_CLASS_CALL_IND) || i + 1 == run->truth_n)
+        return;
+    assert_true(led_n < sizeof led / sizeof led[0]);
+    led[led_n++] = (run->truth[i] - PROG_BASE) << 32 | (uint32_t)(run->truth[i + 1] - PROG_BASE);
+}
+
+static uint64_t times_led(uint64_t from, uint64_t to)
+{
+    uint64_t times = 0;
+    for (size_t i = 0; i < led_n; i++)
+        times += led[i] == ((from - PROG_BASE) << 32 | (uint32_t)(to - PROG_BASE));
+    return times;
+}
+
 static void expect(const struct prog_run *run)
 {
+    led_n = 0;
+    last_ran = run->truth[run->truth_n - 1];
     memset(expected, 0, sizeof expected);
     memset(outcomes, 0, sizeof outcomes);
     memset(untold, 0, sizeof untold);
@@ -513,6 +654,7 @@ static void expect(const struct prog_run *run)
             continue;
         expected[at]++;
         assert_true(cofi_insn_decode(&insn, 64, run->truth[i], prog.code + at, PROG_BYTES - at) > 0);
+        expect_target(run, i, insn.cls);
         if (insn.cls != COFI_CLASS_JCC)
             continue;
         uint64_t end = run->truth[i] + insn.length, next = i + 1 < run->truth_n ? run->truth[i + 1] : 0;
@@ -555,6 +697,25 @@ static void assert_counts(unsigned times)
     }
 }
 
+/* With filters the truth does not tell where one led that left a range. *any: adds up how many targets there were. */
+static void assert_targets(const struct cofi_coverage *coverage, bool filtered, uint64_t *any)
+{
+    size_t n;
+    uint64_t sum = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < modules[i].targets_n; k++) {
+            const struct cofi_coverage_target *target = &modules[i].targets[k];
+            uint64_t times = times_led(target->addr, target->to_addr);
+            if (!filtered && target->count - times > (target->addr == last_ran))
+                fail_msg("%#" PRIx64 " led to %#" PRIx64 " %" PRIu64 " times, not %" PRIu64, target->addr, target->to_addr, target->count, times);
+            sum += target->count;
+            ++*any;
+        }
+    if (sum > led_n + 1 || (!filtered && sum < led_n))
+        fail_msg("indirect branches led somewhere %" PRIu64 " times, not %zu", sum, led_n);
+}
+
 static void flow_config(struct cofi_flow_config *config, const struct prog_run *run, const struct cofi_image *image, bool small)
 {
     cofi_flow_config_init(config, run->gen);
@@ -585,6 +746,7 @@ static void by_blocks(struct cofi_coverage *coverage, struct cofi_flow *flow)
 static void counts_are_those_of_the_truth_at_once_and_block_by_block(void **state)
 {
     (void)state;
+    uint64_t any = 0;
     for (uint64_t seed = 1; seed < 13; seed++) {
         struct prog_run run = {.gen = seed & 1 ? COFI_PT : COFI_RTIT, .insns = 30000, .interrupt = 50, .seed = seed};
         run.ctl = seed & 1 ? 1 << 3 | 1 << 13 : 1 << 3 | 1 << 11; /* User, BranchEn; USER, Cmprs_Ret */
@@ -612,12 +774,13 @@ static void counts_are_those_of_the_truth_at_once_and_block_by_block(void **stat
         cofi_coverage_close(coverage);
 
         struct cofi_coverage_options options = with_edges;
-        options.names = true;
+        options.names = options.targets = true;
         coverage = open_with(&options);
         assert_int_equal(cofi_flow_seek(flow, 0), 0);
         by_blocks(coverage, flow);
         find_counts(coverage);
         assert_counts(1);
+        assert_targets(coverage, run.limit, &any);
         assert_int_equal(cofi_flow_seek(flow, 0), 0);
         memset(map, 0, sizeof map);
         struct cofi_flow_coverage cover = {.map = map, .map_size = sizeof map, .saturate = true};
@@ -628,6 +791,7 @@ static void counts_are_those_of_the_truth_at_once_and_block_by_block(void **stat
         cofi_image_close(image);
         prog_free(&run);
     }
+    assert_true(any > 100);
 }
 
 /* ---- the files that others read ---- */
@@ -739,6 +903,9 @@ int main(void)
         cmocka_unit_test(what_no_branch_made_is_no_edge),
         cmocka_unit_test(an_outcome_is_where_execution_goes_on),
         cmocka_unit_test(what_the_trace_does_not_tell_is_no_outcome),
+        cmocka_unit_test(an_indirect_branch_has_its_targets_most_often_come_to_first),
+        cmocka_unit_test(a_target_is_known_without_a_block_at_it),
+        cmocka_unit_test(a_target_is_of_the_module_that_lies_there),
         cmocka_unit_test(a_module_that_is_not_wanted_counts_nothing),
         cmocka_unit_test(counts_are_those_of_the_truth_at_once_and_block_by_block),
         cmocka_unit_test(a_tracefile_adds_up_to_what_readers_take),
