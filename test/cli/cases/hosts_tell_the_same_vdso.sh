@@ -3,7 +3,7 @@ cat >main.c <<'TEXT'
 #include <time.h>
 int main(void) { return time(NULL) == 0; }
 TEXT
-gcc -O1 -o program main.c
+gcc -O1 -static -o program main.c
 "$COFI" record -q --host=step -o step.data -- ./program
 "$COFI" record -q -o fast.data -- ./program
 "$COFI" diff step.data fast.data | sed 's/([0-9]*/(N/'
