@@ -119,11 +119,8 @@ static char *put_batch(struct rig *rig, char *at, const struct cofi_flow_batch *
     return at;
 }
 
-static const char *run(struct rig *rig, bool events)
+static struct cofi_flow *begin(struct rig *rig)
 {
-    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
-    struct cofi_flow_event some[16];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 16};
     struct cofi_flow *flow;
     rig->config.image = rig->image;
     rig->config.opaque = rig;
@@ -137,16 +134,31 @@ static const char *run(struct rig *rig, bool events)
     }
     int status = cofi_flow_open(&flow, &rig->config);
     assert(status == 0);
-    char *at = rig->text;
-    *at = 0;
-    while ((status = cofi_flow_next(flow, &batch)) > 0 && at < rig->text + sizeof rig->text - (1 << 18))
-        at = put_batch(rig, at, &batch, events);
-    assert(status >= 0);
+    *rig->text = 0;
+    return flow;
+}
+
+static void end(struct rig *rig, struct cofi_flow *flow)
+{
     cofi_flow_close(flow);
     if (!rig->piece)
         free((uint8_t *)rig->config.bytes);
     rig->config.bytes = NULL;
     rig->config.pull = NULL;
+}
+
+static const char *run(struct rig *rig, bool events)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 16};
+    struct cofi_flow *flow = begin(rig);
+    int status;
+    char *at = rig->text;
+    while ((status = cofi_flow_next(flow, &batch)) > 0 && at < rig->text + sizeof rig->text - (1 << 18))
+        at = put_batch(rig, at, &batch, events);
+    assert(status >= 0);
+    end(rig, flow);
     if (at > rig->text)
         at[-1] = 0;
     return rig->text;
@@ -154,3 +166,20 @@ static const char *run(struct rig *rig, bool events)
 
 const char *rig_run(struct rig *rig) { return run(rig, true); }
 const char *rig_insns(struct rig *rig) { return run(rig, false); }
+
+static void put_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
+{
+    struct rig *rig = opaque;
+    char *at = rig->text + strlen(rig->text);
+    sprintf(at, "%s%lx%c%lu", at > rig->text ? " " : "", block->ip, taken ? '+' : '-', count);
+}
+
+const char *rig_outcomes(struct rig *rig)
+{
+    struct cofi_flow *flow = begin(rig);
+    struct cofi_flow_coverage coverage = {.outcome = put_outcome, .opaque = rig};
+    int status = cofi_flow_cover(flow, &coverage);
+    assert(status == 0);
+    end(rig, flow);
+    return rig->text;
+}

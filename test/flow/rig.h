@@ -28,5 +28,7 @@ void rig_trace(struct rig *rig, const char *hex);
 const char *rig_run(struct rig *rig);
 /* Only the addresses. */
 const char *rig_insns(struct rig *rig);
+/* What cofi_flow_cover tells of conditional branches, in its order: address of the block, + taken or - not, how often. */
+const char *rig_outcomes(struct rig *rig);
 
 #endif

@@ -791,6 +791,27 @@ static void cutting_and_feeding_in_pieces_change_nothing(void **state)
     rig_close(&rig);
 }
 
+static const char *outcomes(const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_outcomes(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+/* 401000 jne 401004; 401002 none; 401004 jne 401008; 401006 none; 401008 none */
+static void a_branch_that_leads_to_no_code_has_its_outcome(void **state)
+{
+    (void)state;
+    const char *code = "7502 06 90 7502 06 90 06";
+    assert_string_equal(outcomes(code, "H 0a"), "401000-1");        /* not taken; what follows is lost */
+    assert_string_equal(outcomes(code, "H 0e"), "401000+1 401004+1");
+    assert_string_equal(outcomes(code, "H 0c"), "401000+1 401004-1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -850,6 +871,7 @@ int main(void)
         cmocka_unit_test(each_cr3_has_its_own_code),
         cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
+        cmocka_unit_test(a_branch_that_leads_to_no_code_has_its_outcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
