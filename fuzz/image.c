@@ -6,6 +6,7 @@
 
 #include <cofi/analyze.h>
 #include <cofi/image.h>
+#include <cofi/insn.h>
 
 #include "fuzz.h"
 #include "image/file.h"
@@ -50,26 +51,40 @@ static int line(void *opaque, const struct cofi_module_line *told)
     return 0;
 }
 
-/* All that the module at an address has; and some of its bytes ran. */
+/* All that there were are told. */
+static void ask_targets(const struct cofi_coverage *coverage, uint64_t jumps)
+{
+    size_t n;
+    uint64_t led = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < modules[i].targets_n; k++)
+            led += modules[i].targets[k].count;
+    MUST(led == jumps);
+}
+
+/* All that the module at an address has; and some of its bytes ran, each a jump to the next. */
 static void cover(struct cofi_view *view, uint64_t base, size_t n)
 {
-    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true};
+    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true, .targets = true};
     struct cofi_coverage *coverage;
     uint64_t own, last = 0;
-    size_t modules, sources;
+    uint64_t jumps = 0;
+    size_t sources;
     const struct cofi_module *module = cofi_view_module(view, base, &own);
     if (!module)
         return;
     cofi_module_functions(module, function, &last);
     cofi_module_lines(module, line, NULL);
     MUST(cofi_coverage_open(&coverage, &options) == 0);
-    for (uint64_t i = 0; i < n; i += 97) {
+    for (uint64_t i = 0; i < n; i += 97, jumps++) {
         const struct cofi_flow_insn insn = {.ip = base + i, .length = 7, .mode = 64};
-        const struct cofi_flow_block block = {.ip = insn.ip, .end = insn.ip + 7, .insns = &insn, .n = 1, .id = (uint32_t)(i / 97)}, *blocks = &block;
+        const struct cofi_flow_block block = {.ip = insn.ip, .end = insn.ip + 7, .insns = &insn, .n = 1, .id = (uint32_t)(i / 97),
+                                              .cls = COFI_CLASS_JMP_IND}, *blocks = &block;
         MUST(cofi_coverage_blocks(coverage, view, &blocks, 1) == 0);
     }
     MUST(cofi_coverage_learn(coverage) == 0 && cofi_coverage_finish(coverage) == 0);
-    cofi_coverage_modules(coverage, &modules);
+    ask_targets(coverage, jumps ? jumps - 1 : 0);
     cofi_coverage_sources(coverage, &sources);
     cofi_coverage_close(coverage);
 }
