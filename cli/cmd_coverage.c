@@ -17,7 +17,7 @@
 #include "session.h"
 #include "writer.h"
 
-enum format { FORMAT_TEXT, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL };
+enum format { FORMAT_TEXT, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT };
 
 struct coverage_options {
     struct session_options session;
@@ -36,7 +36,7 @@ static const char usage[] =
     "how often they were entered, how much of their code and of their source lines ran, and how many of the two outcomes\n"
     "of each conditional branch there were. Several recordings add up.\n\n"
     "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
-    "                          afl: a map of 64 KiB of transitions between blocks\n"
+    "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
     "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
@@ -61,7 +61,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", "bolt", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
     int choice = 0;
@@ -212,7 +212,7 @@ static int count_flow(const struct job *job, struct counter *counter)
     const struct session_options *options = &job->options->session;
     struct session_stream *stream = counter->stream;
     struct cofi_flow *flow;
-    if (job->wants.edges || job->wants.targets || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
+    if (job->wants.edges || job->wants.targets || job->wants.ways || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
         return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
                                                              .turn = take_turn, .opaque = counter});
     int status = session_flow(stream, false, &flow);
@@ -316,6 +316,35 @@ static int count_all(struct job *job)
 
 /* ---- writing ---- */
 
+/* The file that a profile for BOLT is of, which takes addresses of one; null: there are more, or none. */
+static const struct cofi_coverage_module *only_file(const struct job *job)
+{
+    size_t n, files = 0, last = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
+    for (size_t i = 0; i < n; i++) {
+        files += modules[i].of_file;
+        last = modules[i].of_file ? i : last;
+    }
+    return files == 1 ? &modules[last] : NULL;
+}
+
+static void ask_for_one_file(const struct job *job)
+{
+    enum { SHOWN = 8 };
+    size_t n, files = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!modules[i].of_file)
+            continue;
+        if (!files)
+            complain("coverage: a profile for BOLT is of one file; choose with --module one of those that ran, here with most first:");
+        if (files++ < SHOWN)
+            complain("coverage:   %s", modules[i].path);
+    }
+    if (!files)
+        complain("coverage: a profile for BOLT is of a file, and no file's code ran%s", n ? "" : " of what was asked for");
+}
+
 static int write_all(const struct job *job, struct writer *out)
 {
     const struct coverage_options *options = job->options;
@@ -323,6 +352,7 @@ static int write_all(const struct job *job, struct writer *out)
     case FORMAT_TEXT: return coverage_print(&options->table, job->all, out);
     case FORMAT_LCOV: return cofi_coverage_lcov(job->all, write_put, out);
     case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
+    case FORMAT_BOLT: return cofi_coverage_bolt(only_file(job), write_put, out);
     case FORMAT_AFL: return write_put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
     }
     return 0;
@@ -381,6 +411,10 @@ static int count_and_write(struct job *job, FILE *file)
         complain("coverage: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
     }
+    if (job->options->format == FORMAT_BOLT && !only_file(job)) {
+        ask_for_one_file(job);
+        return EXIT_DATA;
+    }
     status = judge(job, status);
     int written = write_to(job, file);
     return written != EXIT_DONE ? written : status;
@@ -403,7 +437,7 @@ static int run(struct coverage_options *options, FILE *file)
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
                                 .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
-                                .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
+                                .ways = format == FORMAT_BOLT, .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);

@@ -336,12 +336,14 @@ static void print_branches(const struct coverage_table *table, const struct cofi
 
 /* ---- targets of indirect branches ---- */
 
+static const char *target_kind(const struct cofi_coverage_target *target) { return target->cls == COFI_CLASS_CALL_IND ? "call" : "jump"; }
+
 static void print_target_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
                               const struct cofi_coverage_target *target, const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"kind\":\"%s\",\"count\":%" PRIu64, target->addr, target->length,
-                 target->call ? "call" : "jump", target->count);
+                 target_kind(target), target->count);
     print_place_json(table, target->addr, named_function(module, target->function), out);
     write_string(out, ",\"file\":", target->file);
     write_format(out, ",\"line\":%" PRIu32, target->line);
@@ -360,7 +362,7 @@ static void print_from(const struct coverage_table *table, const struct cofi_cov
     write_format(out, "%14" PRIu64 " %8s", sum, "");
     print_place(table, target->addr, named_function(module, target->function), out);
     print_line_of(target->file, target->line, out);
-    write_format(out, "  %s, %zu target%s\n", target->call ? "call" : "jump", n, n == 1 ? "" : "s");
+    write_format(out, "  %s, %zu target%s\n", target_kind(target), n, n == 1 ? "" : "s");
 }
 
 static void print_to(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,

@@ -7,6 +7,7 @@
 #include <cofi/analyze.h>
 #include <cofi/image.h>
 #include <cofi/insn.h>
+#include <cofi/present.h>
 
 #include "fuzz.h"
 #include "image/file.h"
@@ -51,22 +52,31 @@ static int line(void *opaque, const struct cofi_module_line *told)
     return 0;
 }
 
+static int put_nowhere(void *opaque, const char *bytes, size_t n)
+{
+    (void)opaque;
+    MUST(n && bytes[n - 1] == '\n');
+    return 0;
+}
+
 /* All that there were are told. */
 static void ask_targets(const struct cofi_coverage *coverage, uint64_t jumps)
 {
     size_t n;
     uint64_t led = 0;
     const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &n);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < modules[i].targets_n; k++)
             led += modules[i].targets[k].count;
+        MUST(cofi_coverage_bolt(&modules[i], put_nowhere, NULL) == 0);
+    }
     MUST(led == jumps);
 }
 
 /* All that the module at an address has; and some of its bytes ran, each a jump to the next. */
 static void cover(struct cofi_view *view, uint64_t base, size_t n)
 {
-    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true, .targets = true};
+    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true, .ways = true};
     struct cofi_coverage *coverage;
     uint64_t own, last = 0;
     uint64_t jumps = 0;

@@ -104,6 +104,7 @@ struct cofi_coverage_options {
     bool (*wanted)(void *opaque, enum cofi_coverage_kind kind, const char *name);
     void *opaque;
     bool targets; /* count where indirect branches led, too. Not by cofi_coverage_flow */
+    bool ways;    /* and where all others did: direct ones, conditional ones that were not taken, RETs */
 };
 
 /* Copies the options. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set), COFI_ERR_RANGE
@@ -140,6 +141,7 @@ struct cofi_coverage_insn {
     uint64_t addr, count;
     int32_t function; /* of functions[], or COFI_COVERAGE_NONE */
     uint8_t length;
+    uint8_t cls;      /* enum cofi_class */
 };
 
 struct cofi_coverage_block { /* as cofi_flow_block; of those that begin at one address the longest */
@@ -159,7 +161,8 @@ struct cofi_coverage_branch {
     uint8_t length;
 };
 
-/* Where an indirect branch (JMP or CALL by a register or memory) led, as far as the trace tells; one with more targets has more rows. */
+/* Where an indirect branch (JMP or CALL by a register or memory; with `ways` any branch) led, as far as the trace tells; one with more targets has
+ * more rows. */
 struct cofi_coverage_target {
     uint64_t addr;        /* the branch's */
     uint64_t count;       /* how often it led there */
@@ -167,7 +170,7 @@ struct cofi_coverage_target {
     uint32_t line;
     int32_t function;     /* the branch's */
     uint8_t length;
-    bool call;            /* else a JMP */
+    uint8_t cls;          /* the branch's: enum cofi_class */
     const char *to_path;  /* the target's module, which need not be wanted: as in cofi_coverage_module */
     int32_t to_pid;
     uint64_t to_addr;     /* in that module */

@@ -52,6 +52,9 @@ typedef int cofi_put(void *opaque, const char *bytes, size_t n);
 int cofi_coverage_lcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 /* drcov, version 2, as DynamoRIO writes it on Linux: each block that ran, once. Error besides: COFI_ERR_RANGE, more than 65536 modules. */
 int cofi_coverage_drcov(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
+/* A module's branches, and what was gone through between them, for LLVM's BOLT: perf2bolt's pre-aggregated profile (-pa). Of what was opened
+ * with `names` and `ways`. 0, COFI_ERR_NOMEM, or what put returned. */
+int cofi_coverage_bolt(const struct cofi_coverage_module *module, cofi_put *put, void *opaque);
 
 /* ---- calls, as they come ---- */
 

@@ -24,7 +24,7 @@ static int init(struct cofi_coverage *coverage)
     COFI_TRY(cofi__index_init(&coverage->by_place));
     COFI_TRY(cofi__array_grow(&coverage->places, &coverage->places_room, 0, sizeof *coverage->places));
     coverage->places[0] = (struct place_count){0};
-    if (coverage->options.targets)
+    if (coverage->options.targets || coverage->options.ways)
         COFI_TRY(cofi__target_init(coverage));
     if (!coverage->options.edges)
         return 0;
@@ -75,7 +75,7 @@ static uint32_t place_hash(const struct place_count *place)
 
 static bool is_same(const struct cofi_coverage *coverage, const struct place_count *a, const struct place_count *b, const uint8_t *lengths)
 {
-    return a->addr == b->addr && a->module == b->module && a->function == b->function && a->n == b->n && a->size == b->size &&
+    return a->addr == b->addr && a->module == b->module && a->function == b->function && a->n == b->n && a->size == b->size && a->cls == b->cls &&
            !memcmp(coverage->lengths + a->lengths, lengths, a->n);
 }
 
@@ -138,7 +138,7 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
     for (uint32_t i = 0; i < block->n; i++)
         lengths[i] = block->insns[i].length;
     const struct place_count place = {.addr = block->ip - base, .module = (uint32_t)module, .function = (uint32_t)function,
-                                      .size = (uint16_t)(block->end - block->ip), .n = (uint16_t)block->n};
+                                      .size = (uint16_t)(block->end - block->ip), .n = (uint16_t)block->n, .cls = block->cls};
     row->place = put(coverage, &place, lengths);
     return row->place ? 0 : COFI_ERR_NOMEM;
 }
@@ -152,6 +152,8 @@ static void count_target(struct cofi_coverage *coverage, const struct id_row *ro
         coverage->status = status;
 }
 
+enum { LED_AWAY = 1 }; /* no target: a branch that was taken to where nobody knows */
+
 /* The last block's branch led there; COFI_NO_IP: nobody knows where. */
 static void end_outcome(struct cofi_coverage *coverage, uint64_t to)
 {
@@ -160,7 +162,7 @@ static void end_outcome(struct cofi_coverage *coverage, uint64_t to)
     struct id_row *row = &coverage->rows[coverage->last];
     row->taken += to != COFI_NO_IP && to - row->ip != row->size;
     row->untold += to == COFI_NO_IP;
-    if (row->indirect && to != COFI_NO_IP)
+    if (row->targets && to != COFI_NO_IP && to != LED_AWAY)
         count_target(coverage, row, to);
     coverage->open = false;
 }
@@ -200,6 +202,13 @@ static int make_rows(struct cofi_coverage *coverage, uint32_t id)
     return 0;
 }
 
+static bool counts_targets(const struct cofi_coverage *coverage, uint8_t cls)
+{
+    bool indirect = cls == COFI_CLASS_JMP_IND || cls == COFI_CLASS_CALL_IND;
+    bool near = indirect || cls == COFI_CLASS_JCC || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL || cls == COFI_CLASS_RET;
+    return coverage->recent && (coverage->options.ways ? near : indirect);
+}
+
 /* The row of a block that was not seen before, or whose code may be another. */
 static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *block)
 {
@@ -210,8 +219,8 @@ static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const s
     *row = (struct id_row){.ip = block->ip, .n = (uint16_t)block->n, .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
                            .age = coverage->age, .jcc = block->cls == COFI_CLASS_JCC};
     COFI_TRY(resolve(coverage, view, block, row));
-    if (coverage->recent && row->place && (block->cls == COFI_CLASS_JMP_IND || block->cls == COFI_CLASS_CALL_IND))
-        row->indirect = block->cls;
+    if (row->place && counts_targets(coverage, block->cls))
+        row->targets = block->cls;
     return 0;
 }
 
@@ -244,7 +253,7 @@ int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view,
         row->count++;
         if (i + 1 < n)
             row->taken += blocks[i + 1]->ip - row->ip != row->size;
-        if (i + 1 < n && row->indirect)
+        if (i + 1 < n && row->targets)
             count_target(coverage, row, blocks[i + 1]->ip);
         if (coverage->map)
             count_edge(coverage, row);
@@ -268,10 +277,10 @@ static uint64_t led_to(const struct cofi_coverage *coverage, const struct cofi_f
     const struct id_row *row = coverage->open ? &coverage->rows[coverage->last] : NULL;
     if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
         return event->ip;
-    if (row && row->indirect)
+    if (row && row->targets && !row->jcc)
         return event->kind == COFI_FLOW_DISABLED ? event->target : event->cause == COFI_ERR_NO_CODE ? event->ip : COFI_NO_IP;
     bool left = event->kind == COFI_FLOW_DISABLED && row && event->ip - row->ip < row->size;
-    return left ? row->ip : COFI_NO_IP; /* anywhere but behind the block */
+    return left ? LED_AWAY : COFI_NO_IP;
 }
 
 void cofi_coverage_event(struct cofi_coverage *coverage, const struct cofi_flow_event *event)

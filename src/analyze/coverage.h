@@ -53,6 +53,7 @@ struct place_count {
     uint32_t module, function; /* function + 1 of a named module, else 0 */
     uint32_t lengths;          /* where those of its instructions are */
     uint16_t size, n;
+    uint8_t cls;               /* of its last instruction */
 };
 
 /* A block of the flow, by its id. */
@@ -67,7 +68,7 @@ struct id_row {
     uint16_t n;
     uint16_t size;    /* to where its branch leads if not taken; 0: it leads there either way, which passes for taken */
     bool jcc;         /* it ends in a conditional branch */
-    uint8_t indirect; /* it ends in a branch whose targets are counted: enum cofi_class; else 0 */
+    uint8_t targets;  /* it ends in a branch whose targets are counted: enum cofi_class; else 0 */
 };
 
 /* Where the branch at a place's end led. */

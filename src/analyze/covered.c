@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cofi/insn.h>
+
 #include "analyze/coverage.h"
 
 #include "base/array.h"
@@ -139,11 +141,20 @@ static int spread(struct making *m)
         const uint8_t *length = m->coverage->lengths + place->lengths;
         uint64_t at = place->addr;
         for (unsigned k = 0; k < place->n; at += length[k++])
-            m->insns[m->insns_n++] = (struct cofi_coverage_insn){at, place->count, (int32_t)place->function - 1, length[k]};
+            m->insns[m->insns_n++] = (struct cofi_coverage_insn){at, place->count, (int32_t)place->function - 1, length[k],
+                                                                 k + 1 < place->n ? COFI_CLASS_OTHER : place->cls};
     }
     if (m->insns_n)
         qsort(m->insns, m->insns_n, sizeof *m->insns, by_address);
     return 0;
+}
+
+/* A block that was cut does not tell what its last instruction is. */
+static void add_to(struct cofi_coverage_insn *sum, const struct cofi_coverage_insn *insn)
+{
+    sum->count += insn->count;
+    if (insn->cls != COFI_CLASS_OTHER)
+        sum->cls = insn->cls;
 }
 
 /* Each once, with its function, those of unwanted functions left out. */
@@ -157,7 +168,7 @@ static void join(struct making *m)
         if (!is_wanted(m, insn.function))
             continue;
         if (last && last->addr == insn.addr && last->function == insn.function && last->length == insn.length)
-            last->count += insn.count;
+            add_to(last, &insn);
         else
             m->insns[kept++] = insn;
     }

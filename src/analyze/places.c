@@ -3,10 +3,10 @@
 #include "analyze/places.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/strings.h"
 
 void cofi_view_function(struct cofi_view *view, struct cofi_demangler *names, uint64_t address, struct cofi_function *function)
 {
@@ -47,18 +47,11 @@ static uint32_t add(struct places *places, uint64_t address, uint32_t hash)
     return (uint32_t)places->n++;
 }
 
-/* By the names that images give them. */
-static bool is_stub(const char *name)
-{
-    size_t n = name ? strlen(name) : 0;
-    return n >= 4 && (!strcmp(name + n - 4, "@plt") || !strcmp(name, ".plt"));
-}
-
 static void ask(struct places *places, struct place *place)
 {
     place->function = (struct cofi_function){.start = place->address};
     places->at(places->opaque, place->address, &place->function);
-    place->stub = is_stub(place->function.name);
+    place->stub = cofi__is_stub_name(place->function.name);
     place->asked = places->generation;
 }
 

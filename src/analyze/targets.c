@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Where indirect branches led, and how often. */
+ * Where branches led, and how often. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ static int resolve(struct cofi_coverage *coverage, const struct id_row *row, uin
     int module = cofi__coverage_module_at(coverage, coverage->view, to, &base);
     COFI_TRY(module);
     cofi_view_symbol(coverage->view, to, false, &symbol);
-    struct target_count target = {.addr = to - base, .offset = symbol.offset, .place = row->place, .module = (uint32_t)module, .cls = row->indirect};
+    struct target_count target = {.addr = to - base, .offset = symbol.offset, .place = row->place, .module = (uint32_t)module, .cls = row->targets};
     if (symbol.name && !(target.name = cofi__strings_keep(&coverage->strings, symbol.name)))
         return COFI_ERR_NOMEM;
     *recent = (struct recent_target){.to = to, .age = coverage->age, .place = row->place, .row = put(coverage, &target)};
@@ -145,7 +145,7 @@ static struct cofi_coverage_target describe(const struct cofi_coverage *coverage
     uint8_t length = coverage->lengths[place->lengths + place->n - 1];
     struct cofi_coverage_target made = {
         .addr = place->addr + place->size - length, .count = target->count, .function = (int32_t)place->function - 1, .length = length,
-        .call = target->cls == COFI_CLASS_CALL_IND, .to_path = to->pub.path, .to_pid = to->pub.pid, .to_addr = target->addr,
+        .cls = target->cls, .to_path = to->pub.path, .to_pid = to->pub.pid, .to_addr = target->addr,
         .to_name = target->name, .to_offset = target->name ? target->offset : 0};
     const struct known_line *line = line_at(&coverage->modules[place->module], made.addr), *to_line = line_at(to, target->addr);
     made.file = line ? line->file : NULL;
@@ -159,8 +159,8 @@ static int by_branch(const struct cofi_coverage_target *x, const struct cofi_cov
 {
     if (x->addr != y->addr)
         return x->addr < y->addr ? -1 : 1;
-    if (x->length != y->length || x->call != y->call)
-        return 2 * (x->length - y->length) + x->call - y->call;
+    if (x->length != y->length || x->cls != y->cls)
+        return COFI_CLASS_KINDS * (x->length - y->length) + x->cls - y->cls;
     return (x->function > y->function) - (x->function < y->function);
 }
 

@@ -53,3 +53,9 @@ const char *cofi__strings_keep(struct cofi__strings *strings, const char *text)
     }
     return strings->rows[strings->n++] = copy;
 }
+
+bool cofi__is_stub_name(const char *name)
+{
+    size_t n = name ? strlen(name) : 0;
+    return n >= 4 && (!strcmp(name + n - 4, "@plt") || !strcmp(name, ".plt"));
+}

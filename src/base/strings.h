@@ -3,6 +3,8 @@
 #ifndef COFI_BASE_STRINGS_H
 #define COFI_BASE_STRINGS_H
 
+#include <stdbool.h>
+
 #include "base/index.h"
 
 struct cofi__strings {
@@ -17,5 +19,8 @@ void cofi__strings_fini(struct cofi__strings *strings);
 /* The one that is kept. Null: out of memory. */
 const char *cofi__strings_keep(struct cofi__strings *strings, const char *text);
 uint64_t cofi__text_hash(const char *text);
+
+/* A PLT's stub, by the names that images give them; null is none. */
+bool cofi__is_stub_name(const char *name);
 
 #endif
