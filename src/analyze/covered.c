@@ -149,14 +149,6 @@ static int spread(struct making *m)
     return 0;
 }
 
-/* A block that was cut does not tell what its last instruction is. */
-static void add_to(struct cofi_coverage_insn *sum, const struct cofi_coverage_insn *insn)
-{
-    sum->count += insn->count;
-    if (insn->cls != COFI_CLASS_OTHER)
-        sum->cls = insn->cls;
-}
-
 /* Each once, with its function, those of unwanted functions left out. */
 static void join(struct making *m)
 {
@@ -168,7 +160,7 @@ static void join(struct making *m)
         if (!is_wanted(m, insn.function))
             continue;
         if (last && last->addr == insn.addr && last->function == insn.function && last->length == insn.length)
-            add_to(last, &insn);
+            last->count += insn.count;
         else
             m->insns[kept++] = insn;
     }

@@ -1,6 +1,11 @@
 # What BOLT's perf2bolt -pa reads: branches that were taken, what was gone through between them, and what came from elsewhere.
 cat >program.s <<'TEXT'
 	.globl _start
+	.type leave, @function
+leave:	mov $60, %eax
+	xor %edi, %edi
+	syscall
+	.size leave, . - leave
 	.type _start, @function
 _start:	mov $3, %ebx
 again:	call twice
@@ -8,11 +13,7 @@ again:	call twice
 	jnz again
 	lea twice(%rip), %rax
 	call *%rax
-	jmp out
-	nop
-out:	mov $60, %eax
-	xor %edi, %edi
-	syscall
+	jmp leave
 	.size _start, . - _start
 	.type twice, @function
 twice:	test $1, %bl
