@@ -3,7 +3,7 @@
  * one that it returns to. What is called meanwhile is passed over. */
 #include <stdlib.h>
 
-#include "analyze/diff.h"
+#include "analyze/diff_marks.h"
 #include "base/array.h"
 #include "base/error.h"
 
@@ -15,17 +15,7 @@ enum {
     AHEAD = 16,          /* steps behind a pair that speak for it */
     AHEAD_FAR = 4,       /* which a pair must have that is far, */
     AHEAD_GAP = 32,      /* or behind a gap, where nobody knows the depth */
-    MARKS = 1 << 16,     /* of each run at a time */
-    SLOTS = 2 * MARKS    /* a power of two */
-};
-
-/* A step that may be where they are together again. */
-struct mark {
-    uint64_t place;
-    int64_t above;     /* frames that were left since the parting */
-    bool returned;     /* the first with so many */
-    uint32_t distance; /* marks before it since the parting */
-    ptrdiff_t step;    /* of those that wait; -1: the last that both did */
+    SLOTS = 2 * DIFF_MARKS /* a power of two */
 };
 
 /* The first mark of a place. */
@@ -33,29 +23,25 @@ struct slot {
     uint32_t epoch, mark; /* of an older epoch: free */
 };
 
-/* A run's marks, in order. */
-struct marks {
-    struct diff_run *run;
-    struct mark *rows;    /* up to MARKS */
-    size_t room;
-    size_t n, tried, scanned; /* marks; those that were looked for in the other run; steps looked at */
-    uint32_t distance;
-    bool gap;             /* there is one behind these: no more is known of depths */
-    int64_t base, least;  /* depths: at the parting, the least since */
-    struct slot *slots;   /* null: not needed so far */
+/* What a run's marks are looked up in. */
+struct table {
+    struct slot *slots; /* null: not needed so far */
     uint32_t epoch;
+    size_t tried;       /* marks that were looked for in the other run */
+    int32_t above;      /* of the last of these */
 };
 
 /* A pair of marks, of both runs. */
 struct pair {
-    struct mark at[2];
+    struct diff_mark at[2];
     int ahead; /* steps behind it that are the same */
     bool found;
 };
 
 struct diff_search {
     struct cofi_diff *diff;
-    struct marks marks[2];
+    struct diff_marks marks[2];
+    struct table tables[2];
     uint32_t epoch;
     bool anywhere;  /* at any depth: nothing is known of that behind a gap */
     unsigned waits; /* then: the run that has the gap */
@@ -73,76 +59,32 @@ void cofi__diff_search_close(struct diff_search *search)
 {
     for (unsigned i = 0; search && i < 2; i++) {
         free(search->marks[i].rows);
-        free(search->marks[i].slots);
+        free(search->tables[i].slots);
     }
     free(search);
 }
 
-/* ---- marks ---- */
-
-static void forget_marks(struct diff_search *search, struct marks *marks)
+static void forget_marks(struct diff_search *search, unsigned of)
 {
-    marks->n = marks->tried = marks->scanned = 0;
-    marks->epoch = ++search->epoch;
-}
-
-static int add_mark(struct marks *marks, const struct mark *mark)
-{
-    COFI_TRY(cofi__array_grow(&marks->rows, &marks->room, marks->n, sizeof *marks->rows));
-    marks->rows[marks->n++] = *mark;
-    return 0;
-}
-
-static int begin_marks(struct diff_search *search, struct marks *marks, struct diff_run *run)
-{
-    marks->run = run;
-    forget_marks(search, marks);
-    marks->gap = false;
-    marks->distance = 0;
-    marks->base = marks->least = run->has_last ? run->last.depth : 0;
-    return search->anywhere ? 0 : add_mark(marks, &(struct mark){run->last.place, 0, false, marks->distance++, -1});
+    cofi__diff_marks_forget(&search->marks[of]);
+    search->tables[of].tried = 0;
+    search->tables[of].epoch = ++search->epoch;
 }
 
 static int begin(struct diff_search *search, bool anywhere)
 {
     search->anywhere = anywhere;
     search->best = (struct pair){0};
-    for (unsigned i = 0; i < 2; i++)
-        COFI_TRY(begin_marks(search, &search->marks[i], &search->diff->runs[i]));
+    for (unsigned i = 0; i < 2; i++) {
+        forget_marks(search, i);
+        search->tables[i].above = 0;
+        COFI_TRY(cofi__diff_marks_begin(&search->marks[i], &search->diff->runs[i], anywhere));
+    }
     return 0;
 }
 
-static int scan(const struct diff_search *search, struct marks *marks)
-{
-    const struct cofi_diff_step *step = cofi__diff_step(marks->run, marks->scanned);
-    ptrdiff_t at = (ptrdiff_t)marks->scanned++;
-    marks->gap |= cofi__diff_is_gap(step);
-    if (cofi__diff_is_gap(step) || (!search->anywhere && step->depth > marks->least))
-        return 0;
-    bool returned = step->depth < marks->least;
-    marks->least = step->depth;
-    int64_t above = search->anywhere ? 0 : marks->base - step->depth;
-    return add_mark(marks, &(struct mark){step->place, above, returned && !search->anywhere, marks->distance++, at});
-}
-
-/* Look at steps until there is a mark of this number, or so many steps were looked at. 1; 0: there is none; or an error. */
-static int find_mark(struct diff_search *search, struct marks *marks, size_t i, size_t steps)
-{
-    while (marks->n <= i) {
-        if (marks->scanned >= steps || marks->n == MARKS || (marks->gap && !search->anywhere))
-            return 0;
-        int status = cofi__diff_has(search->diff, marks->run, marks->scanned);
-        if (status <= 0)
-            return status;
-        COFI_TRY(scan(search, marks));
-    }
-    return 1;
-}
-
-static bool are_equal(const struct mark *a, const struct mark *b) { return a->place == b->place && a->above == b->above; }
-
 /* How many steps behind two marks are the same, of so many; all, where both runs end. Or an error. */
-static int count_ahead(struct diff_search *search, const struct mark *a, const struct mark *b, int most)
+static int count_ahead(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b, int most)
 {
     struct cofi_diff *diff = search->diff;
     struct diff_run *x = &diff->runs[0], *y = &diff->runs[1];
@@ -162,11 +104,11 @@ static int count_ahead(struct diff_search *search, const struct mark *a, const s
 /* ---- near: all pairs, in the order of their distance ---- */
 
 /* What both did last is no place to meet again, but what one of them comes to again is. */
-static bool is_behind_last(const struct mark *a, const struct mark *b) { return a->step < 0 || b->step < 0; }
+static bool is_behind_last(const struct diff_mark *a, const struct diff_mark *b) { return a->step < 0 || b->step < 0; }
 
 static size_t double_of(ptrdiff_t steps) { return steps < 0 ? 0 : 2 * (size_t)steps; }
 
-static void limit_steps(struct diff_search *search, const struct mark *a, const struct mark *b)
+static void limit_steps(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
     size_t most = NEAR_MORE_STEPS + double_of(a->step > b->step ? a->step : b->step);
     search->near_steps = most < search->near_steps ? most : search->near_steps;
@@ -174,7 +116,7 @@ static void limit_steps(struct diff_search *search, const struct mark *a, const 
 
 /* Take a pair if more speaks for it than for the one found before; where one run goes on behind what it did last, both must go on alike.
  * 0 or an error. */
-static int try_near(struct diff_search *search, const struct mark *a, const struct mark *b)
+static int try_near(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
     int ahead = count_ahead(search, a, b, AHEAD);
     if (ahead < is_behind_last(a, b))
@@ -189,12 +131,13 @@ static int try_near(struct diff_search *search, const struct mark *a, const stru
 /* All pairs of this distance. */
 static int try_all(struct diff_search *search, size_t both)
 {
-    struct marks *x = &search->marks[0], *y = &search->marks[1];
-    int has_a = find_mark(search, x, both, search->near_steps), has_b = find_mark(search, y, both, search->near_steps);
+    struct diff_marks *x = &search->marks[0], *y = &search->marks[1];
+    int has_a = cofi__diff_marks_find(search->diff, x, both, search->near_steps);
+    int has_b = cofi__diff_marks_find(search->diff, y, both, search->near_steps);
     if (has_a < 0 || has_b < 0)
         return has_a < 0 ? has_a : has_b;
     for (size_t i = both < y->n ? 0 : both - y->n + 1; i <= both && i < x->n; i++)
-        if (are_equal(&x->rows[i], &y->rows[both - i]))
+        if (cofi__diff_same_mark(&x->rows[i], &y->rows[both - i]))
             COFI_TRY(try_near(search, &x->rows[i], &y->rows[both - i]));
     return 0;
 }
@@ -213,12 +156,13 @@ static int find_near(struct diff_search *search)
 
 /* ---- far: the first mark of each place ---- */
 
-static struct slot *find_slot(struct marks *marks, const struct mark *mark)
+static struct slot *find_slot(struct diff_search *search, unsigned of, const struct diff_mark *mark)
 {
+    const struct table *table = &search->tables[of];
     uint32_t at = cofi__hash(mark->place, (uint64_t)mark->above);
     for (;; at++) {
-        struct slot *slot = &marks->slots[at % SLOTS];
-        if (slot->epoch != marks->epoch || are_equal(&marks->rows[slot->mark], mark))
+        struct slot *slot = &table->slots[at % SLOTS];
+        if (slot->epoch != table->epoch || cofi__diff_same_mark(&search->marks[of].rows[slot->mark], mark))
             return slot;
     }
 }
@@ -230,7 +174,7 @@ static bool is_nearest(const struct pair *best, uint32_t distance)
 }
 
 /* Take two marks of one place if enough speaks for them: both runs have just left the same function for it, or go on alike. 0 or an error. */
-static int try_far(struct diff_search *search, const struct mark *a, const struct mark *b)
+static int try_far(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
     int least = search->anywhere ? AHEAD_GAP : a->returned && b->returned ? 0 : AHEAD_FAR;
     if (is_nearest(&search->best, a->distance + b->distance))
@@ -244,16 +188,17 @@ static int try_far(struct diff_search *search, const struct mark *a, const struc
 /* Look for a run's newest mark in the other run. */
 static int look_up(struct diff_search *search, unsigned of)
 {
-    struct marks *own = &search->marks[of], *other = &search->marks[!of];
-    const struct mark *mark = &own->rows[own->tried];
-    struct slot *slot = find_slot(own, mark);
+    struct table *own = &search->tables[of], *other = &search->tables[!of];
+    const struct diff_mark *mark = &search->marks[of].rows[own->tried];
+    struct slot *slot = find_slot(search, of, mark);
     if (slot->epoch != own->epoch)
         *slot = (struct slot){own->epoch, (uint32_t)own->tried};
     own->tried++;
-    slot = find_slot(other, mark);
+    own->above = mark->above;
+    slot = find_slot(search, !of, mark);
     if (slot->epoch != other->epoch)
         return 0;
-    const struct mark *there = &other->rows[slot->mark];
+    const struct diff_mark *there = &search->marks[!of].rows[slot->mark];
     return of ? try_far(search, there, mark) : try_far(search, mark, there);
 }
 
@@ -261,45 +206,52 @@ static int look_up(struct diff_search *search, unsigned of)
  * waits. */
 static bool may_go_on(const struct diff_search *search, unsigned of)
 {
-    const struct marks *own = &search->marks[of], *other = &search->marks[!of];
+    const struct diff_marks *own = &search->marks[of], *other = &search->marks[!of];
     return search->anywhere ? of != search->waits : own->base - own->least <= other->base - other->least;
 }
 
 /* A run's next mark, for which its oldest steps are told if they take all room. 1; 0: it ends, or waits; or an error. */
 static int next_mark(struct diff_search *search, unsigned of)
 {
-    struct marks *marks = &search->marks[of];
+    struct diff_marks *marks = &search->marks[of];
     for (;;) {
-        int has = find_mark(search, marks, marks->tried, COFI_DIFF_STEPS);
-        bool full = marks->scanned >= COFI_DIFF_STEPS || marks->n == MARKS;
+        int has = cofi__diff_marks_find(search->diff, marks, search->tables[of].tried, COFI_DIFF_STEPS);
+        bool full = marks->scanned >= COFI_DIFF_STEPS || marks->n == DIFF_MARKS;
         if (has || !full || search->best.found || !may_go_on(search, of))
             return has;
         COFI_TRY(cofi__diff_alone(search->diff, marks->run, marks->scanned));
-        forget_marks(search, marks);
+        forget_marks(search, of);
     }
 }
 
-static int open_slots(struct marks *marks)
+static int open_slots(struct table *table)
 {
-    if (!marks->slots)
-        marks->slots = calloc(SLOTS, sizeof *marks->slots);
-    return marks->slots ? 0 : COFI_ERR_NOMEM;
+    if (!table->slots)
+        table->slots = calloc(SLOTS, sizeof *table->slots);
+    return table->slots ? 0 : COFI_ERR_NOMEM;
 }
 
+/* Look a run's next mark up. 1; 0: it has none, or none that matters; or an error. */
+static int go_far(struct diff_search *search, unsigned of)
+{
+    int has = is_nearest(&search->best, search->marks[of].distance) ? 0 : next_mark(search, of);
+    if (has > 0)
+        COFI_TRY(look_up(search, of));
+    return has;
+}
+
+/* Marks of one run can be the same as those of the other only where both have left as many frames: who has left fewer goes on. */
 static int find_far(struct diff_search *search)
 {
     for (unsigned i = 0; i < 2; i++)
-        COFI_TRY(open_slots(&search->marks[i]));
-    for (bool more = true; more;) {
-        more = false;
+        COFI_TRY(open_slots(&search->tables[i]));
+    for (int has[2] = {1, 1}; has[0] || has[1];)
         for (unsigned i = 0; i < 2; i++) {
-            int has = is_nearest(&search->best, search->marks[i].distance) ? 0 : next_mark(search, i);
-            more |= has > 0;
-            if (has > 0)
-                has = look_up(search, i);
-            COFI_TRY(has);
+            if (!search->anywhere && has[!i] && search->tables[i].above > search->tables[!i].above)
+                continue;
+            has[i] = go_far(search, i);
+            COFI_TRY(has[i]);
         }
-    }
     return 0;
 }
 
@@ -308,7 +260,7 @@ static int find_far(struct diff_search *search)
 /* Tell what lies before the pair that was found: it is the first that waits, or was the last. */
 static int go_to(struct diff_search *search, bool *joined)
 {
-    const struct mark *at = search->best.at;
+    const struct diff_mark *at = search->best.at;
     ptrdiff_t with = at[0].step < 0 || at[1].step < 0;
     struct cofi_diff *diff = search->diff;
     COFI_TRY(cofi__diff_alone(diff, &diff->runs[0], (size_t)(at[0].step + with)));
@@ -336,7 +288,7 @@ static int go_to_gaps(struct diff_search *search)
 {
     int gaps = 0;
     for (unsigned i = 0; i < 2; i++) {
-        struct marks *marks = &search->marks[i];
+        struct diff_marks *marks = &search->marks[i];
         if (marks->gap)
             COFI_TRY(cofi__diff_alone(search->diff, marks->run, marks->scanned - 1));
         gaps |= marks->gap;

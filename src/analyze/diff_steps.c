@@ -127,14 +127,46 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
 
 /* ---- steps ---- */
 
+/* Whether the step that comes last is the next one of a step that is open. */
+static bool is_next_of(const struct diff_run *run, uint64_t opened, const struct cofi_diff_step *step)
+{
+    return opened < run->gone || cofi__diff_is_gap(step) || run->steps[opened - run->gone].depth >= step->depth;
+}
+
+/* Tell those that it is the next one of; its own has yet to come. */
+static int link_step(struct diff_run *run, const struct cofi_diff_step *step)
+{
+    uint64_t number = run->gone + run->n;
+    while (run->open_n && is_next_of(run, run->open[run->open_n - 1], step)) {
+        uint64_t opened = run->open[--run->open_n];
+        if (opened >= run->gone)
+            run->nexts[opened - run->gone] = (uint32_t)(number - opened);
+    }
+    if (cofi__diff_is_gap(step))
+        return 0;
+    COFI_TRY(cofi__array_grow(&run->open, &run->open_room, run->open_n, sizeof *run->open));
+    run->open[run->open_n++] = number;
+    return 0;
+}
+
+static void drop_passed(struct diff_run *run)
+{
+    size_t left = run->n - run->first;
+    memmove(run->steps, run->steps + run->first, left * sizeof *run->steps);
+    memmove(run->nexts, run->nexts + run->first, left * sizeof *run->nexts);
+    run->gone += run->first;
+    run->n = left;
+    run->first = 0;
+}
+
 static int add_step(struct diff_run *run, const struct cofi_diff_step *step)
 {
-    if (run->n == run->room && run->first > run->room / 2) {
-        memmove(run->steps, run->steps + run->first, (run->n - run->first) * sizeof *run->steps);
-        run->n -= run->first;
-        run->first = 0;
-    }
+    if (run->n == run->room && run->first > run->room / 2)
+        drop_passed(run);
     COFI_TRY(cofi__array_grow(&run->steps, &run->room, run->n, sizeof *run->steps));
+    COFI_TRY(cofi__array_grow(&run->nexts, &run->nexts_room, run->n, sizeof *run->nexts));
+    COFI_TRY(link_step(run, step));
+    run->nexts[run->n] = 0;
     run->steps[run->n++] = *step;
     return 0;
 }
@@ -200,4 +232,6 @@ void cofi__diff_run_fini(struct diff_run *run)
     free(run->modules);
     free(run->places);
     free(run->steps);
+    free(run->nexts);
+    free(run->open);
 }

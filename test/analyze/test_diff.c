@@ -374,6 +374,32 @@ static void a_gap_is_gone_past(void **state)
     assert_int_equal(f->partings[0].alone[1], 40 * 14);
 }
 
+/* In a call that would be passed over: nobody knows whether that returned. */
+static void a_gap_in_a_call_is_not_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned run = 0; run < 2; run++) {
+        begin(&f->runs[run]);
+        add(&f->runs[run], MAIN + 16, 5, COFI_CLASS_CALL);
+        if (!run) {
+            add(&f->runs[run], G, 2, COFI_CLASS_CALL);
+            add(&f->runs[run], F + 64, 3, COFI_CLASS_JCC);
+            add(&f->runs[run], 0, 0, 0);
+            add(&f->runs[run], F + 64, 3, COFI_CLASS_RET);
+        }
+        add(&f->runs[run], run ? F : G + 2, 7, COFI_CLASS_RET);
+        add(&f->runs[run], MAIN + 21, 2, COFI_CLASS_JCC);
+        loop(&f->runs[run], 100, F);
+        end(&f->runs[run]);
+    }
+    compare(f);
+    assert_int_equal(f->n, 2);
+    assert_false(f->partings[0].joined);
+    assert_true(f->partings[1].joined);
+    assert_int_equal(f->partings[0].alone[0], 5);
+    assert_int_equal(all_alone(f), 5 + 3 + 7 + 7);
+}
+
 static void who_ends_first_has_no_more(void **state)
 {
     struct fixture *f = *state;
@@ -516,6 +542,7 @@ int main(void)
         TEST(together_where_both_return),
         TEST(an_interrupt_is_of_one_run_alone),
         TEST(a_gap_is_gone_past),
+        TEST(a_gap_in_a_call_is_not_passed_over),
         TEST(who_ends_first_has_no_more),
         TEST(another_decision_is_found),
     };
