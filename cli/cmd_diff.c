@@ -15,9 +15,11 @@ static const char usage[] =
     "+: only the second), and where they are together again. Exit status: 0 if they did the same, 1 if not.\n\n"
     "  -q, --brief             say only whether they differ\n"
     "      --limit=N           show N partings of each thread (default 10); of more, the places are added up\n"
-    "      --min-insns=N       show partings only in which both together did so many instructions (default 0)\n"
+    "      --min-insns=N       show partings only in which both together did so many instructions (--calls: calls; default 0)\n"
     "      --module=PATTERN    compare only modules whose path or file name matches (shell pattern)\n"
     "      --function=PATTERN  compare only functions whose name matches\n"
+    "      --calls             compare which functions were called, in order, not what they did; and tell of which\n"
+    "                          more ran, or less: for builds whose code differs\n"
     "      --tid=TID[,TID]     only this thread of the first, with that of the second; without one, threads are compared\n"
     "                          that were made by the same one and are called the same, in their order\n"
     "      --no-source         do not look lines up\n"
@@ -36,7 +38,7 @@ static const char usage[] =
 
 static const struct option long_options[] = {
     {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'i'},
-    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'}, {"tid", required_argument, 0, 'p'},
+    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'}, {"calls", no_argument, 0, 'c'}, {"tid", required_argument, 0, 'p'},
     {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
     {"cpu", required_argument, 0, 'C'}, {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
@@ -96,6 +98,7 @@ static int take(void *opaque, int letter, const char *argument)
     case 'q': options->brief = true; return 0;
     case 'l': return parse_number(argument, UINT64_MAX, &options->limit) ? 0 : -1;
     case 'i': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
+    case 'c': options->calls = true; return 0;
     case 'm': options->module = argument; return 0;
     case 'f': options->function = argument; return 0;
     case 'p': return take_tids(argument, options->tids);
@@ -270,6 +273,7 @@ static int compare_threads(struct diff_job *job, size_t pair, struct writer *out
 {
     struct diff_report report = {.options = job->options, .out = out};
     const struct cofi_diff_options options = {.size = sizeof options, .names = session_names(job->sessions[0]), .rebuilt = rebuilt, .opaque = job,
+                                              .calls = job->options->calls,
                                               .wanted = job->options->module || job->options->function ? wanted : NULL};
     struct cofi_diff_visitor visitor = diff_report_visitor;
     visitor.opaque = &report;
@@ -282,7 +286,7 @@ static int compare_threads(struct diff_job *job, size_t pair, struct writer *out
     if (status == COFI_ERR_IO && writer_failed(out))
         status = 0;
     if (status >= 0)
-        diff_report_end(&report);
+        status = diff_report_end(&report);
     job->found[pair] = (struct found){cofi_diff_insns(report.diff, 0) - report.alone[0], report.parted, report.gaps};
     for (unsigned run = 0; run < 2; run++)
         diff_feed_end(&report.feeds[run]);
@@ -356,7 +360,7 @@ static void print_same(const struct diff_job *job)
             insns += job->found[i].both;
         }
     if (threads)
-        printf("%" PRIu64 " thread%s did the same (%" PRIu64 " instructions)\n", threads, threads == 1 ? "" : "s", insns);
+        printf("%" PRIu64 " thread%s did the same (%" PRIu64 " %s)\n", threads, threads == 1 ? "" : "s", insns, diff_unit(job->options));
 }
 
 /* What all pairs come to. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "diff_functions.h"
 
 enum { CALLERS = 4, WHERES = 10 };
 
@@ -66,10 +67,10 @@ static void write_callers(struct diff_report *report, unsigned run, uint32_t nod
     }
 }
 
-/* The branch at the end of a step. */
-static uint64_t branch_of(const struct cofi_diff_step *step) { return step->ip + step->bytes - 1; }
+/* The branch at the end of a step; of a call, where it went. */
+static uint64_t branch_of(const struct cofi_diff_step *step) { return step->bytes ? step->ip + step->bytes - 1 : step->ip; }
 
-static void write_title(struct diff_report *report)
+void diff_report_title(struct diff_report *report)
 {
     const struct thread *a = report->feeds[0].thread, *b = report->feeds[1].thread;
     if (report->titled || report->options->session.json || report->options->brief)
@@ -139,7 +140,7 @@ static void write_parting(struct diff_report *report, const struct cofi_diff_ste
     const struct cofi_diff_step *last = &report->last[0];
     const struct diff_side *a = &report->sides[0], *b = &report->sides[1];
     struct spot spot;
-    write_title(report);
+    diff_report_title(report);
     write_format(report->out, "@@ -%" PRIu64 ",%" PRIu64 " +%" PRIu64 ",%" PRIu64 " @@", a->at + 1, a->insns, b->at + 1, b->insns);
     if (last->insns) {
         find_spot(report, 0, last->node, branch_of(last), &spot);
@@ -312,19 +313,22 @@ static void write_sum_json(struct diff_report *report, uint64_t both)
     write_text(report->out, "}\n");
 }
 
-void diff_report_end(struct diff_report *report)
+int diff_report_end(struct diff_report *report)
 {
     uint64_t both = cofi_diff_insns(report->diff, 0) - report->alone[0];
     bool nothing = !both && !report->parted;
     if (report->options->session.json && !report->options->brief && !nothing)
         write_sum_json(report, both);
+    if (report->options->calls && !report->options->brief && !nothing && diff_functions_write(report) < 0)
+        return COFI_ERR_NOMEM;
     if (report->options->session.json || report->options->brief || !report->parted)
-        return;
-    write_title(report);
+        return 0;
+    diff_report_title(report);
     if (report->parted > report->shown)
         write_wheres(report);
-    write_format(report->out, "%" PRIu64 " instructions in both, %" PRIu64 " (-) and %" PRIu64 " (+) in one alone; parted %" PRIu64 " time%s\n",
-                 both, report->alone[0], report->alone[1], report->parted, report->parted == 1 ? "" : "s");
+    write_format(report->out, "%" PRIu64 " %s in both, %" PRIu64 " (-) and %" PRIu64 " (+) in one alone; parted %" PRIu64 " time%s\n",
+                 both, diff_unit(report->options), report->alone[0], report->alone[1], report->parted, report->parted == 1 ? "" : "s");
+    return 0;
 }
 
 void diff_report_free(struct diff_report *report)

@@ -12,8 +12,11 @@ struct diff_options {
     int32_t tids[2];               /* -1: all */
     uint64_t limit;                /* partings that are shown of each thread, */
     uint64_t min_insns;            /* if both runs did so many instructions there, together */
-    bool brief, no_source;
+    bool brief, no_source, calls;
 };
+
+/* What is counted. */
+static inline const char *diff_unit(const struct diff_options *options) { return options->calls ? "calls" : "instructions"; }
 
 /* Instructions that one run did alone, in a function or what it called. */
 struct diff_row {
@@ -57,8 +60,10 @@ struct diff_report {
 };
 
 extern const struct cofi_diff_visitor diff_report_visitor; /* but for its opaque, which is the report */
-/* All was told. */
-void diff_report_end(struct diff_report *report);
+/* Which threads these are, before the first that is told of them. */
+void diff_report_title(struct diff_report *report);
+/* All was told. 0 or COFI_ERR_NOMEM. */
+int diff_report_end(struct diff_report *report);
 void diff_report_free(struct diff_report *report);
 /* A thread that only one run has. */
 void diff_report_only(struct writer *out, const struct diff_options *options, unsigned run, const struct thread *thread);

@@ -25,7 +25,7 @@ struct cofi_diff_step {
     uint64_t ip;     /* where that is in its run */
     uint32_t node;   /* of the run's call tree: the function, and who called it */
     uint32_t depth;  /* frames, its own among them */
-    uint32_t insns, bytes; /* 0: a gap of the trace */
+    uint32_t insns, bytes; /* insns 0: a gap of the trace */
 };
 
 struct cofi_diff_options {
@@ -38,6 +38,11 @@ struct cofi_diff_options {
      * of a function of the same name. Null: all are the same. */
     bool (*rebuilt)(void *opaque, const char *module);
     void *opaque;
+    /* What is compared is which functions were entered, in order, by their names: for builds whose code differs. A step is a call then, of one
+     * instruction and no bytes, whose depth is the function's; all that is said of instructions is of calls. Who called, and what the
+     * functions did else, is not compared. Names that a compiler gave parts and copies of a function ("f.constprop.0") count as the function's;
+     * to go on in its unlikely part ("f.cold") or through a linker's stub is no call. */
+    bool calls;
 };
 
 /* Whom a diff asks for what ran, and tells what it found. None is null, pointers are valid during the call. Each returns 0 (more: 1) to go on,
@@ -71,8 +76,10 @@ int cofi_diff_run(struct cofi_diff *diff, const struct cofi_diff_visitor *visito
 
 /* What a run did last of what both did; null: nothing yet, or the trace has a gap there. Valid until they go on. */
 const struct cofi_diff_step *cofi_diff_last(const struct cofi_diff *diff, unsigned run);
-/* Instructions of a run that were compared, so far. */
+/* Instructions (or calls) of a run that were compared, so far. */
 uint64_t cofi_diff_insns(const struct cofi_diff *diff, unsigned run);
+/* How long a function's name is, demangled or not, without what compilers add for parts and copies of it: 4 of "work.part.0.cold". */
+size_t cofi_diff_plain_name(const char *name);
 /* The call tree of a run, for the names of its nodes; of counts it has self and calls only. Valid until more is shown. */
 const struct cofi_calls_node *cofi_diff_nodes(const struct cofi_diff *diff, unsigned run, size_t *n);
 

@@ -26,6 +26,7 @@ struct diff_place {
     uint64_t ip, place;
     uint32_t asked; /* in which generation of the run's code; 0: never */
     bool wanted;
+    bool unlikely;  /* a part of a function that is kept elsewhere */
 };
 enum { DIFF_PLACES = 1 << 14 };
 
@@ -45,6 +46,7 @@ struct diff_run {
     size_t open_n, open_room;
     struct cofi_diff_step last;    /* what both did last, if has_last */
     bool has_last, ended;
+    bool entered;                  /* a function, since the last step */
     uint64_t insns;                /* compared */
 };
 

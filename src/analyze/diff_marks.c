@@ -14,21 +14,24 @@ static int add_mark(struct diff_marks *marks, const struct diff_mark *mark)
     return 0;
 }
 
-int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, bool anywhere)
+int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, enum diff_depths depths)
 {
     marks->run = run;
     marks->gap = false;
-    marks->anywhere = anywhere;
+    marks->depths = depths;
     marks->distance = 0;
-    marks->base = marks->least = run->has_last ? run->last.depth : 0;
+    marks->base = marks->least = run->has_last ? run->last.depth + run->diff->options.calls : 0;
     cofi__diff_marks_forget(marks);
-    return anywhere ? 0 : add_mark(marks, &(struct diff_mark){.place = run->last.place, .distance = marks->distance++, .step = -1});
+    if (depths != IN_FRAMES)
+        return 0;
+    return add_mark(marks, &(struct diff_mark){.place = run->last.place, .above = run->diff->options.calls, .distance = marks->distance++,
+                                               .step = -1});
 }
 
 /* A mark, or a gap. */
 static bool is_of_interest(const struct diff_marks *marks, const struct cofi_diff_step *step)
 {
-    return cofi__diff_is_gap(step) || marks->anywhere || step->depth <= marks->least;
+    return cofi__diff_is_gap(step) || marks->depths != IN_FRAMES || step->depth <= marks->least;
 }
 
 /* The step that is next to be looked at is a mark, or a gap. 1 or COFI_ERR_NOMEM. */
@@ -41,9 +44,10 @@ static int take_step(struct diff_marks *marks)
         return 1;
     }
     bool returned = step->depth < marks->least;
-    marks->least = step->depth;
-    int32_t above = marks->anywhere ? 0 : (int32_t)(marks->base - step->depth);
-    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place, .above = above, .returned = returned && !marks->anywhere,
+    marks->least = returned ? step->depth : marks->least;
+    bool in_frames = marks->depths == IN_FRAMES;
+    int32_t above = in_frames ? (int32_t)(marks->base - step->depth) : 0;
+    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place, .above = above, .returned = returned && in_frames,
                                                  .distance = marks->distance++, .step = at}));
     return 1;
 }
@@ -76,7 +80,7 @@ static int pass_over(struct cofi_diff *diff, struct diff_marks *marks, size_t st
 int cofi__diff_marks_find(struct cofi_diff *diff, struct diff_marks *marks, size_t i, size_t steps)
 {
     while (marks->n <= i) {
-        if (marks->scanned >= steps || marks->n == DIFF_MARKS || (marks->gap && !marks->anywhere))
+        if (marks->scanned >= steps || marks->n == DIFF_MARKS || (marks->gap && marks->depths != PAST_GAPS))
             return 0;
         int status = cofi__diff_has(diff, marks->run, marks->scanned);
         if (status <= 0)

@@ -16,19 +16,26 @@ struct diff_mark {
     bool returned;     /* the first with so many frames left */
 };
 
+/* Which steps are marks. */
+enum diff_depths {
+    IN_FRAMES, /* those of the function that they parted in, or of one that it returns to; of calls: those that these make */
+    ANY_DEPTH, /* all up to a gap */
+    PAST_GAPS  /* all: nothing is known of the depth behind a gap */
+};
+
 struct diff_marks {
     struct diff_run *run;
     struct diff_mark *rows; /* up to DIFF_MARKS */
     size_t room;
     size_t n, scanned;      /* marks; steps looked at or passed over */
     uint32_t distance;
-    bool anywhere;          /* every step is a mark: nothing is known of the depth behind a gap */
+    enum diff_depths depths;
     bool gap;               /* there is one behind these: no more is known of depths */
     uint32_t base, least;   /* depths: at the parting, the least since */
 };
 
 /* Without marks, but the last that both did if those are of frames. 0 or COFI_ERR_NOMEM. */
-int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, bool anywhere);
+int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, enum diff_depths depths);
 /* The marks, and the steps they are of, are done with. What comes next is looked at. */
 void cofi__diff_marks_forget(struct diff_marks *marks);
 

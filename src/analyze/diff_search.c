@@ -14,6 +14,7 @@ enum {
     NEAR_MORE_STEPS = 256, /* in steps */
     AHEAD = 16,          /* steps behind a pair that speak for it */
     AHEAD_FAR = 4,       /* which a pair must have that is far, */
+    AHEAD_CALLS = 8,     /* or, of calls, at any depth, */
     AHEAD_GAP = 32,      /* or behind a gap, where nobody knows the depth */
     SLOTS = 2 * DIFF_MARKS /* a power of two */
 };
@@ -43,9 +44,10 @@ struct diff_search {
     struct diff_marks marks[2];
     struct table tables[2];
     uint32_t epoch;
-    bool anywhere;  /* at any depth: nothing is known of that behind a gap */
-    unsigned waits; /* then: the run that has the gap */
+    enum diff_depths depths;
+    unsigned waits; /* PAST_GAPS: the run that has the gap */
     size_t near_steps; /* how far to look */
+    int near_ahead;    /* steps that a pair must have behind it */
     struct pair best;
 };
 
@@ -71,14 +73,14 @@ static void forget_marks(struct diff_search *search, unsigned of)
     search->tables[of].epoch = ++search->epoch;
 }
 
-static int begin(struct diff_search *search, bool anywhere)
+static int begin(struct diff_search *search, enum diff_depths depths)
 {
-    search->anywhere = anywhere;
+    search->depths = depths;
     search->best = (struct pair){0};
     for (unsigned i = 0; i < 2; i++) {
         forget_marks(search, i);
         search->tables[i].above = 0;
-        COFI_TRY(cofi__diff_marks_begin(&search->marks[i], &search->diff->runs[i], anywhere));
+        COFI_TRY(cofi__diff_marks_begin(&search->marks[i], &search->diff->runs[i], depths));
     }
     return 0;
 }
@@ -119,7 +121,7 @@ static void limit_steps(struct diff_search *search, const struct diff_mark *a, c
 static int try_near(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
     int ahead = count_ahead(search, a, b, AHEAD);
-    if (ahead < is_behind_last(a, b))
+    if (ahead < (is_behind_last(a, b) ? 1 : search->near_ahead))
         return ahead < 0 ? ahead : 0;
     if (!search->best.found)
         limit_steps(search, a, b);
@@ -142,9 +144,11 @@ static int try_all(struct diff_search *search, size_t both)
     return 0;
 }
 
-static int find_near(struct diff_search *search)
+static int find_near(struct diff_search *search, enum diff_depths depths, int least)
 {
     size_t farthest = NEAR;
+    COFI_TRY(begin(search, depths));
+    search->near_ahead = least;
     search->near_steps = NEAR_STEPS;
     for (size_t both = 1; both <= farthest && search->best.ahead < AHEAD; both++) {
         COFI_TRY(try_all(search, both));
@@ -152,6 +156,18 @@ static int find_near(struct diff_search *search)
             farthest = 2 * both + NEAR_MORE;
     }
     return 0;
+}
+
+/* Builds differ in who makes a call: what is called may have become part of its caller. So what speaks for a pair is first what comes behind it;
+ * then that it is in the same frames; then anything. */
+static int find_near_call(struct diff_search *search)
+{
+    COFI_TRY(find_near(search, ANY_DEPTH, AHEAD_FAR));
+    if (!search->best.found)
+        COFI_TRY(find_near(search, IN_FRAMES, 0));
+    if (!search->best.found)
+        COFI_TRY(find_near(search, ANY_DEPTH, 1));
+    return search->best.found ? 0 : begin(search, ANY_DEPTH);
 }
 
 /* ---- far: the first mark of each place ---- */
@@ -176,7 +192,7 @@ static bool is_nearest(const struct pair *best, uint32_t distance)
 /* Take two marks of one place if enough speaks for them: both runs have just left the same function for it, or go on alike. 0 or an error. */
 static int try_far(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
-    int least = search->anywhere ? AHEAD_GAP : a->returned && b->returned ? 0 : AHEAD_FAR;
+    int least = search->depths == PAST_GAPS ? AHEAD_GAP : search->depths == ANY_DEPTH ? AHEAD_CALLS : a->returned && b->returned ? 0 : AHEAD_FAR;
     if (is_nearest(&search->best, a->distance + b->distance))
         return 0;
     int ahead = count_ahead(search, a, b, least);
@@ -185,16 +201,31 @@ static int try_far(struct diff_search *search, const struct diff_mark *a, const 
     return ahead < 0 ? ahead : 0;
 }
 
+/* A call is looked for with those behind it: most functions are called from everywhere. */
+static int add_ahead(struct diff_search *search, unsigned of, struct diff_mark *mark)
+{
+    struct diff_run *run = &search->diff->runs[of];
+    for (int i = 1; i <= AHEAD_CALLS; i++) {
+        size_t at = (size_t)(mark->step + i);
+        int has = cofi__diff_has(search->diff, run, at);
+        COFI_TRY(has);
+        mark->place = (mark->place ^ mark->place >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + (has ? cofi__diff_step(run, at)->place : 0);
+    }
+    return 0;
+}
+
 /* Look for a run's newest mark in the other run. */
 static int look_up(struct diff_search *search, unsigned of)
 {
     struct table *own = &search->tables[of], *other = &search->tables[!of];
-    const struct diff_mark *mark = &search->marks[of].rows[own->tried];
+    struct diff_mark *mark = &search->marks[of].rows[own->tried];
+    if (search->depths == ANY_DEPTH)
+        COFI_TRY(add_ahead(search, of, mark));
     struct slot *slot = find_slot(search, of, mark);
     if (slot->epoch != own->epoch)
         *slot = (struct slot){own->epoch, (uint32_t)own->tried};
     own->tried++;
-    own->above = mark->above;
+    own->above = mark->step < 0 ? 0 : mark->above;
     slot = find_slot(search, !of, mark);
     if (slot->epoch != other->epoch)
         return 0;
@@ -207,7 +238,7 @@ static int look_up(struct diff_search *search, unsigned of)
 static bool may_go_on(const struct diff_search *search, unsigned of)
 {
     const struct diff_marks *own = &search->marks[of], *other = &search->marks[!of];
-    return search->anywhere ? of != search->waits : own->base - own->least <= other->base - other->least;
+    return search->depths == PAST_GAPS ? of != search->waits : own->base - own->least <= other->base - other->least;
 }
 
 /* A run's next mark, for which its oldest steps are told if they take all room. 1; 0: it ends, or waits; or an error. */
@@ -247,7 +278,7 @@ static int find_far(struct diff_search *search)
         COFI_TRY(open_slots(&search->tables[i]));
     for (int has[2] = {1, 1}; has[0] || has[1];)
         for (unsigned i = 0; i < 2; i++) {
-            if (!search->anywhere && has[!i] && search->tables[i].above > search->tables[!i].above)
+            if (search->depths == IN_FRAMES && has[!i] && search->tables[i].above > search->tables[!i].above)
                 continue;
             has[i] = go_far(search, i);
             COFI_TRY(has[i]);
@@ -309,15 +340,14 @@ static int pass_gaps(struct cofi_diff *diff, struct diff_run *run)
 
 static int search_anywhere(struct diff_search *search, bool *joined)
 {
-    COFI_TRY(begin(search, true));
+    COFI_TRY(begin(search, PAST_GAPS));
     COFI_TRY(find_far(search));
     return search->best.found ? go_to(search, joined) : end_both(search->diff);
 }
 
 static int search_in_frames(struct diff_search *search, bool *joined)
 {
-    COFI_TRY(begin(search, false));
-    COFI_TRY(find_near(search));
+    COFI_TRY(search->diff->options.calls ? find_near_call(search) : find_near(search, IN_FRAMES, 0));
     if (!search->best.found)
         COFI_TRY(find_far(search));
     if (search->best.found)

@@ -82,6 +82,32 @@ static int place_in_function(struct cofi_diff *diff, const struct diff_module *m
     return 0;
 }
 
+size_t cofi_diff_plain_name(const char *name)
+{
+    static const char *const added[] = {".cold", ".part.", ".isra.", ".constprop.", ".llvm.", ".lto_priv.", ".localalias", " [clone "};
+    size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
+        const char *at = strstr(name, added[i]);
+        if (at && at > name && (size_t)(at - name) < n)
+            n = (size_t)(at - name);
+    }
+    return n;
+}
+
+/* By the function alone. */
+static int place_of_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol, uint64_t *place)
+{
+    struct cofi_symbol function = *symbol;
+    char *plain = strndup(symbol->name, cofi_diff_plain_name(symbol->name));
+    if (!plain)
+        return COFI_ERR_NOMEM;
+    function.name = plain;
+    function.offset = 0;
+    int status = place_in_function(diff, module, &function, place);
+    free(plain);
+    return status;
+}
+
 /* By the function where that is what stays the same; else by the module's own addresses, or as it is. */
 static int find_place(struct diff_run *run, uint64_t ip, const struct cofi_symbol *symbol, uint64_t *place)
 {
@@ -93,6 +119,8 @@ static int find_place(struct diff_run *run, uint64_t ip, const struct cofi_symbo
     const struct diff_module *module = find_module(run, shown);
     if (!module)
         return COFI_ERR_NOMEM;
+    if (run->diff->options.calls && symbol->name)
+        return place_of_function(run->diff, module, symbol, place);
     if (module->by_function && symbol->name)
         return place_in_function(run->diff, module, symbol, place);
     if (module->of_file)
@@ -107,6 +135,7 @@ static int ask(struct diff_run *run, struct diff_place *row, uint64_t ip)
     cofi_view_symbol(run->view, ip, false, &symbol);
     COFI_TRY(find_place(run, ip, &symbol, &row->place));
     row->wanted = !options->wanted || options->wanted(options->opaque, symbol.module ? symbol.module : "", symbol.name);
+    row->unlikely = symbol.name && strstr(symbol.name, ".cold");
     row->ip = ip;
     row->asked = run->generation;
     return 0;
@@ -176,10 +205,33 @@ static uint32_t node_now(const struct diff_run *run)
     return run->calls->depth ? cofi__calls_top(run->calls)->node : 0;
 }
 
+static int note_entered(void *opaque, const struct cofi_function *function, size_t depth, uint64_t next, uint64_t insns)
+{
+    (void)function, (void)depth, (void)next, (void)insns;
+    ((struct diff_run *)opaque)->entered = true;
+    return 0;
+}
+
+/* A block is what a function begins with. */
+static int add_call(struct diff_run *run, uint64_t ip)
+{
+    const struct diff_place *place;
+    run->entered = false;
+    if (cofi__calls_top(run->calls)->stub)
+        return 0;
+    COFI_TRY(place_of(run, ip, &place));
+    if (!place->wanted || place->unlikely)
+        return 0;
+    return add_step(run, &(struct cofi_diff_step){.place = place->place, .ip = ip, .node = node_now(run), .insns = 1,
+                                                  .depth = (uint32_t)run->calls->depth});
+}
+
 static int add_block(struct diff_run *run, const struct cofi_flow_block *block)
 {
     const struct diff_place *place;
     COFI_TRY(cofi_calls_blocks(run->calls, &block, 1));
+    if (run->diff->options.calls)
+        return run->entered ? add_call(run, block->ip) : 0;
     COFI_TRY(place_of(run, block->ip, &place));
     if (!place->wanted)
         return 0;
@@ -223,7 +275,11 @@ int cofi__diff_run_init(struct cofi_diff *diff, struct diff_run *run)
     run->diff = diff;
     run->generation = 1;
     run->places = calloc(DIFF_PLACES, sizeof *run->places);
-    return run->places ? cofi_calls_open(&run->calls, function_at, run) : COFI_ERR_NOMEM;
+    if (!run->places || cofi_calls_open(&run->calls, function_at, run) < 0)
+        return COFI_ERR_NOMEM;
+    if (diff->options.calls)
+        cofi_calls_watch(run->calls, &(struct cofi_calls_watcher){.enter = note_entered, .opaque = run});
+    return 0;
 }
 
 void cofi__diff_run_fini(struct diff_run *run)

@@ -420,6 +420,71 @@ static void who_ends_first_has_no_more(void **state)
     assert_int_equal(f->n, 0);
 }
 
+/* ---- by calls ---- */
+
+static int count_alone(void *opaque, unsigned of, const struct cofi_diff_step *steps, size_t n)
+{
+    struct fixture *f = opaque;
+    for (size_t i = 0; i < n; i++)
+        f->partings[f->n].alone[of] += steps[i].insns;
+    return 0;
+}
+
+static void compare_calls(struct fixture *f)
+{
+    const struct cofi_diff_options options = {.size = sizeof options, .calls = true};
+    const struct cofi_diff_visitor with = {more, parted, count_alone, joined, f};
+    assert_int_equal(cofi_diff_open(&f->diff, &options), 0);
+    assert_int_equal(cofi_diff_run(f->diff, &with), 0);
+    assert_int_equal(cofi_diff_insns(f->diff, 0) - f->partings[0].alone[0], cofi_diff_insns(f->diff, 1) - f->partings[0].alone[1]);
+    cofi_diff_close(f->diff);
+}
+
+/* Rounds that call a function each, from this one on. */
+static void call_each(struct run *run, unsigned first, unsigned n)
+{
+    for (unsigned i = first; i < first + n; i++)
+        loop(run, 1, F + 16 * i);
+}
+
+/* What functions do otherwise does not matter. */
+static void calls_are_compared_alone(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned run = 0; run < 2; run++) {
+        begin(&f->runs[run]);
+        call_each(&f->runs[run], 0, 20);
+        for (unsigned i = 0; run && i < 9; i++)
+            add(&f->runs[run], MAIN + 21, 2, COFI_CLASS_JCC);
+        call_each(&f->runs[run], 20, run ? 23 : 20);
+        end(&f->runs[run]);
+    }
+    compare_calls(f);
+    assert_int_equal(f->n, 1);
+    assert_int_equal(f->partings[0].at[0], 1 + 20 + 20);
+    assert_int_equal(f->partings[0].alone[0], 0);
+    assert_int_equal(f->partings[0].alone[1], 3);
+}
+
+/* In one run they lie a frame deeper, as if their caller had not become part of its own there. */
+static void calls_far_away_are_found_at_any_depth(void **state)
+{
+    struct fixture *f = *state;
+    for (unsigned run = 0; run < 2; run++) {
+        begin(&f->runs[run]);
+        call_each(&f->runs[run], 0, 20);
+        call_each(&f->runs[run], run ? 200 : 100, 100);
+        if (run)
+            add(&f->runs[run], MAIN + 0x800, 5, COFI_CLASS_CALL);
+        call_each(&f->runs[run], 300, 50);
+    }
+    compare_calls(f);
+    assert_int_equal(f->n, 1);
+    assert_true(f->partings[0].joined);
+    assert_int_equal(f->partings[0].alone[0], 100);
+    assert_int_equal(f->partings[0].alone[1], 101);
+}
+
 /* ---- programs made at random ---- */
 
 enum { FUNCTIONS = 12, STATEMENTS = 10, MOST = 200000 };
@@ -544,6 +609,8 @@ int main(void)
         TEST(a_gap_is_gone_past),
         TEST(a_gap_in_a_call_is_not_passed_over),
         TEST(who_ends_first_has_no_more),
+        TEST(calls_are_compared_alone),
+        TEST(calls_far_away_are_found_at_any_depth),
         TEST(another_decision_is_found),
     };
     return cmocka_run_group_tests_name("diff", tests, NULL, NULL);
