@@ -11,9 +11,9 @@
 
 void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole)
 {
-    char name[COFI_NAME_BYTES];
+    char name[COFI_NAME_BYTES], share[PERCENT_BYTES];
     cofi_function_print(&node->function, name, sizeof name);
-    write_format(out, "%12" PRIu64 " %5.1f%% %9" PRIu64 "x  %*s", node->total, percent(node->total, whole), node->calls,
+    write_format(out, "%12" PRIu64 " %6s %9" PRIu64 "x  %*s", node->total, percent(node->total, whole, share), node->calls,
                  (int)(node->depth - 1) * 2, "");
     write_text(out, name);
     write_text(out, node->recursions ? " (recursive)\n" : "\n");

@@ -44,6 +44,8 @@ const char *option_name(const struct option *options, int value);
 bool array_grow(void *array, size_t n, size_t *room, size_t size);
 
 /* 0 to 100; 0 of nothing. */
-double percent(uint64_t part, uint64_t whole);
+/* "45.1%". Rounded, what is not nothing is "<0.1%", and what is not all ">99.9%"; of nothing, "0.0%". */
+enum { PERCENT_BYTES = 16 };
+const char *percent(uint64_t part, uint64_t whole, char out[PERCENT_BYTES]);
 
 #endif

@@ -150,17 +150,16 @@ static void check_end(void *opaque, struct cofi_flow *flow)
     compare_end(&check->comparison, cofi_flow_offset(flow));
 }
 
-/* How much of the trace's bytes, and of the time that it tells, was decoded. Rounded, what is not all is not 100. */
-static double share(uint64_t lost, uint64_t whole)
+/* How much of the trace's bytes, or of the time that it tells, was decoded. */
+static const char *decoded(uint64_t lost, uint64_t whole, char out[PERCENT_BYTES])
 {
-    double lost_percent = percent(lost, whole);
-    return lost && lost_percent < 0.0001 ? 99.9999 : 100.0 - lost_percent;
+    return percent(whole ? whole - (lost < whole ? lost : whole) : 1, whole ? whole : 1, out);
 }
 
 static void print_totals(const struct check_options *options, const struct check_totals *totals)
 {
     const struct cofi_flow_stats *s = &totals->stats;
-    double bytes = share(s->lost_bytes + totals->missing, totals->stream_bytes + totals->missing), time = share(totals->lost_ticks, totals->ticks);
+    char share[PERCENT_BYTES];
     bool good = !s->gaps && !totals->different && !totals->damaged;
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
@@ -172,11 +171,12 @@ static void print_totals(const struct check_options *options, const struct check
         return;
     }
     printf("%zu %s%s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
-           "%" PRIu64 " gaps, %.6g %% of the trace%s", totals->streams, totals->processors ? "processor" : "thread",
+           "%" PRIu64 " gaps, %s of the trace%s", totals->streams, totals->processors ? "processor" : "thread",
            totals->streams == 1 ? "" : "s", s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
-           s->gaps, bytes, totals->damaged && !totals->missing ? " that is there" : "");
+           s->gaps, decoded(s->lost_bytes + totals->missing, totals->stream_bytes + totals->missing, share),
+           totals->damaged && !totals->missing ? " that is there" : "");
     if (totals->ticks)
-        printf(" and %.6g %% of the time", time);
+        printf(" and %s of the time", decoded(totals->lost_ticks, totals->ticks, share));
     printf(" decoded");
     if (options->truth)
         printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");

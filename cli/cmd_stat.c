@@ -228,10 +228,11 @@ static void print_summary(struct writer *out, const struct stat_options *options
 static void print_kinds(struct writer *out, const struct stream_stat *stat)
 {
     write_format(out, "  %-10s %12s %12s %7s\n", "packet", "count", "bytes", "share");
+    char share[PERCENT_BYTES];
     for (size_t i = 0; i < COFI_PKT_KINDS; i++)
         if (stat->kinds[i].packets)
-            write_format(out, "  %-10s %12" PRIu64 " %12" PRIu64 " %6.1f%%\n", cofi_packet_name((enum cofi_packet_kind)i),
-                   stat->kinds[i].packets, stat->kinds[i].bytes, 100 * ratio(stat->kinds[i].bytes, stat->bytes));
+            write_format(out, "  %-10s %12" PRIu64 " %12" PRIu64 " %7s\n", cofi_packet_name((enum cofi_packet_kind)i),
+                   stat->kinds[i].packets, stat->kinds[i].bytes, percent(stat->kinds[i].bytes, stat->bytes, share));
 }
 
 static void print_json(struct writer *out, const struct session_stream *stream, const struct stream_stat *stat)

@@ -70,7 +70,14 @@ bool array_grow(void *array, size_t n, size_t *room, size_t size)
     return true;
 }
 
-double percent(uint64_t part, uint64_t whole)
+const char *percent(uint64_t part, uint64_t whole, char out[PERCENT_BYTES])
 {
-    return whole ? 100.0 * (double)(part < whole ? part : whole) / (double)whole : 0;
+    part = part < whole ? part : whole;
+    double share = whole ? 100.0 * (double)part / (double)whole : 0.0;
+    if (part && share < 0.1)
+        return "<0.1%";
+    if (part < whole && share > 99.9)
+        return ">99.9%";
+    snprintf(out, PERCENT_BYTES, "%.1f%%", share);
+    return out;
 }

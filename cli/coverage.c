@@ -38,13 +38,9 @@ static void function_name(const struct coverage_table *table, const struct cofi_
 }
 
 /* "45.1%", or "-" where the whole is not known. */
-static const char *share(uint64_t part, uint64_t whole, char out[16])
+static const char *share(uint64_t part, uint64_t whole, char out[PERCENT_BYTES])
 {
-    if (whole)
-        snprintf(out, 16, "%.1f%%", percent(part, whole));
-    else
-        snprintf(out, 16, "-");
-    return out;
+    return whole ? percent(part, whole, out) : "-";
 }
 
 /* "3/7", or "-" where there are none. */
