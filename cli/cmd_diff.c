@@ -117,6 +117,10 @@ static int parse(struct diff_options *options, int argc, char **argv)
         complain("diff: two recordings are compared; 'cofi diff --help' lists the options");
         return EXIT_USAGE;
     }
+    if (!strcmp(options->session.files[0], "-") && !strcmp(options->session.files[1], "-")) {
+        complain("diff: standard input is one recording, not both");
+        return EXIT_USAGE;
+    }
     if (options->brief && options->session.json) {
         complain("diff: --json tells what differs, --brief does not");
         return EXIT_USAGE;
@@ -363,6 +367,19 @@ static void print_same(const struct diff_job *job)
         printf("%" PRIu64 " thread%s did the same (%" PRIu64 " %s)\n", threads, threads == 1 ? "" : "s", insns, diff_unit(job->options));
 }
 
+/* Why they have nothing in common, as far as that can be told. */
+static void explain(const struct diff_job *job, bool paired, bool gaps)
+{
+    bool has[2] = {false, false};
+    for (size_t i = 0; i < job->pairs_n; i++)
+        for (unsigned run = 0; run < 2; run++)
+            has[run] |= job->pairs[i].rows[run] != NO_THREAD;
+    if (!paired && has[0] && has[1])
+        complain("diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
+    if (paired && !gaps)
+        complain("diff: nothing that one ran is in the other: code is the same in files of one name, and of builds that differ in functions of one name");
+}
+
 /* What all pairs come to. */
 static int sum_up(const struct diff_job *job, int status)
 {
@@ -382,8 +399,8 @@ static int sum_up(const struct diff_job *job, int status)
         printf("%s and %s differ\n", options->files[0], options->files[1]);
     if (status == EXIT_DONE && !options->brief && !options->session.json)
         print_same(job);
-    if (status == EXIT_DONE && differ && !paired)
-        complain("diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
+    if (status == EXIT_DONE && differ && !any)
+        explain(job, paired, gaps);
     if (status == EXIT_DONE && gaps)
         complain("diff: the traces have gaps, across which nothing is compared; 'cofi check' lists them");
     for (unsigned run = 0; run < 2; run++)
