@@ -38,7 +38,8 @@ static const char usage[] =
 
 static const struct option long_options[] = {
     {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'i'},
-    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'}, {"calls", no_argument, 0, 'c'}, {"tid", required_argument, 0, 'p'},
+    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'},
+    {"calls", no_argument, 0, 'c'}, {"tid", required_argument, 0, 'p'},
     {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
     {"cpu", required_argument, 0, 'C'}, {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
@@ -377,7 +378,8 @@ static void explain(const struct diff_job *job, bool paired, bool gaps)
     if (!paired && has[0] && has[1])
         complain("diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
     if (paired && !gaps)
-        complain("diff: nothing that one ran is in the other: code is the same in files of one name, and of builds that differ in functions of one name");
+        complain("diff: nothing that one ran is in the other: code is the same in files of one name, "
+                 "and of builds that differ in functions of one name");
 }
 
 /* What all pairs come to. */
