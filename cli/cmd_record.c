@@ -56,12 +56,13 @@ static int conclude(struct record_job *job, int status, struct cofi_step_result 
                     const struct cofi_error *error)
 {
     uint64_t bytes = 0;
-    bool good = record_close_outputs(job, &bytes);
     if (!result->started) {
+        record_discard_outputs(job);
         complain("record: %s", error->text);
         return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND
                                                                               : EXIT_NOT_EXECUTABLE;
     }
+    bool good = record_close_outputs(job, &bytes);
     if (status < 0 && good) {
         complain("record: %s", error->text[0] ? error->text : cofi_error_text(status));
         good = false;
@@ -83,11 +84,10 @@ static int record_stepped(struct record_job *job)
     struct cofi_step_result result = {0};
     struct cofi_error error = {0};
     struct cofi_time_info time;
-    uint64_t bytes;
     size_t n = 0;
     cofi_step_time_info(&job->step, &time);
     if (!record_open_outputs(job, &time, job->step.clock == COFI_CLOCK_REAL, observers, &n)) {
-        record_close_outputs(job, &bytes);
+        record_discard_outputs(job);
         return EXIT_OURS;
     }
     signals_catch();

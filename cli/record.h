@@ -64,6 +64,8 @@ int record_refuses_command(const struct record_job *job);
 bool record_open_outputs(struct record_job *job, const struct cofi_time_info *time, bool leaps, const struct cofi_observer **observers, size_t *n);
 /* Returns whether all files are complete; *bytes: of the first one's trace. */
 bool record_close_outputs(struct record_job *job, uint64_t *bytes);
+/* The same where nothing has begun: what the files were before stays. */
+void record_discard_outputs(struct record_job *job);
 /* Whether the units take what was asked for: said before the command runs, not when it has ended. */
 bool record_try_outputs(struct record_job *job);
 

@@ -85,7 +85,10 @@ static bool tell_units(struct record_job *job, const char *path, uint64_t *bytes
     int status = good ? tell_ahead(job, recording) : 0;
     if (good && status >= 0)
         status = again_tell(recording, observers, n, &signals_stop, &error);
-    good &= record_close_outputs(job, bytes); /* a recorder says itself what it failed of */
+    if (good)
+        good = record_close_outputs(job, bytes); /* a recorder says itself what it failed of */
+    else
+        record_discard_outputs(job);
     if (good && status < 0)
         complain("record: %s", error.text[0] ? error.text : cofi_error_text(status));
     cofi_recording_close(recording);
@@ -126,8 +129,6 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
     if (status < 0) {
         complain("record: %s%s", error->text[0] ? error->text : cofi_error_text(status),
                  status == COFI_ERR_UNSUPPORTED && !result->tasks ? "; --host=step may record it" : "");
-        if (units && !result->tasks)
-            unlink(job->fast.path); /* nothing is in it */
         if (!result->started)
             return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
         return EXIT_OURS;

@@ -53,16 +53,23 @@ bool record_close_outputs(struct record_job *job, uint64_t *bytes)
     return good;
 }
 
+void record_discard_outputs(struct record_job *job)
+{
+    for (size_t i = 0; i < job->outputs_n; i++)
+        cofi_recorder_discard(job->outputs[i].recorder, NULL);
+    cofi_truth_close(job->truth, NULL);
+}
+
 bool record_try_outputs(struct record_job *job)
 {
     const struct cofi_observer *observers[OUTPUTS_MAX + 1];
     struct record_job trial = *job;
     struct cofi_time_info time;
-    uint64_t bytes = 0;
     size_t n = 0;
     for (size_t i = 0; i < trial.outputs_n; i++)
         trial.outputs[i].path = trial.outputs[i].raw = NULL;
     cofi_fast_time_info(&time);
     bool good = record_open_outputs(&trial, &time, true, observers, &n);
-    return record_close_outputs(&trial, &bytes) && good;
+    record_discard_outputs(&trial);
+    return good;
 }

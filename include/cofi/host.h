@@ -93,13 +93,17 @@ struct cofi_recorder_stats {
  * before it stays readable. stats may be null. */
 int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_stats *stats,
                         struct cofi_error *error);
+/* The same where nothing came to be recorded: if no thread has begun, no recording is left, and the file that was there before stays
+ * (cofi_writer_discard). */
+int cofi_recorder_discard(struct cofi_recorder *recorder, struct cofi_error *error);
 
 /* ---- the truth: an observer that lists every instruction ---- */
 
 struct cofi_truth;
 
 /* Lines "TID ADDR" (decimal, 16 hex digits) in the order in which they ran; software interrupts have a
- * third word, "int". Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
+ * third word, "int". A file that is there already is emptied when the first thread begins; without any, closing leaves it as it was, and
+ * none where there was none. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
 int cofi_truth_open(struct cofi_truth **truth, const char *path, struct cofi_error *error);
 const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth);
 int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error);

@@ -678,8 +678,8 @@ const struct cofi_observer *cofi_recorder_observer(struct cofi_recorder *recorde
     return &recorder->observer;
 }
 
-int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_stats *stats,
-                        struct cofi_error *error)
+static int finish(struct cofi_recorder *recorder, int (*finish_writer)(struct cofi_writer *, struct cofi_error *),
+                  struct cofi_recorder_stats *stats, struct cofi_error *error)
 {
     if (!recorder)
         return 0;
@@ -688,7 +688,7 @@ int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_sta
         *error = recorder->error;
     end_all(recorder);
     struct cofi_error closing = {0};
-    int closed = cofi_writer_close(recorder->writer, &closing);
+    int closed = finish_writer(recorder->writer, &closing);
     if (closed < 0) { /* the writer knows better what happened */
         status = closed;
         if (error)
@@ -698,4 +698,15 @@ int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_sta
         *stats = recorder->stats;
     release(recorder);
     return status;
+}
+
+int cofi_recorder_close(struct cofi_recorder *recorder, struct cofi_recorder_stats *stats,
+                        struct cofi_error *error)
+{
+    return finish(recorder, cofi_writer_close, stats, error);
+}
+
+int cofi_recorder_discard(struct cofi_recorder *recorder, struct cofi_error *error)
+{
+    return finish(recorder, cofi_writer_discard, NULL, error);
 }

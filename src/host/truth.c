@@ -15,6 +15,8 @@ enum { BUFFER_BYTES = 1 << 16, LINE_MAX_BYTES = 40 };
 struct cofi_truth {
     struct cofi_observer observer;
     int fd, status, error;
+    char *made; /* the file's path, if it is new */
+    bool begun; /* a thread has */
     size_t n;
     char buffer[BUFFER_BYTES];
 };
@@ -57,16 +59,34 @@ static int list(void *opaque, const struct cofi_task *task, uint64_t ip, bool so
     return truth->status;
 }
 
+static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context, const struct cofi_event *clock)
+{
+    struct cofi_truth *truth = opaque;
+    (void)task, (void)context, (void)clock;
+    if (!truth->begun && ftruncate(truth->fd, 0) && errno != EINVAL) { /* no file: nothing to empty */
+        truth->status = COFI_ERR_IO;
+        truth->error = errno;
+    }
+    truth->begun = true;
+    return truth->status;
+}
+
+/* Returns a file descriptor, or -1. */
+static int open_list(struct cofi_truth *truth, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        truth->made = strdup(path);
+    return fd >= 0 ? fd : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+}
+
 int cofi_truth_open(struct cofi_truth **out, const char *path, struct cofi_error *error)
 {
-    struct cofi_truth *truth = malloc(sizeof *truth);
+    struct cofi_truth *truth = calloc(1, sizeof *truth);
     if (!truth)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
-    truth->observer = (struct cofi_observer){.opaque = truth, .insn = list};
-    truth->status = 0;
-    truth->error = 0;
-    truth->n = 0;
-    truth->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    truth->observer = (struct cofi_observer){.opaque = truth, .begin = begin, .insn = list};
+    truth->fd = open_list(truth, path);
     if (truth->fd < 0) {
         int code = errno == EACCES || errno == EPERM ? COFI_ERR_PERMISSION : COFI_ERR_IO;
         cofi__fail(error, code, COFI_NOWHERE, "%s: %s", path, strerror(errno));
@@ -94,6 +114,9 @@ int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error)
     int status = truth->status;
     if (status)
         cofi__fail(error, status, COFI_NOWHERE, "the truth file: %s", strerror(truth->error));
+    if (truth->made && !truth->begun)
+        unlink(truth->made);
+    free(truth->made);
     free(truth);
     return status;
 }

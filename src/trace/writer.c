@@ -29,21 +29,6 @@ static char *copy_string(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-/* A file that is being read must not change under its reader: take a new one in place of an old one. */
-static int create(const char *path)
-{
-    struct stat st;
-    if (!lstat(path, &st) && S_ISREG(st.st_mode))
-        unlink(path);
-    return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-}
-
-static char *absolute(const char *path)
-{
-    char *real = realpath(path, NULL);
-    return real ? real : strdup(path);
-}
-
 static bool names_compressed(const char *path)
 {
     size_t n = strlen(path), suffix = strlen(COMPRESSED_SUFFIX);
@@ -100,6 +85,8 @@ static void release(struct cofi_writer *writer)
     free(writer->command);
     free(writer->vendor);
     free(writer->path);
+    free(writer->place);
+    free(writer->beside);
     free(writer);
 }
 
@@ -118,19 +105,20 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
     made->command = copy_string(info->command);
     made->vendor = copy_string(info->vendor);
     made->bad = made->first_ns = UINT64_MAX;
+    made->fd = -1;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->idle, NULL);
-    made->fd = create(path);
+    int why = -cofi__writer_create(made, path);
     if (made->fd < 0) {
-        int code = errno == EACCES || errno == EPERM || errno == EROFS ? COFI_ERR_PERMISSION : COFI_ERR_IO;
-        code = cofi__fail(error, code, COFI_NOWHERE, "%.160s: %s; choose another file with -o", path,
-                          strerror(errno));
+        int code = why == EACCES || why == EPERM || why == EROFS ? COFI_ERR_PERMISSION : COFI_ERR_IO;
+        code = cofi__fail(error, code, COFI_NOWHERE, "%.160s: %s; choose another file with -o", path, strerror(why));
         release(made);
         return code;
     }
-    made->path = absolute(path);
+    made->path = copy_string(made->place);
     int status = !made->path ? COFI_ERR_NOMEM : write_prologue(made);
     if (status < 0) {
+        cofi__writer_withdraw(made);
         if (error)
             *error = made->error;
         if (error && !error->code)
@@ -276,6 +264,7 @@ int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, cons
                       uint64_t reference_tsc)
 {
     pthread_mutex_lock(&writer->lock);
+    cofi__writer_settle(writer);
     int status = writer->status;
     struct cofi__out_stream *stream = need_stream(writer, pid, tid);
     pthread_mutex_unlock(&writer->lock);
@@ -333,6 +322,8 @@ int cofi_writer_end(struct cofi_writer *writer, int32_t tid) { return apply(writ
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband)
 {
     pthread_mutex_lock(&writer->lock);
+    if (sideband->kind == COFI_SB_ITRACE_START)
+        cofi__writer_settle(writer);
     int status = writer->status;
     struct cofi__out_stream *stream = NULL;
     if (status >= 0 && (sideband->kind == COFI_SB_EXIT || sideband->kind == COFI_SB_FORK))
@@ -373,6 +364,7 @@ static int flush(struct cofi_writer *writer, bool last)
         pthread_mutex_unlock(&stream->lock);
     }
     pthread_mutex_lock(&writer->lock);
+    cofi__writer_settle(writer);
     put_round(writer);
     cofi__writer_drain(writer);
     int status = cofi__writer_complete(writer, last);
@@ -394,4 +386,13 @@ int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error)
         *error = writer->error;
     release(writer);
     return status;
+}
+
+int cofi_writer_discard(struct cofi_writer *writer, struct cofi_error *error)
+{
+    if (!writer || (!writer->made && !writer->beside))
+        return cofi_writer_close(writer, error);
+    cofi__writer_withdraw(writer);
+    release(writer);
+    return 0;
 }

@@ -48,6 +48,9 @@ enum { OUT_BUCKETS = 1024, BUILD_ID_BUCKETS = 256 };
 struct cofi_writer {
     int fd;
     char *path; /* absolute: MMAP2 records of code name it */
+    char *place;  /* the file's own, once the recording has begun */
+    char *beside; /* its name until then; null: it is in its place */
+    bool made;    /* there it is new, and the recording has not begun */
     struct cofi_recording_info info;
     char *filter, *command, *vendor;
     pthread_mutex_t lock; /* holds what follows */
@@ -80,6 +83,15 @@ int cofi__deflate_write(struct cofi__deflate *deflate, const struct iovec *parts
 /* Everything so far can be read from the file; `last`: the stream is complete. */
 int cofi__deflate_flush(struct cofi__deflate *deflate, bool last);
 void cofi__deflate_close(struct cofi__deflate *deflate);
+
+/* writer_place.c */
+
+/* Make the file. Returns 0 or -errno. */
+int cofi__writer_create(struct cofi_writer *writer, const char *path);
+/* Locked: the recording begins, so its file comes to its place. */
+int cofi__writer_settle(struct cofi_writer *writer);
+/* It never did: its file goes, what was there before stays. */
+void cofi__writer_withdraw(struct cofi_writer *writer);
 
 /* writer_file.c; the writer is locked. */
 int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uint8_t features[32]);

@@ -574,6 +574,59 @@ static void what_cannot_be_created_or_opened_says_why(void **state)
     assert_non_null(strstr(error.text, "PERFILE2"));
 }
 
+/* Opens a recording at path, where `older` is already unless null, and discards it. */
+static void discard(const char *path, const char *older, bool begun)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_sideband start = {SAMPLE_SB(ITRACE_START, 2)};
+    struct cofi_writer *writer;
+    FILE *f = older ? fopen(path, "w") : NULL;
+    assert_true(!older || (f && fputs(older, f) >= 0 && !fclose(f)));
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){SAMPLE_SB(COMM, 1), .name = "sample"});
+    if (begun)
+        put(writer, start);
+    assert_int_equal(cofi_writer_discard(writer, NULL), 0);
+}
+
+/* Whether the file is that text and no more. */
+static bool holds(const char *path, const char *text)
+{
+    char got[16] = "";
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(got, 1, sizeof got - 1, f) : 0;
+    return f && !fclose(f) && n == strlen(text) && !strcmp(got, text);
+}
+
+static void a_recording_that_is_discarded_leaves_the_older_one(void **state)
+{
+    (void)state;
+    const char *folder = scratch_path("f"), *file = scratch_path("f/older.data"), *packed = scratch_path("f/older.zst");
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(symlink("older.data", scratch_path("f/link")), 0);
+    discard(scratch_path("f/link"), "older", false);
+    assert_true(holds(file, "older"));
+    discard(file, "older", false);
+    assert_true(holds(file, "older"));
+    discard(packed, "older", false);
+    assert_true(holds(packed, "older"));
+    unlink(packed);
+    unlink(file);
+    discard(file, NULL, false);
+    unlink(scratch_path("f/link"));
+    assert_int_equal(rmdir(folder), 0); /* nothing else is left */
+}
+
+static void a_recording_that_has_begun_is_not_discarded(void **state)
+{
+    (void)state;
+    const char *const paths[] = {scratch_path("begun.data"), scratch_path("begun.zst")};
+    for (size_t i = 0; i < 4; i++) {
+        discard(paths[i / 2], i % 2 ? "older" : NULL, true);
+        cofi_recording_close(open_recording(paths[i / 2]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -591,6 +644,8 @@ int main(void)
         cmocka_unit_test(a_thread_number_used_again_is_in_the_process_that_has_it_then),
         cmocka_unit_test(a_full_disk_is_an_error_and_what_was_written_stays_readable),
         cmocka_unit_test(what_cannot_be_created_or_opened_says_why),
+        cmocka_unit_test(a_recording_that_is_discarded_leaves_the_older_one),
+        cmocka_unit_test(a_recording_that_has_begun_is_not_discarded),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

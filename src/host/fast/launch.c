@@ -419,11 +419,12 @@ static void record(struct cofi__fast_collector *c, struct cofi_error *error)
     syscall(SYS_set_robust_list, old, sizeof *old);
 }
 
-/* status, or else the first error of the writer. */
+/* status, or else the first error of the writer. What was refused leaves no recording. */
 static int close_recording(struct cofi__fast_collector *c, int status, struct cofi_error *error)
 {
     struct cofi_error closing = {0};
-    int closed = c->writer ? cofi_writer_close(c->writer, &closing) : 0;
+    bool refused = (status < 0 || c->status < 0) && !c->result->tasks;
+    int closed = refused ? cofi_writer_discard(c->writer, &closing) : cofi_writer_close(c->writer, &closing);
     if (status >= 0 && closed < 0 && error) /* the writer knows best what a write failed of */
         *error = closing;
     status = status < 0 ? status : closed;
