@@ -315,7 +315,7 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
     else if (chunk == t->head.full % k->chunks)
         cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), k->chunk_bytes);
     cofi__fast_encode_end(&seat->encoder);
-    c->result->branches += seat->encoder.branches;
+    c->result->branches += seat->alien ? 0 : seat->encoder.branches;
     cofi__fast_write_out(c, seat);
     if (c->writer)
         cofi__fast_keep_error(c, cofi_writer_idle(c->writer, seat->tid));
@@ -332,8 +332,9 @@ static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
     seat->known = true;
     cofi__fast_place(c, index);
     seat->alien = c->options->no_follow && seat->pid != c->child;
-    c->result->tasks += !seat->again;
-    c->result->processes += !seat->again && seat->pid == seat->tid;
+    bool counts = !seat->again && !seat->alien && !c->ended;
+    c->result->tasks += counts;
+    c->result->processes += counts && seat->pid == seat->tid;
 }
 
 /* Of a child in another namespace its parent is known by the slot that it had, else by what the kernel says. */

@@ -93,6 +93,7 @@ struct thread {
     int32_t pid, tid, parent_tid;
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
+    bool alien;           /* of a child that is not to be recorded (--no-follow) */
     bool clear_sighand;   /* it was made with CLONE_CLEAR_SIGHAND */
     bool followed;        /* the collector is attached, for an exec that has failed */
     bool strict;          /* seccomp's first mode */

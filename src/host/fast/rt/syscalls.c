@@ -223,7 +223,7 @@ static void follow_no_more(struct thread *t)
 static long do_exec(struct thread *t)
 {
     signals_block_all();
-    if (rt.control->follow && !rt.control->stopped && !t->followed)
+    if (!t->alien && !rt.control->stopped && !t->followed)
         ask_to_follow(t);
     uint64_t m = t->mask;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);

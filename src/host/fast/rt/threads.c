@@ -187,7 +187,8 @@ void rt_child(struct thread *t)
     uint64_t v[4] = {(uint64_t)parent, (uint64_t)t->parent_tid, 0, 0};
     note_put(t, COFI__FAST_NOTE_FORK, v, NULL, 0);
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
-    trace_begin(t, thread || rt.control->follow);
+    t->alien |= !thread && !rt.control->follow;
+    trace_begin(t, !t->alien);
     signals_set_mask(t->mask);
     rt_dispatch(t);
     rt_resume(t);
