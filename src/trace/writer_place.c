@@ -17,8 +17,10 @@ static int create_beside(struct cofi_writer *writer, const char *path)
     if (stat(path, &st) || !S_ISREG(st.st_mode))
         return -1;
     writer->place = realpath(path, NULL);
-    if (!writer->place || asprintf(&writer->beside, "%s.XXXXXX", writer->place) < 0)
+    if (!writer->place || asprintf(&writer->beside, "%s.......", writer->place) < 0)
         writer->beside = NULL;
+    if (writer->beside) /* mkostemp's pattern */
+        memset(strchr(writer->beside, 0) - 6, 'X', 6);
     int fd = writer->beside ? mkostemp(writer->beside, O_CLOEXEC) : -1;
     if (fd < 0) {
         free(writer->beside);
