@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,6 +77,12 @@ bool is_terminal(int fd)
 {
     const char *term = getenv("TERM");
     return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
+unsigned terminal_columns(int fd)
+{
+    struct winsize size;
+    return !ioctl(fd, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : 80;
 }
 
 int try_output(const char *path)

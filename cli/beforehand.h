@@ -20,5 +20,7 @@ int try_output(const char *path);
 bool has_proc(void);
 /* Whether a line on it can be written over: of TERM=dumb it cannot. */
 bool is_terminal(int fd);
+/* How wide it is now; 80 where it does not tell. */
+unsigned terminal_columns(int fd);
 
 #endif

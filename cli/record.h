@@ -34,6 +34,7 @@ struct record_job {
     const char *triggers[COFI_FILTERS_MAX];
     size_t triggers_n;
     bool progress, unit_given;
+    unsigned shown;          /* characters of the line that tells progress on the terminal */
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet;
     char *const *beside;     /* with -p: record while this command runs */

@@ -15,17 +15,50 @@
 
 /* ---- what is told meanwhile, and at the end ---- */
 
+enum { LINE_BYTES = 128, LINE_PARTS = 5 };
+
+/* As much of the line as fits into less than `columns`: what is missed least goes first. */
+static void make_line(const struct cofi_fast_progress *p, unsigned columns, char line[LINE_BYTES])
+{
+    static const unsigned char missed_least[LINE_PARTS] = {0, 3, 2, 4, 1};
+    double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
+    char parts[LINE_PARTS][LINE_BYTES / LINE_PARTS] = {"cofi record: "};
+    size_t n = 0;
+    snprintf(parts[1], sizeof parts[1], "%.1f MB", mb);
+    snprintf(parts[2], sizeof parts[2], ", %.1f MB/s", seconds > 0 ? mb / seconds : 0);
+    snprintf(parts[3], sizeof parts[3], ", %u thread%s", p->threads, p->threads == 1 ? "" : "s");
+    snprintf(parts[4], sizeof parts[4], "%s", p->waiting ? ", waiting for room" : "");
+    for (size_t i = 0; i < LINE_PARTS; i++)
+        n += strlen(parts[i]);
+    for (size_t i = 0; i < LINE_PARTS && n >= columns; i++) {
+        n -= strlen(parts[missed_least[i]]);
+        parts[missed_least[i]][0] = 0;
+    }
+    snprintf(line, LINE_BYTES, "%s%s%s%s%s", parts[0], parts[1], parts[2], parts[3], parts[4]);
+}
+
+/* Take the line away. A terminal that is narrower now has wrapped it. */
+static void clear_line(struct record_job *job, unsigned columns)
+{
+    if (is_terminal(STDERR_FILENO))
+        fputs(job->shown < columns ? "\r\033[K" : "\r\033[J", stderr);
+    job->shown = 0;
+}
+
 /* On a terminal one line that is written over; nothing of it stays. A command that is launched has the terminal for itself, unless
  * it is held. */
 static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 {
-    const struct record_job *job = opaque;
-    double seconds = (double)p->ns / 1e9, mb = (double)p->bytes / 1e6;
+    struct record_job *job = opaque;
+    char line[LINE_BYTES];
     bool over = is_terminal(STDERR_FILENO);
+    unsigned columns = over ? terminal_columns(STDERR_FILENO) : LINE_BYTES;
     if (!job->progress && !p->waiting && (job->step.argv || job->beside))
         return;
-    fprintf(stderr, "%scofi record: %.1f MB, %.1f MB/s, %u thread%s%s%s", over ? "\r\033[K" : "", mb, seconds > 0 ? mb / seconds : 0,
-            p->threads, p->threads == 1 ? "" : "s", p->waiting ? ", waiting for room" : "", over ? "\r" : "\n");
+    make_line(p, columns, line);
+    clear_line(job, columns);
+    fprintf(stderr, "%s%s", line, over ? "\r" : "\n");
+    job->shown = over ? (unsigned)strlen(line) : 0;
 }
 
 static void tell_end(const struct record_job *job, const struct cofi_fast_result *result)
@@ -159,6 +192,8 @@ int record_fast(struct record_job *job)
     snprintf(between, sizeof between, "%s.fast", job->outputs[0].path);
     describe_fast(job, record_needs_unit(job) ? between : job->outputs[0].path);
     int status = cofi_fast_record(&job->fast, &result, &error);
+    if (job->shown)
+        clear_line(job, terminal_columns(STDERR_FILENO));
     if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !record_fast_only(job) && !job->filters.n &&
         !result.tasks) {
         complain("record: %s; stepping instead", error.text);
