@@ -246,25 +246,27 @@ void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat
     cofi__fast_encode_emptied(e);
 }
 
-void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
+size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
     const size_t piece = c->options->max_bytes ? 128 << 10 : CHUNK_BYTES; /* few writes, unless a size is to be kept to */
     seat->encoder.memo = c->memo;
-    for (size_t i = 0; i < bytes;) {
+    size_t i = 0;
+    while (i < bytes) {
         if (!cofi__fast_has_room(c, piece)) {
             c->result->lost_bytes += bytes - i;
             cofi__fast_encode_lost(&seat->encoder);
-            return;
+            return bytes;
         }
         long took = cofi__fast_encode(&seat->encoder, log + i, bytes - i < piece ? bytes - i : piece);
         cofi__fast_write_out(c, seat);
         if (took <= 0) {
             cofi__fast_keep_error(c, (int)took);
-            break;
+            return took ? bytes : i;
         }
         i += (size_t)took;
         c->result->log_bytes += (size_t)took;
     }
+    return i;
 }
 
 static void wake(uint32_t *word)
@@ -301,6 +303,16 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
     return any;
 }
 
+/* The chunk that the thread has not filled. One that was killed has not said how much of it is to be cleared for who has the slot next: what was
+ * written, and a record that was begun. */
+static void take_last(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat, uint32_t chunk)
+{
+    uint64_t bytes = c->made.chunk_bytes;
+    uint64_t end = cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(&c->made, chunk), bytes) + COFI__FAST_CONTROL_BYTES;
+    if (t->head.dirty[chunk] == bytes && end < bytes)
+        t->head.dirty[chunk] = end;
+}
+
 /* What the thread wrote since its last full chunk; in a flight recorder, the whole ring. */
 static void take_rest(struct cofi__fast_collector *c, uint32_t index)
 {
@@ -313,7 +325,7 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
         cofi__fast_take_ring(c, index, false);
     /* Killed between two chunks, the thread has no other than the full ones. */
     else if (chunk == t->head.full % k->chunks)
-        cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), k->chunk_bytes);
+        take_last(c, t, seat, chunk);
     cofi__fast_encode_end(&seat->encoder);
     c->result->branches += seat->alien ? 0 : seat->encoder.branches;
     cofi__fast_write_out(c, seat);

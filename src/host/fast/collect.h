@@ -135,7 +135,8 @@ void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end
 void cofi__fast_progress(struct cofi__fast_collector *c);
 
 /* collect.c, for these */
-void cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes);
+/* Returns how much of it there was, all if it was lost. */
+size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes);
 void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat);
 void cofi__fast_keep_error(struct cofi__fast_collector *c, int status);
 
