@@ -66,6 +66,7 @@ static bool parse_line(struct cofi__mount *m, char *line)
     const char *type = take_word(&line);
     m->overlay = !strcmp(type, "overlay");
     m->served = !strncmp(type, "fuse", 4);
+    m->layered = !strcmp(type, "fuse.fuse-overlayfs");
     m->passing = m->overlay || m->served;
     take_word(&line); /* its source */
     m->options = line;

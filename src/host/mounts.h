@@ -16,6 +16,7 @@ struct cofi__mount {
     uint64_t id, device;
     bool overlay;
     bool served;         /* by a program (FUSE): who looks at its files waits for that */
+    bool layered;        /* … fuse-overlayfs */
     bool passing;        /* of a kind that goes with the container: an overlay, or one that a program serves */
 };
 

@@ -180,6 +180,18 @@ bool cofi__namespaces_serve(struct cofi__namespaces *all, uint64_t device, const
     return m && m->served;
 }
 
+bool cofi__namespaces_hide(struct cofi__namespaces *all, int32_t pid, uint64_t device, const char *path)
+{
+    char below[2 * COFI__NAME_BYTES], root[COFI__NAME_BYTES];
+    if (cofi__namespace_is_ours(pid))
+        return cofi__namespaces_serve(all, device, path);
+    cofi__namespace_root(pid, root);
+    snprintf(below, sizeof below, "%s%s", root, path);
+    const struct cofi__mounts *theirs = cofi__namespaces_mounts(all, pid);
+    const struct cofi__mount *m = theirs ? cofi__mounts_of(theirs, device, below) : NULL;
+    return m && m->served && !m->layered;
+}
+
 void cofi__namespaces_free(struct cofi__namespaces *all)
 {
     cofi__mounts_free(&all->ours.mounts);

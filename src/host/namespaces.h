@@ -6,6 +6,7 @@
 #include "host/mounts.h"
 
 enum { COFI__NAMESPACES = 8 };
+#define COFI__NO_DEVICE UINT64_MAX /* not known: the path alone tells */
 
 struct cofi__namespace {
     uint64_t inode; /* 0: nothing is known here */
@@ -29,6 +30,9 @@ bool cofi__namespace_is_ours(int32_t pid);
 const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *namespaces, int32_t pid);
 /* Whether a file that we see is one that a program serves. device: as in struct cofi__mount. Costs a look at our mounts anew where none has it. */
 bool cofi__namespaces_serve(struct cofi__namespaces *namespaces, uint64_t device, const char *path);
+/* The same of a file that a process sees, by its own name. What fuse-overlayfs shows to another namespace counts as plain: it is found here,
+ * mostly, and has names then. */
+bool cofi__namespaces_hide(struct cofi__namespaces *namespaces, int32_t pid, uint64_t device, const char *path);
 void cofi__namespaces_free(struct cofi__namespaces *namespaces);
 
 #endif

@@ -14,7 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROOT = 1, PROGRAM = 2, BRANCHES = 20000000, FILE_BYTES = 1 << 20 };
+#ifndef BRANCHES
+#define BRANCHES 20000000 /* of an answer */
+#endif
+enum { ROOT = 1, PROGRAM = 2, FILE_BYTES = 1 << 20 };
 static int device;
 static char program[FILE_BYTES];
 static ssize_t bytes;

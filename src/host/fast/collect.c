@@ -368,13 +368,21 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
     cofi__fast_sideband(c, &sb, h->tsc);
 }
 
-/* The thread's process has another name for a file than we do. It waits a moment. */
-static void look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
+/* The thread's process has another name for a file than we do. It waits a moment. False: the file is none to look at. */
+static bool look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
 {
     uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
-    if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND)
+    bool hidden = cofi__namespaces_hide(&c->namespaces, h->pid, COFI__NO_DEVICE, name);
+    if (hidden) {
+        char root[32];
+        size_t n = (size_t)snprintf(root, sizeof root, "/proc/%d/root", (int)h->pid), bytes = strlen(name) + 1;
+        if (n + bytes <= COFI__NAME_BYTES)
+            memcpy((char *)memmove(name + n, name, bytes) - n, root, n);
+    } else if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND) {
         cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
+    }
     wake(&t->head.drained_word);
+    return !hidden;
 }
 
 /* Whether the mapping's file is none to look at. Else its code is what the file has, and other files there need not be asked about. */
@@ -414,9 +422,7 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
     case COFI__FAST_NOTE_MAP:
         memcpy(name, bytes, h->bytes);
         name[h->bytes] = 0;
-        if (h->d & COFI__FAST_ELSEWHERE)
-            look_for(c, t, h, name);
-        else if (h->d & COFI__FAST_SERVED && is_served(c, h, name))
+        if (h->d & COFI__FAST_ELSEWHERE ? !look_for(c, t, h, name) : h->d & COFI__FAST_SERVED && is_served(c, h, name))
             sb.build_id_size = COFI_NO_BUILD_ID;
         sb.kind = COFI_SB_MMAP;
         sb.len = h->b - h->a;

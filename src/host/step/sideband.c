@@ -41,6 +41,7 @@ static void tell_mapping(void *opaque, struct step_space *space, const struct st
                                      .pgoff = m->pgoff,
                                      .prot = m->prot,
                                      .flags = m->flags,
+                                     .build_id_size = m->served ? COFI_NO_BUILD_ID : 0,
                                      .name = m->path[0] ? m->path : "//anon"};
     if (!strcmp(m->path, "[vsyscall]"))
         return;

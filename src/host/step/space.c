@@ -255,14 +255,21 @@ static bool leads_there(const struct step_mapping *m, pid_t tid, struct stat *st
     return cofi__namespace_is_ours(tid) && !stat(m->path, st) && S_ISREG(st->st_mode) && st->st_ino == m->inode;
 }
 
-/* A file is told by where we find it. */
+/* A file is told by where we find it, one that is not to be looked at by where it must be. */
 static void tell_mapping(struct step_space *space, pid_t tid, struct step_mapping *m, const struct step_news *news)
 {
     char name[COFI__NAME_BYTES];
     struct step_mapping told = *m;
     struct stat file;
     bool found = cofi__step_maps_is_file(m) && strlen(m->path) < sizeof name;
-    if (found && leads_there(m, tid, &file)) {
+    /* A look at it asks the program that serves it, which is stopped, perhaps, until we go on. */
+    told.served = m->served = found && cofi__namespaces_hide(news->namespaces, tid, (uint64_t)m->major << 32 | m->minor, m->path);
+    if (m->served) {
+        bool ours = cofi__namespace_is_ours(tid);
+        snprintf(name, sizeof name, "/proc/%d/root%s", (int)tid, m->path);
+        told.path = ours ? m->path : name;
+        found = false;
+    } else if (found && leads_there(m, tid, &file)) {
         found = !cofi__is_young(&file, &news->began);
     } else if (found) {
         told.path = strcpy(name, m->path);

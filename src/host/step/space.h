@@ -35,6 +35,7 @@ struct step_mapping {
     uint32_t prot, flags; /* as mmap(2) has them */
     uint32_t major, minor;
     bool watched; /* others than its own system calls may change it: writable or shared */
+    bool served;  /* of a file system that a program serves, which may be one that waits for us */
     char *path;   /* as /proc shows it; "" for anonymous memory */
     char *file;   /* where we find it, and will later, once it was told; null: nowhere */
 };
