@@ -127,15 +127,8 @@ static size_t first_of(const struct cofi_coverage *coverage, uint32_t module)
 /* The line of an address; null: none is known. */
 static const struct known_line *line_at(const struct covered_module *module, uint64_t addr)
 {
-    size_t low = 0, high = module->lines_n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (module->lines[middle].start <= addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && module->lines[low - 1].end > addr ? &module->lines[low - 1] : NULL;
+    size_t n = cofi__array_upper_bound(module->lines, module->lines_n, sizeof *module->lines, offsetof(struct known_line, start), addr);
+    return n && module->lines[n - 1].end > addr ? &module->lines[n - 1] : NULL;
 }
 
 static struct cofi_coverage_target describe(const struct cofi_coverage *coverage, const struct target_count *target)

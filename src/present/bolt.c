@@ -4,11 +4,13 @@
 #include <cofi/present.h>
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <cofi/insn.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/strings.h"
 #include "present/put.h"
@@ -37,45 +39,53 @@ static bool is_taken(const struct cofi_coverage_target *target)
 
 /* ---- where branches led ---- */
 
+/* A branch that was taken to somewhere in the module. */
+struct way {
+    uint64_t to, count;
+    bool ret;
+};
+
 struct profile {
     const struct cofi_coverage_module *module;
-    const struct cofi_coverage_target **inside; /* branches that were taken to somewhere in the module, by where */
-    size_t inside_n;
+    struct way *ways; /* by where they lead */
+    size_t ways_n;
 };
 
 static int by_to(const void *a, const void *b)
 {
-    const struct cofi_coverage_target *x = *(const struct cofi_coverage_target *const *)a, *y = *(const struct cofi_coverage_target *const *)b;
-    return (x->to_addr > y->to_addr) - (x->to_addr < y->to_addr);
+    const struct way *x = a, *y = b;
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+_Static_assert(!offsetof(struct way, to) && !offsetof(struct cofi_coverage_target, addr) && !offsetof(struct cofi_coverage_insn, addr),
+               "they begin with what they are ordered by");
+
+/* The first of n rows, ordered by the address that they begin with, with at least this one. */
+static size_t first_at(const void *rows, size_t n, size_t size, uint64_t addr)
+{
+    return addr ? cofi__array_upper_bound(rows, n, size, 0, addr - 1) : 0;
 }
 
 static int open_profile(struct profile *profile, const struct cofi_coverage_module *module)
 {
-    *profile = (struct profile){.module = module, .inside = calloc(module->targets_n + 1, sizeof *profile->inside)};
-    if (!profile->inside)
+    *profile = (struct profile){.module = module, .ways = calloc(module->targets_n + 1, sizeof *profile->ways)};
+    if (!profile->ways)
         return COFI_ERR_NOMEM;
-    for (size_t i = 0; i < module->targets_n; i++)
-        if (is_inside(module, &module->targets[i]) && is_taken(&module->targets[i]))
-            profile->inside[profile->inside_n++] = &module->targets[i];
-    qsort(profile->inside, profile->inside_n, sizeof *profile->inside, by_to);
+    for (size_t i = 0; i < module->targets_n; i++) {
+        const struct cofi_coverage_target *target = &module->targets[i];
+        if (is_inside(module, target) && is_taken(target))
+            profile->ways[profile->ways_n++] = (struct way){target->to_addr, target->count, target->cls == COFI_CLASS_RET};
+    }
+    qsort(profile->ways, profile->ways_n, sizeof *profile->ways, by_to);
     return 0;
 }
 
 /* How often branches of the module led to an address; rets: RETs, too. */
 static uint64_t led_to(const struct profile *profile, uint64_t addr, bool rets)
 {
-    size_t low = 0, high = profile->inside_n;
     uint64_t count = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (profile->inside[middle]->to_addr < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < profile->inside_n && profile->inside[low]->to_addr == addr; low++)
-        if (rets || profile->inside[low]->cls != COFI_CLASS_RET)
-            count += profile->inside[low]->count;
+    for (size_t i = first_at(profile->ways, profile->ways_n, sizeof *profile->ways, addr); i < profile->ways_n && profile->ways[i].to == addr; i++)
+        count += rets || !profile->ways[i].ret ? profile->ways[i].count : 0;
     return count;
 }
 
@@ -83,17 +93,10 @@ static uint64_t led_to(const struct profile *profile, uint64_t addr, bool rets)
 
 static uint64_t not_taken(const struct cofi_coverage_module *module, uint64_t addr)
 {
-    size_t low = 0, high = module->targets_n;
+    const struct cofi_coverage_target *targets = module->targets;
     uint64_t count = 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (module->targets[middle].addr < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < module->targets_n && module->targets[low].addr == addr; low++)
-        count += is_taken(&module->targets[low]) ? 0 : module->targets[low].count;
+    for (size_t i = first_at(targets, module->targets_n, sizeof *targets, addr); i < module->targets_n && targets[i].addr == addr; i++)
+        count += is_taken(&targets[i]) ? 0 : targets[i].count;
     return count;
 }
 
@@ -149,15 +152,8 @@ static uint64_t fell_through(const struct profile *profile, size_t i)
 static uint64_t fell_into(const struct profile *profile, uint64_t addr)
 {
     const struct cofi_coverage_module *module = profile->module;
-    size_t low = 0, high = module->insns_n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (module->insns[middle].addr < addr)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? fell_through(profile, low - 1) : 0;
+    size_t at = first_at(module->insns, module->insns_n, sizeof *module->insns, addr);
+    return at ? fell_through(profile, at - 1) : 0;
 }
 
 /* ---- lines ---- */
@@ -204,6 +200,6 @@ int cofi_coverage_bolt(const struct cofi_coverage_module *module, cofi_put *put,
     put_branches(&out, module);
     put_entries(&out, &profile);
     put_stretches(&out, &profile);
-    free(profile.inside);
+    free(profile.ways);
     return out.status;
 }
