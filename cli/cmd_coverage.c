@@ -61,7 +61,8 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", "bolt", NULL}, *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
+    static const char *const formats[] = {"text", "lcov", "drcov", "afl", "bolt", NULL},
+                             *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
     int choice = 0;
@@ -206,13 +207,15 @@ static int take_turn(void *opaque, struct cofi_flow *flow)
 
 static void take_stats(void *opaque, struct cofi_flow *flow) { cofi_flow_stats(flow, &((struct counter *)opaque)->stats); }
 
-/* At once, which costs least, or block by block where it matters which is which: for a map or targets, up to --to, or of one thread of a processor. */
+/* At once, which costs least, or block by block where it matters which is which: for a map or targets, up to --to, or of one thread of a
+ * processor. */
 static int count_flow(const struct job *job, struct counter *counter)
 {
     const struct session_options *options = &job->options->session;
     struct session_stream *stream = counter->stream;
     struct cofi_flow *flow;
-    if (job->wants.edges || job->wants.targets || job->wants.ways || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
+    bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
+    if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
         return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
                                                              .turn = take_turn, .opaque = counter});
     int status = session_flow(stream, false, &flow);

@@ -87,7 +87,7 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
 static void print_module(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[COFI_NAME_BYTES], functions[48], lines[48], outcomes[48], bytes[16];
+    char title[COFI_NAME_BYTES], functions[48], lines[48], outcomes[48], bytes[PERCENT_BYTES];
     module_title(module, title, sizeof title);
     write_format(out, "%14" PRIu64 " %8s %13s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
                  part_of(module->lines_ran, module->lines, lines), part_of(module->outcomes_seen, module->outcomes, outcomes),
@@ -159,7 +159,7 @@ static void print_function_json(const struct coverage_table *table, const struct
 static void print_function(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
                            struct writer *out)
 {
-    char name[COFI_NAME_BYTES], bytes[16], lines[48], outcomes[48];
+    char name[COFI_NAME_BYTES], bytes[PERCENT_BYTES], lines[48], outcomes[48];
     function_name(table, module, f, name, sizeof name);
     write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
                  part_of(f->lines_ran, f->lines, lines), part_of(f->outcomes_seen, f->outcomes, outcomes));
@@ -172,7 +172,7 @@ static void print_function(const struct coverage_table *table, const struct cofi
 static void print_module_title(const struct cofi_coverage_module *module, struct writer *out)
 {
     struct sums sums = sum_up(module);
-    char title[COFI_NAME_BYTES], bytes[16];
+    char title[COFI_NAME_BYTES], bytes[PERCENT_BYTES];
     module_title(module, title, sizeof title);
     write_text(out, "== ");
     write_text(out, title);
@@ -364,7 +364,7 @@ static void print_from(const struct coverage_table *table, const struct cofi_cov
 static void print_to(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,
                      uint64_t sum, struct writer *out)
 {
-    char of_all[16];
+    char of_all[PERCENT_BYTES];
     write_format(out, "%14" PRIu64 " %8s  %12" PRIx64 "  -> ", target->count, share(target->count, sum, of_all), target->to_addr);
     write_text(out, target->to_name ? cofi_demangle(table->names, target->to_name) : "(no symbol)");
     if (target->to_offset)

@@ -30,9 +30,9 @@ static int add_node(struct rows *rows, unsigned run, const struct cofi_calls_nod
 {
     char name[COFI_NAME_BYTES];
     cofi_function_print(&node->function, name, sizeof name);
-    bool part = node->function.name && strstr(name, ".cold"); /* to go on there is no call */
-    if (node->function.name)
-        name[cofi_diff_plain_name(name)] = 0;
+    size_t plain = node->function.name ? cofi_diff_plain_name(name) : strlen(name);
+    bool part = strstr(name + plain, ".cold"); /* to go on there is no call */
+    name[plain] = 0;
     if (!array_grow(&rows->all, rows->n, &rows->room, sizeof *rows->all))
         return COFI_ERR_NOMEM;
     struct row *row = &rows->all[rows->n];

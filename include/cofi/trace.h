@@ -87,7 +87,8 @@ struct cofi_writer;
  * compressed one, with zstd: cofi opens it as it is, perf after `zstd -d` (in the same directory, so that
  * it finds the code inside). A regular file of that name is replaced, not overwritten: who reads the old
  * one keeps it. That is done when the recording begins: with the first ITRACE_START or trace, a flush or the close; until then the new
- * file has a name of its own beside it (where its folder takes no other file, the old one is overwritten at once). Strings of *info are copied. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM,
+ * file has a name of its own beside it (where its folder takes no other file, the old one is overwritten at once). Strings of *info are
+ * copied. Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM,
  * with *error saying which path and what to do; before anything is created COFI_ERR_RANGE (gen is none, impossible size),
  * COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set). */
 int cofi_writer_open(struct cofi_writer **writer, const char *path,

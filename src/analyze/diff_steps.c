@@ -82,13 +82,23 @@ static int place_in_function(struct cofi_diff *diff, const struct diff_module *m
     return 0;
 }
 
+/* "x.cold" and "x.cold.0" have it, Go's "x.coldest" has not. */
+static bool is_added(const char *at, const char *added)
+{
+    size_t n = strlen(added);
+    bool whole = added[n - 1] == '.' || added[n - 1] == ' ';
+    return whole || !at[n] || at[n] == '.' || at[n] == ']';
+}
+
 size_t cofi_diff_plain_name(const char *name)
 {
     static const char *const added[] = {".cold", ".part.", ".isra.", ".constprop.", ".llvm.", ".lto_priv.", ".localalias", " [clone "};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
         const char *at = strstr(name, added[i]);
-        if (at && at > name && (size_t)(at - name) < n)
+        while (at && (at == name || !is_added(at, added[i])))
+            at = strstr(at + 1, added[i]);
+        if (at && (size_t)(at - name) < n)
             n = (size_t)(at - name);
     }
     return n;
@@ -135,7 +145,7 @@ static int ask(struct diff_run *run, struct diff_place *row, uint64_t ip)
     cofi_view_symbol(run->view, ip, false, &symbol);
     COFI_TRY(find_place(run, ip, &symbol, &row->place));
     row->wanted = !options->wanted || options->wanted(options->opaque, symbol.module ? symbol.module : "", symbol.name);
-    row->unlikely = symbol.name && strstr(symbol.name, ".cold");
+    row->unlikely = symbol.name && strstr(symbol.name + cofi_diff_plain_name(symbol.name), ".cold");
     row->ip = ip;
     row->asked = run->generation;
     return 0;

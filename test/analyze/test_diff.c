@@ -595,10 +595,24 @@ static void another_decision_is_found(void **state)
     assert_true(told < least_told + least_told / 2);
 }
 
+static void a_plain_name_is_without_what_compilers_add(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t plain;
+    } rows[] = {{"work", 4},           {"work.part.0.cold", 4}, {"work.cold", 4},          {"work.cold.3", 4},
+                {"work.coldest", 12},  {"main.coldStart", 14},  {"x.localaliases", 14},    {"work(int) [clone .cold]", 9},
+                {".cold", 5},          {"a.coldest.cold", 9},   {"work.constprop.0", 4},   {"", 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(cofi_diff_plain_name(rows[i].name), rows[i].plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(a_plain_name_is_without_what_compilers_add),
         TEST(the_same_does_not_part),
         TEST(more_iterations_are_one_parting),
         TEST(one_operation_more_does_not_shift_the_rest),
