@@ -283,6 +283,188 @@ static void leaving_a_filter_ends_at_the_target_or_nowhere(void **state)
     expect(LOG(r), (const char *const *)lines);
 }
 
+/* ---- PSB+ that are due ---- */
+
+enum { TOLD_MAX = 100000, OUTCOME_TAKEN = 1, OUTCOME_NOT_TAKEN = 2 }; /* targets are other numbers */
+
+/* What packets tell. */
+struct told {
+    uint64_t *what;     /* outcomes and targets */
+    size_t n;
+    size_t psbs, nearest, apart; /* bytes between two, at least and at most */
+    size_t psb_at;
+    uint64_t last_ip, tsc;
+    bool behind_target;
+};
+
+static struct cofi_packet next_packet(const uint8_t *bytes, size_t n, size_t *at)
+{
+    struct cofi_packet_context context = {.gen = COFI_PT};
+    struct cofi_packet p;
+    int size = cofi_packet_decode(&context, bytes + *at, n - *at, &p);
+    assert_true(size > 0);
+    *at += (size_t)size;
+    return p;
+}
+
+/* It says again what is known: the time, and where the program is. */
+static void check_psb(struct told *told, const uint8_t *bytes, size_t n, size_t *at)
+{
+    uint64_t ip;
+    struct cofi_packet p = next_packet(bytes, n, at);
+    if (told->psbs++) {
+        size_t apart = *at - told->psb_at;
+        told->apart = apart > told->apart ? apart : told->apart;
+        told->nearest = apart < told->nearest ? apart : told->nearest;
+        assert_true(told->behind_target);
+        assert_int_equal(p.kind, COFI_PT_TSC);
+        assert_int_equal(p.tsc.tsc, told->tsc);
+        p = next_packet(bytes, n, at);
+        assert_int_equal(p.kind, COFI_PT_MODE_EXEC);
+        p = next_packet(bytes, n, at);
+        assert_int_equal(p.kind, COFI_PT_FUP);
+        assert_true(cofi_ip_expand(&p, 0, &ip));
+        assert_int_equal(ip, told->last_ip);
+        assert_int_equal(next_packet(bytes, n, at).kind, COFI_PT_PSBEND);
+    }
+    told->psb_at = *at;
+}
+
+static void tell(struct told *told, const uint8_t *bytes, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        struct cofi_packet p = next_packet(bytes, n, &at);
+        for (unsigned i = p.kind == COFI_PT_TNT ? p.tnt.count : 0; i--;)
+            told->what[told->n++] = p.tnt.bits >> i & 1 ? OUTCOME_TAKEN : OUTCOME_NOT_TAKEN;
+        if (p.kind == COFI_PT_TIP || p.kind == COFI_PT_TIP_PGE)
+            cofi_ip_expand(&p, told->last_ip, &told->last_ip);
+        if (p.kind == COFI_PT_TIP)
+            told->what[told->n++] = told->last_ip;
+        if (p.kind == COFI_PT_TSC)
+            told->tsc = p.tsc.tsc;
+        if (p.kind == COFI_PT_PSB)
+            check_psb(told, bytes, n, &at);
+        told->behind_target = p.kind == COFI_PT_TIP;
+        assert_true(told->n < TOLD_MAX - 64);
+    }
+}
+
+/* Pieces of a log, as the collector encodes them. */
+static struct told tell_log(const uint8_t *log, size_t n, size_t piece, uint64_t psb_bytes, struct cofi__fast_memo *memo)
+{
+    struct told told = {.what = calloc(TOLD_MAX, sizeof *told.what), .nearest = SIZE_MAX};
+    struct cofi__fast_encoder e = {.psb_bytes = psb_bytes, .memo = memo};
+    uint8_t *all = calloc(1, 4 * n + 256);
+    size_t used = 0;
+    for (size_t at = 0; at < n;) {
+        long took = cofi__fast_encode(&e, log + at, n - at < piece ? n - at : piece);
+        assert_true(took > 0);
+        at += (size_t)took;
+        if (at == n)
+            assert_int_equal(cofi__fast_encode_end(&e), 0);
+        memcpy(all + used, e.out, e.used);
+        used += e.used;
+        cofi__fast_encode_emptied(&e);
+    }
+    tell(&told, all, used);
+    cofi__fast_encoder_fini(&e);
+    free(all);
+    return told;
+}
+
+/* Targets, behind each of them the outcomes `behind` (0: N or T), and a time now and then. */
+static size_t make_log(uint8_t *log, size_t bytes, unsigned behind)
+{
+    const uint8_t first[] = {CONTROL(PGE, 1, 0x401000)};
+    uint64_t random = 88172645463325252u;
+    size_t n = sizeof first;
+    memcpy(log, first, n);
+    while (n + 32 < bytes) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        memcpy(log + n, (const uint8_t[]){TIP(2 + (random & 1), 0x401000 + (random >> 24 & 0xfffff)), (uint8_t)(behind ? behind : 2 + (random >> 60 & 1))}, 8);
+        n += 8;
+        if (!(random >> 50 & 63)) {
+            memcpy(log + n, (const uint8_t[]){CONTROL(TSC, n, 0)}, 18);
+            log[n + 1] = random >> 56 & 1 ? COFI__FAST_CODE : COFI__FAST_TSC;
+            n += 18;
+        }
+    }
+    return n;
+}
+
+static void a_psb_that_is_due_stands_behind_a_target(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000, PERIOD = 2048, LATE = 4096 + 64 };
+    uint8_t *log = calloc(1, BYTES + 64);
+    struct cofi__fast_memo *memo = calloc(1, sizeof *memo);
+    size_t n = make_log(log, BYTES, 3);
+    struct told plain = tell_log(log, n, n, 0, NULL);
+    assert_int_equal(plain.psbs, 1);
+    for (size_t piece = 5000; piece <= BYTES; piece *= 4)
+        for (int with_memo = 0; with_memo < 2; with_memo++) {
+            struct told told = tell_log(log, n, piece, PERIOD, with_memo ? memo : NULL);
+            assert_int_equal(told.n, plain.n);
+            assert_memory_equal(told.what, plain.what, plain.n * sizeof *plain.what);
+            assert_true(told.psbs > n / (PERIOD + LATE));
+            assert_true(told.nearest > PERIOD - PSB_PLUS_BYTES && told.apart <= PERIOD + LATE);
+            free(told.what);
+        }
+    free(plain.what);
+    free(memo);
+    free(log);
+}
+
+/* A time that is told behind it would have to stand before the target, and so before the PSB. */
+static void no_psb_stands_where_a_branch_comes_next_that_is_not_taken(void **state)
+{
+    (void)state;
+    enum { BYTES = 100000 };
+    uint8_t *log = calloc(1, BYTES + 64);
+    size_t n = make_log(log, BYTES, 2);
+    struct told told = tell_log(log, n, n, 2048, NULL);
+    assert_int_equal(told.psbs, 1);
+    free(told.what);
+    free(log);
+}
+
+/* Where the last PSB begins and where that time is told; SIZE_MAX: nowhere. */
+static void find(const struct cofi__fast_encoder *e, uint64_t tsc, size_t *psb, size_t *time)
+{
+    *psb = *time = SIZE_MAX;
+    for (size_t at = 0; at < e->used;) {
+        size_t from = at;
+        struct cofi_packet p = next_packet(e->out, e->used, &at);
+        if (p.kind == COFI_PT_PSB)
+            *psb = from;
+        if (p.kind == COFI_PT_TSC && p.tsc.tsc == tsc)
+            *time = from;
+    }
+}
+
+/* Wherever the log ends, so also right behind what follows the target. */
+static void the_time_of_code_is_told_behind_a_psb_that_was_due(void **state)
+{
+    (void)state;
+    enum { BYTES = 4096 + 600, NOW = 0x123456 };
+    uint8_t *log = calloc(1, BYTES + 64);
+    size_t n = make_log(log, BYTES, 0), psbs = 0;
+    for (size_t end = 4096; end <= n; end++) {
+        struct cofi__fast_encoder e = {.psb_bytes = 1};
+        size_t psb, time;
+        long took = cofi__fast_encode(&e, log, end);
+        assert_true(took > 0);
+        cofi__fast_encode_time(&e, NOW);
+        assert_int_equal(cofi__fast_encode_end(&e), 0);
+        find(&e, NOW, &psb, &time);
+        assert_true(time != SIZE_MAX && time > psb + 16);
+        psbs += psb != 0;
+        cofi__fast_encoder_fini(&e);
+    }
+    assert_true(psbs > 100);
+    free(log);
+}
+
 int main(void)
 {
     if (cofi_fast_probe(NULL) < 0) { /* the encoder needs what the host needs */
@@ -305,6 +487,9 @@ int main(void)
         cmocka_unit_test(the_time_of_code_stands_before_a_tip),
         cmocka_unit_test(the_time_of_code_where_tracing_begins_is_that_of_the_beginning),
         cmocka_unit_test(leaving_a_filter_ends_at_the_target_or_nowhere),
+        cmocka_unit_test(a_psb_that_is_due_stands_behind_a_target),
+        cmocka_unit_test(no_psb_stands_where_a_branch_comes_next_that_is_not_taken),
+        cmocka_unit_test(the_time_of_code_is_told_behind_a_psb_that_was_due),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,9 @@ enum {
     SLOTS_MIN = 256,
     CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
-    CHUNK_BYTES_MIN = 64 << 10, CHUNK_BYTES_MAX = 4 << 20,
+    CHUNK_BYTES_MIN = 64 << 10,
+    PSB_BYTES = 16 << 10,      /* as perf asks for [perf's psb_period] */
+    PSB_BYTES_MIN = 2 << 10, PSB_BYTES_MAX = 64 << 20,
     RING_CHUNKS = 4,           /* of a flight recorder, at least */
     COLD_RUNS = 1000
 };
@@ -58,7 +60,7 @@ static uint64_t slot_bytes(const struct cofi__fast_control *k)
 /* The chunks of each thread's log. Each begins with a PSB. */
 static void size_chunks(struct cofi__fast_control *k, const struct cofi_fast_options *o)
 {
-    uint64_t bytes = o->psb_bytes ? o->psb_bytes : CHUNK_BYTES;
+    uint64_t bytes = CHUNK_BYTES;
     k->chunks = CHUNKS;
     if (o->snapshot_bytes) {
         k->chunks = RING_CHUNKS;
@@ -66,10 +68,21 @@ static void size_chunks(struct cofi__fast_control *k, const struct cofi_fast_opt
         while (bytes / k->chunks > 8 << 20 && k->chunks < COFI__FAST_CHUNKS_MAX)
             k->chunks *= 2;
         bytes /= k->chunks;
-    } else if (bytes < CHUNK_BYTES_MIN || bytes > CHUNK_BYTES_MAX) {
-        bytes = bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : CHUNK_BYTES_MAX;
     }
     k->chunk_bytes = (bytes + 4095) & ~4095ull;
+}
+
+static uint64_t psb_bytes(const struct cofi_fast_options *o)
+{
+    uint64_t bytes = o->psb_bytes ? o->psb_bytes : PSB_BYTES;
+    return bytes < PSB_BYTES_MIN ? PSB_BYTES_MIN : bytes > PSB_BYTES_MAX ? PSB_BYTES_MAX : bytes;
+}
+
+/* TraceEn, User, TSCEn, DisRETC, BranchEn, PSBFreq as far as it says so much [SDM IA32_RTIT_CTL]. */
+static uint64_t config(const struct cofi_fast_options *o)
+{
+    uint64_t freq = 63 - (unsigned)__builtin_clzll(psb_bytes(o)) - 11;
+    return 0x2c09 | freq << 24;
 }
 
 /* AMD's processors do LOOP in one operation, Intel's in seven or more. Neither has a flag for it. */
@@ -143,9 +156,7 @@ int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error
     const struct cofi_fast_options *o = c->options;
     if (!o->path || o->no_trace)
         return 0;
-    /* TSCEn, BranchEn, DisRETC, User [SDM IA32_RTIT_CTL]. */
-    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = 0x2c08 | 1, .time = c->time,
-                                       .command = o->command};
+    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = config(o), .time = c->time, .command = o->command};
     char filter[COFI_FILTERS_MAX * 512];
     if (o->filters && cofi_filters_text(o->filters, filter, sizeof filter))
         info.filter = filter;
@@ -250,6 +261,7 @@ size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_sea
 {
     const size_t piece = c->options->max_bytes ? 128 << 10 : CHUNK_BYTES; /* few writes, unless a size is to be kept to */
     seat->encoder.memo = c->memo;
+    seat->encoder.psb_bytes = psb_bytes(c->options);
     size_t i = 0;
     while (i < bytes) {
         if (!cofi__fast_has_room(c, piece)) {

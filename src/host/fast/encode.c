@@ -17,6 +17,7 @@
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
 enum { ROOM_FACTOR = 4, ROOM_REST = 128, BATCH_READ = 8 + 8, RUN_READ = COFI__FAST_RUN_BYTES + 2 * BATCH_READ };
+enum { STRETCH = 4096 }; /* bytes of log, after each of which a PSB+ may be due */
 enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
@@ -85,6 +86,7 @@ static void put_tsc(struct cofi__fast_encoder *e, uint64_t tsc)
 {
     if (!e->first_tsc)
         e->first_tsc = tsc;
+    e->tsc = tsc;
     e->tsc_at = e->used;
     e->out[e->used] = 0x19;
     put_le(e->out + e->used + 1, tsc, 7);
@@ -94,6 +96,7 @@ static void put_tsc(struct cofi__fast_encoder *e, uint64_t tsc)
 /* PSB+ [PTREF 5.11]: MODE.Exec and FUP where control flow tracing is on. */
 static void put_psb(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip, bool on)
 {
+    e->psb_at = e->emptied + e->used;
     for (int i = 0; i < 8; i++)
         put_bytes(e, "\x02\x82", 2);
     e->last_ip = 0;
@@ -288,20 +291,66 @@ FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
     return TOOK_TARGET;
 }
 
+static struct at begin_at(const struct cofi__fast_encoder *e, const uint8_t *p)
+{
+    return (struct at){p, e->out + e->used, e->last_ip, 0, e->outstanding, e->memo ? e->memo->runs : NULL};
+}
+
+static void end_at(struct cofi__fast_encoder *e, const struct at *at)
+{
+    e->outstanding = at->outstanding;
+    e->last_ip = at->last_ip;
+    e->branches += at->branches;
+    e->used = (size_t)(at->out - e->out);
+}
+
 /* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. */
 static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
 {
-    struct at at = {p, e->out + e->used, e->last_ip, 0, e->outstanding, e->memo ? e->memo->runs : NULL};
+    struct at at = begin_at(e, p);
     enum took took = TOOK_OUTCOMES;
     while (took != TOOK_NONE && end - at.p >= RUN_READ)
         took = took == TOOK_TARGET && cofi__fast_memo_pays(e->memo) ? take_run(e->memo, &at) : take_some(&at);
     while (took != TOOK_NONE && end - at.p >= BATCH_READ)
         took = take_some(&at);
-    e->outstanding = at.outstanding;
-    e->last_ip = at.last_ip;
-    e->branches += at.branches;
-    e->used = (size_t)(at.out - e->out);
+    end_at(e, &at);
     return at.p;
+}
+
+/* Whether the record has a taken branch. */
+static bool has_taken(unsigned head) { return head > COFI__FAST_TIP || (head & (head - 1) & 0x7f); }
+
+/* Branches, up to a target behind which a PSB+ may stand: it is where the program is then, and nothing is outstanding. A time that
+ * is told later must not have to stand before it, so a taken branch comes next. Whether there was one. */
+static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *end)
+{
+    struct at at = begin_at(e, *p);
+    enum took took = TOOK_OUTCOMES;
+    while (took != TOOK_NONE && end - at.p >= BATCH_READ && !(took == TOOK_TARGET && has_taken(*at.p)))
+        took = take_some(&at);
+    end_at(e, &at);
+    *p = at.p;
+    return took == TOOK_TARGET && has_taken(*at.p);
+}
+
+static bool psb_due(const struct cofi__fast_encoder *e)
+{
+    return e->psb_bytes && e->emptied + e->used - e->psb_at >= e->psb_bytes;
+}
+
+/* As take_branches, with a PSB+ where one is due. */
+static const uint8_t *take_stretches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
+{
+    const uint8_t *stop;
+    do {
+        stop = end - p > STRETCH ? p + STRETCH : end;
+        if (psb_due(e) && take_to_target(e, &p, stop)) {
+            put_psb(e, e->tsc, e->last_ip, true);
+            e->controlled = e->used;
+        }
+        p = take_branches(e, p, stop);
+    } while (stop != end && stop - p < BATCH_READ);
+    return p;
 }
 
 size_t cofi__fast_record_size(unsigned head)
@@ -336,7 +385,7 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
     e->outstanding = e->outstanding ? e->outstanding : 1;
     for (;;) {
         if (e->synced)
-            p = take_branches(e, p, end);
+            p = take_stretches(e, p, end);
         size_t size = take_one(e, p, (size_t)(end - p));
         if (!size)
             return p - log;
@@ -353,6 +402,7 @@ void cofi__fast_encode_lost(struct cofi__fast_encoder *e)
 
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e)
 {
+    e->emptied += e->used;
     e->used = e->controlled = 0;
     e->tsc_at = SIZE_MAX;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A thread's log -> PT packets: short TNTs, last-IP compression, PSB+ where the log asks for it. */
+ * A thread's log -> PT packets: short TNTs, last-IP compression, PSB+ where the log asks for it and, behind a target, as often
+ * as the recording is to have it. */
 #ifndef COFI_HOST_FAST_ENCODE_H
 #define COFI_HOST_FAST_ENCODE_H
 
@@ -19,7 +20,10 @@ struct cofi__fast_encoder {
     bool enabled;          /* between PGE and PGD */
     struct cofi__fast_memo *memo; /* of what was encoded before, for any thread; the caller's; null: none */
     uint64_t branches;     /* outcomes and targets seen */
-    uint64_t first_tsc;
+    uint64_t first_tsc, tsc; /* told first, and last */
+    uint64_t psb_bytes;    /* the caller's: a PSB+ when so many bytes of packets lie behind the last one; 0: where the log asks only */
+    uint64_t emptied;      /* bytes of packets before out[0] */
+    uint64_t psb_at;       /* where the last PSB begins, of all packets */
     size_t controlled;     /* what out[0..) holds up to the end of the last control record in it */
     size_t tsc_at;         /* where the last TSC packet in it begins; SIZE_MAX: there is none */
     uint8_t *out;          /* what has been encoded; the caller empties it */

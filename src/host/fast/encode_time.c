@@ -74,6 +74,7 @@ static bool insert_in_outstanding(struct cofi__fast_encoder *e, uint64_t tsc)
 void cofi__fast_encode_time(struct cofi__fast_encoder *e, uint64_t tsc)
 {
     size_t place = SIZE_MAX;
+    e->tsc = tsc;
     if (insert_in_outstanding(e, tsc))
         return;
     for (size_t at = e->controlled; at < e->used; at += branch_bytes(e->out[at])) {
