@@ -7,11 +7,16 @@
 
 #include "base/error.h"
 
-static size_t slot_of(const struct cofi_flow *flow, uint64_t ip, uint32_t cut)
+/* A place of the table: a pointer to a block (48 bits) below 16 bits of its key, so that those of others are not looked at; 0: free. */
+enum { TAG_SHIFT = 48 };
+
+static uint64_t key_of(uint64_t ip, uint32_t cut, uint32_t space)
 {
-    uint64_t h = cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)flow->space << 40));
-    return (h >> 16) & (flow->table_size - 1);
+    return cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)space << 40));
 }
+static size_t slot_of(const struct cofi_flow *flow, uint64_t key) { return (key >> 16) & (flow->table_size - 1); }
+static struct block *block_of(uint64_t word) { return (struct block *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1)); }
+static uint64_t word_of(const struct block *b, uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT | (uint64_t)(uintptr_t)b; }
 
 /* Blocks of up to 64 bytes are listed by the 64 bytes that they start in, longer ones by 512 or by their page: a block is
  * shorter than that. So those that a change touches start where it is or one before, and there few others do. */
@@ -42,7 +47,8 @@ static void start_put(struct cofi_flow *flow, struct block *b)
 
 static bool tables_make(struct cofi_flow *flow, size_t size)
 {
-    struct block **table = calloc(size, sizeof *table), **starts = calloc(size / STARTS_EACH, sizeof *starts);
+    uint64_t *table = cofi__table_take(size * sizeof *table);
+    struct block **starts = cofi__table_take(size / STARTS_EACH * sizeof *starts);
     if (!table || !starts) {
         free(table);
         free(starts);
@@ -56,27 +62,32 @@ static bool tables_make(struct cofi_flow *flow, size_t size)
     return true;
 }
 
+/* In the first free place, or that of a dead one: nobody looks for it any more. */
+static void table_put(struct cofi_flow *flow, struct block *b)
+{
+    uint64_t key = key_of(b->pub.ip, b->cut, b->space);
+    size_t s = slot_of(flow, key);
+    while (flow->table[s] && !(flow->mortal && block_of(flow->table[s])->dead))
+        s = (s + 1) & (flow->table_size - 1);
+    flow->table_n += !flow->table[s];
+    flow->table[s] = word_of(b, key);
+}
+
 static bool table_grow(struct cofi_flow *flow)
 {
     size_t old = flow->table_size, size = old ? old * 2 : 1 << 10;
-    struct block **was = flow->table;
+    uint64_t *was = flow->table;
     if (!tables_make(flow, size))
         return false;
-    struct block **table = flow->table;
     flow->table_n = 0;
-    uint32_t space = flow->space;
+    flow->mortal = false;
     for (size_t i = 0; i < old; i++) {
-        if (!was[i] || was[i]->dead)
+        struct block *b = block_of(was[i]);
+        if (!b || b->dead)
             continue;
-        flow->space = was[i]->space;
-        size_t s = slot_of(flow, was[i]->pub.ip, was[i]->cut);
-        while (table[s])
-            s = (s + 1) & (size - 1);
-        table[s] = was[i];
-        start_put(flow, was[i]);
-        flow->table_n++;
+        table_put(flow, b);
+        start_put(flow, b);
     }
-    flow->space = space;
     free(was);
     return true;
 }
@@ -85,22 +96,15 @@ static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cu
 {
     if (!flow->table_size)
         return NULL;
-    for (size_t s = slot_of(flow, ip, cut); flow->table[s]; s = (s + 1) & (flow->table_size - 1)) {
-        struct block *b = flow->table[s];
+    uint64_t key = key_of(ip, cut, flow->space);
+    for (size_t s = slot_of(flow, key); flow->table[s]; s = (s + 1) & (flow->table_size - 1)) {
+        struct block *b = block_of(flow->table[s]);
+        if ((flow->table[s] ^ key) >> TAG_SHIFT)
+            continue;
         if (b->pub.ip == ip && b->cut == cut && b->space == flow->space && b->pub.mode == flow->mode && !b->dead)
             return b;
     }
     return NULL;
-}
-
-/* In the first free place, or that of a dead one: nobody looks for it any more. */
-static void table_put(struct cofi_flow *flow, struct block *b)
-{
-    size_t s = slot_of(flow, b->pub.ip, b->cut);
-    while (flow->table[s] && !flow->table[s]->dead)
-        s = (s + 1) & (flow->table_size - 1);
-    flow->table_n += !flow->table[s];
-    flow->table[s] = b;
 }
 
 static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->all_n * flow->id_step + flow->id_first; }
@@ -268,7 +272,7 @@ static void kill_in(struct cofi_flow *flow, struct block *b, uint64_t addr, uint
 {
     if (b->dead || b->space != flow->space || b->pub.ip >= addr + len || b->pub.end <= addr)
         return;
-    b->dead = true;
+    b->dead = flow->mortal = true;
     flow->epoch++;
 }
 
@@ -322,7 +326,8 @@ static void tables_free(struct cofi_flow *flow)
     free(flow->all);
     free(flow->runs);
     free(flow->spans.slots);
-    flow->table = flow->starts = flow->all = NULL;
+    flow->table = NULL;
+    flow->starts = flow->all = NULL;
     flow->runs = NULL;
     flow->spans.slots = NULL;
     flow->table_size = flow->starts_n = flow->all_max = flow->runs_size = 0;
@@ -343,13 +348,14 @@ static void cache_clear(struct cofi_flow *flow)
     if (tables_bytes(flow) > flow->config.cache_bytes / 4)
         tables_free(flow);
     if (flow->table)
-        memset(flow->table, 0, flow->table_size * sizeof(struct block *));
+        memset(flow->table, 0, flow->table_size * sizeof *flow->table);
     if (flow->starts)
         memset(flow->starts, 0, flow->starts_n * sizeof(struct block *));
     if (flow->runs)
         memset(flow->runs, 0, flow->runs_size * sizeof *flow->runs);
     memset(flow->absent, 0, sizeof flow->absent);
     flow->table_n = flow->all_n = flow->runs_n = 0;
+    flow->mortal = false;
 }
 
 size_t cofi__cache_bytes(const struct cofi_flow *flow) { return flow->chunks.used + tables_bytes(flow); }
@@ -377,6 +383,7 @@ void cofi__cache_kill(struct cofi_flow *flow)
     ret_drop_sites(flow);
     for (size_t k = 0; k < flow->all_n; k++)
         flow->all[k]->dead = true;
+    flow->mortal = true;
     flow->epoch++;
 }
 
@@ -388,6 +395,7 @@ static void drop_spaces(struct cofi_flow *flow)
     flow->spaces = 1;
     for (size_t k = 0; k < flow->all_n; k++)
         flow->all[k]->dead |= flow->all[k]->space > 0;
+    flow->mortal = true;
     flow->epoch++;
     if (flow->space) {
         flow->view = flow->views[0];

@@ -16,15 +16,31 @@ struct chunk {
 
 enum { CHUNK_BYTES = 1 << 18, HUGE_BYTES = 1 << 21, SMALL_CHUNKS = 4 /* that are allocated one by one */ };
 
+/* n bytes, a multiple of huge pages. */
+static void *take_huge(size_t n)
+{
+    void *at = aligned_alloc(HUGE_BYTES, n);
+    if (at)
+        madvise(at, n, MADV_HUGEPAGE); /* refused: it is memory all the same */
+    return at;
+}
+
+void *cofi__table_take(size_t n)
+{
+    if (n < HUGE_BYTES)
+        return calloc(1, n);
+    n = (n + HUGE_BYTES - 1) & ~(size_t)(HUGE_BYTES - 1);
+    void *at = take_huge(n);
+    return at ? memset(at, 0, n) : NULL;
+}
+
 static bool more(struct chunk_pool *pool)
 {
     bool large = pool->bytes >= (size_t)SMALL_CHUNKS * CHUNK_BYTES;
     size_t size = large ? HUGE_BYTES : CHUNK_BYTES;
-    uint8_t *at = aligned_alloc(large ? HUGE_BYTES : 64, size);
+    uint8_t *at = large ? take_huge(size) : aligned_alloc(64, size);
     if (!at)
         return false;
-    if (large)
-        madvise(at, size, MADV_HUGEPAGE); /* refused: it is memory all the same */
     struct chunk *first = (struct chunk *)at;
     first->block_next = pool->blocks;
     pool->blocks = first;

@@ -27,4 +27,8 @@ void *cofi__arena_take(struct chunk_pool *pool, struct arena *arena, size_t n);
 /* The chunks go back to the pool. */
 void cofi__arena_clear(struct chunk_pool *pool, struct arena *arena);
 
+/* A table of n bytes, all 0, in huge pages where it is large: looked up at random, each small page costs a walk of page tables, in
+ * a virtual machine one of two dimensions. To be freed by free(). Null: out of memory. */
+void *cofi__table_take(size_t n);
+
 #endif

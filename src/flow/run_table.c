@@ -44,7 +44,7 @@ static bool runs_grow(struct cofi_flow *flow)
     if ((flow->runs_n + RUN_POPS) * 2 < flow->runs_size)
         return true;
     size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
-    struct run_slot *slots = calloc(size, sizeof *slots);
+    struct run_slot *slots = cofi__table_take(size * sizeof *slots);
     if (!slots)
         return false;
     free(flow->runs);

@@ -214,7 +214,8 @@ struct cofi_flow {
     struct chunk_pool chunks;
     size_t chunks_seen;    /* chunks.used when it was last looked whether the cache is full */
     struct arena blocks_arena, runs_arena, spans_arena;
-    struct block **table;
+    uint64_t *table;       /* address -> block: see block.c */
+    bool mortal;           /* there are dead blocks in it */
     size_t table_size, table_n, starts_n;
     struct block **starts; /* starts_n lists, by size and place: where a change looks for the blocks it kills */
     struct block **all;    /* in the order of their ids */
