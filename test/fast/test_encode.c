@@ -395,13 +395,13 @@ static size_t make_log(uint8_t *log, size_t bytes, unsigned behind)
 static void a_psb_that_is_due_stands_behind_a_target(void **state)
 {
     (void)state;
-    enum { BYTES = 100000, PERIOD = 2048, LATE = 4096 + 64 };
+    enum { BYTES = 200000, PERIOD = 2048, LATE = 8192 + 64 };
     uint8_t *log = calloc(1, BYTES + 64);
     struct cofi__fast_memo *memo = calloc(1, sizeof *memo);
     size_t n = make_log(log, BYTES, 3);
     struct told plain = tell_log(log, n, n, 0, NULL);
     assert_int_equal(plain.psbs, 1);
-    for (size_t piece = 5000; piece <= BYTES; piece *= 4)
+    for (size_t piece = 10000; piece <= BYTES; piece *= 4)
         for (int with_memo = 0; with_memo < 2; with_memo++) {
             struct told told = tell_log(log, n, piece, PERIOD, with_memo ? memo : NULL);
             assert_int_equal(told.n, plain.n);
@@ -446,14 +446,16 @@ static void find(const struct cofi__fast_encoder *e, uint64_t tsc, size_t *psb, 
 static void the_time_of_code_is_told_behind_a_psb_that_was_due(void **state)
 {
     (void)state;
-    enum { BYTES = 4096 + 600, NOW = 0x123456 };
+    enum { BYTES = 8192 + 600, NOW = 0x123456 };
     uint8_t *log = calloc(1, BYTES + 64);
     size_t n = make_log(log, BYTES, 0), psbs = 0;
-    for (size_t end = 4096; end <= n; end++) {
+    for (size_t end = 8192; end <= n; end++) {
         struct cofi__fast_encoder e = {.psb_bytes = 1};
         size_t psb, time;
         long took = cofi__fast_encode(&e, log, end);
         assert_true(took > 0);
+        find(&e, NOW, &psb, &time);
+        assert_true(e.controlled > psb); /* a time is put between packets of branches only */
         cofi__fast_encode_time(&e, NOW);
         assert_int_equal(cofi__fast_encode_end(&e), 0);
         find(&e, NOW, &psb, &time);

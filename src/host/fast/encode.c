@@ -17,7 +17,7 @@
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
 enum { ROOM_FACTOR = 4, ROOM_REST = 128, BATCH_READ = 8 + 8, RUN_READ = COFI__FAST_RUN_BYTES + 2 * BATCH_READ };
-enum { STRETCH = 4096 }; /* bytes of log, after each of which a PSB+ may be due */
+enum { STRETCH = 8192 }; /* bytes of log, after each of which a PSB+ may be due */
 enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
@@ -304,14 +304,14 @@ static void end_at(struct cofi__fast_encoder *e, const struct at *at)
     e->used = (size_t)(at->out - e->out);
 }
 
-/* Branches from p on, up to what is something else or the last BATCH_READ bytes. Returns where that is. */
-static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
+/* Branches from p on, up to `stop`, what is something else, or the last BATCH_READ bytes. Returns where that is. */
+static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *stop, const uint8_t *end)
 {
     struct at at = begin_at(e, p);
     enum took took = TOOK_OUTCOMES;
-    while (took != TOOK_NONE && end - at.p >= RUN_READ)
+    while (took != TOOK_NONE && at.p < stop && end - at.p >= RUN_READ)
         took = took == TOOK_TARGET && cofi__fast_memo_pays(e->memo) ? take_run(e->memo, &at) : take_some(&at);
-    while (took != TOOK_NONE && end - at.p >= BATCH_READ)
+    while (took != TOOK_NONE && at.p < stop && end - at.p >= BATCH_READ)
         took = take_some(&at);
     end_at(e, &at);
     return at.p;
@@ -322,11 +322,11 @@ static bool has_taken(unsigned head) { return head > COFI__FAST_TIP || (head & (
 
 /* Branches, up to a target behind which a PSB+ may stand: it is where the program is then, and nothing is outstanding. A time that
  * is told later must not have to stand before it, so a taken branch comes next. Whether there was one. */
-static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *end)
+static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *stop, const uint8_t *end)
 {
     struct at at = begin_at(e, *p);
     enum took took = TOOK_OUTCOMES;
-    while (took != TOOK_NONE && end - at.p >= BATCH_READ && !(took == TOOK_TARGET && has_taken(*at.p)))
+    while (took != TOOK_NONE && at.p < stop && end - at.p >= BATCH_READ && !(took == TOOK_TARGET && has_taken(*at.p)))
         took = take_some(&at);
     end_at(e, &at);
     *p = at.p;
@@ -344,12 +344,12 @@ static const uint8_t *take_stretches(struct cofi__fast_encoder *e, const uint8_t
     const uint8_t *stop;
     do {
         stop = end - p > STRETCH ? p + STRETCH : end;
-        if (psb_due(e) && take_to_target(e, &p, stop)) {
+        if (psb_due(e) && take_to_target(e, &p, stop, end)) {
             put_psb(e, e->tsc, e->last_ip, true);
             e->controlled = e->used;
         }
-        p = take_branches(e, p, stop);
-    } while (stop != end && stop - p < BATCH_READ);
+        p = take_branches(e, p, stop, end);
+    } while (p >= stop && stop != end);
     return p;
 }
 
@@ -373,7 +373,7 @@ static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
         take_control(e, p);
     } else if (e->synced) {
         memcpy(padded, p, size);
-        take_branches(e, padded, padded + sizeof padded);
+        take_branches(e, padded, padded + sizeof padded, padded + sizeof padded);
     }
     return size;
 }
