@@ -79,6 +79,20 @@ int guest_advised(void)
     return 0;
 }
 
+/* Memory that the kernel may take away, and that a child of a fork finds empty. */
+int guest_droppable(void)
+{
+    enum { DROPPABLE = 8 }; /* from Linux 6.11 on */
+    uint8_t *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, DROPPABLE | MAP_ANONYMOUS, -1, 0);
+    catch_faults();
+    if (p == MAP_FAILED)
+        return 1;
+    put_return(p, 10);
+    printf("%d\n", try(p));
+    try_in_child(p, p);
+    return 0;
+}
+
 /* A page that is writable, and from now on for ever. */
 int guest_sealed(void)
 {

@@ -147,6 +147,42 @@ int guest_vdso(void)
     return 0;
 }
 
+/* What the vDSO's getrandom takes, and tells: how its state is to be mapped [vgetrandom, Linux 6.11]. */
+typedef ssize_t get_random(void *to, size_t bytes, unsigned flags, void *state, size_t state_bytes);
+struct random_state {
+    uint32_t bytes, prot, flags, reserved[13];
+};
+
+static get_random *vdso_random(void)
+{
+    void *vdso = dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD), *f = vdso ? dlsym(vdso, "__vdso_getrandom") : NULL;
+    get_random *get = NULL;
+    memcpy(&get, &f, sizeof get);
+    return get;
+}
+
+/* As glibc has it from 2.41 on: numbers that do not come again, neither in a child, which does not inherit the state. */
+int guest_random(void)
+{
+    struct random_state how = {0};
+    get_random *get = vdso_random();
+    uint64_t number[64], again = 0, *theirs = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!get || get(NULL, 0, 0, &how, ~(size_t)0))
+        return 1;
+    void *state = mmap(NULL, 4096, (int)how.prot, (int)how.flags, -1, 0);
+    for (int i = 0; i < 64; i++) {
+        again += get(&number[i], 8, 0, state, how.bytes) != 8;
+        for (int k = 0; k < i; k++)
+            again += number[i] == number[k];
+    }
+    if (!fork())
+        _exit(get(theirs, 8 * 64, 0, state, how.bytes) != 8 * 64);
+    wait(NULL);
+    again += get(number, sizeof number, 0, state, how.bytes) != sizeof number;
+    printf("%d %d %d\n", (int)again, memcmp(number, theirs, sizeof number) != 0, theirs[63] != 0);
+    return 0;
+}
+
 int guest_gs(void)
 {
     static uint64_t area[4] = {11, 22, 33, 44};

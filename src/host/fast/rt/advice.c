@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * madvise: code that changes without a write to it. */
+ * madvise, and memory that is mapped to be as if advised: code that changes without a write to it. */
 #include <sys/mman.h>
 
 #include "host/fast/rt/rt.h"
@@ -21,6 +21,13 @@ static uint64_t end_of(const struct thread *t)
     return t->regs[RDI] + ((t->regs[RSI] + 4095) & ~4095ul);
 }
 
+static void not_inherit(uint64_t start, uint64_t end)
+{
+    rt_lock();
+    spans_add(&not_inherited, start, end);
+    rt_unlock();
+}
+
 /* Before the kernel takes it. */
 void advice_given(const struct thread *t)
 {
@@ -38,13 +45,17 @@ void advice_taken(const struct thread *t)
     case ADVISE_DONTNEED_LOCKED: lose(start, end, false); break;
     case ADVISE_GUARD_INSTALL: lose(start, end, true); break;
     case MADV_DONTFORK:
-    case MADV_WIPEONFORK:
-        rt_lock();
-        spans_add(&not_inherited, start, end);
-        rt_unlock();
-        break;
+    case MADV_WIPEONFORK: not_inherit(start, end); break;
     default: break;
     }
+}
+
+/* mmap has made memory at `start`: a child finds zeros in what may be dropped. */
+void advice_mapped(const struct thread *t, uint64_t start)
+{
+    enum { KIND = 0xf, DROPPABLE = 8 }; /* from Linux 6.11 on */
+    if ((t->regs[R10] & KIND) == DROPPABLE)
+        not_inherit(start, start + ((t->regs[RSI] + 4095) & ~4095ul));
 }
 
 /* In the child of a fork, which has one thread. */

@@ -314,6 +314,7 @@ void pages_sealed(uint64_t start, uint64_t end);
 /* advice.c */
 void advice_given(const struct thread *t);
 void advice_taken(const struct thread *t);
+void advice_mapped(const struct thread *t, uint64_t start);
 void advice_forked(void);
 
 /* cache.c */

@@ -117,6 +117,7 @@ static void take_change(struct thread *t, long r)
     switch (t->sysno) {
     case SYS_mmap:
         changed((uint64_t)r, n, CHANGE_MAPPING);
+        advice_mapped(t, (uint64_t)r);
         if (t->regs[RDX] & PROT_EXEC)
             rt.maps_stale = true;
         break;
