@@ -95,7 +95,7 @@ int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque
 /* The part that holds an address of the module's own, as it lies in the file; false: none does. */
 static bool find_part(const struct cofi__source *source, uint64_t addr, struct cofi__load *part)
 {
-    *part = (struct cofi__load){0, source->size, 0}; /* a kernel module, or a file that is no ELF: addresses are offsets */
+    *part = (struct cofi__load){.filesz = source->size}; /* a kernel module, or a file that is no ELF: addresses are offsets */
     for (size_t i = 0; i < source->n_loads; i++) {
         *part = source->loads[i];
         if (addr - part->vaddr < part->filesz)

@@ -34,7 +34,7 @@ static int add_loads(struct cofi__source *source, Elf *elf)
         if (phdr.p_offset + phdr.p_filesz < phdr.p_offset)
             continue;
         source->loads[source->n_loads++] =
-            (struct cofi__load){phdr.p_offset, phdr.p_filesz, phdr.p_vaddr};
+            (struct cofi__load){phdr.p_offset, phdr.p_filesz, phdr.p_vaddr, phdr.p_flags & PF_X};
     }
     return 0;
 }

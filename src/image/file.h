@@ -24,6 +24,7 @@ enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES, COFI__SOURCE_MOD
 /* One loadable part of an ELF: file offset -> the ELF's own address. */
 struct cofi__load {
     uint64_t offset, filesz, vaddr;
+    bool executable;
 };
 
 enum { COFI__BUILD_ID_MAX = 20 };

@@ -151,10 +151,12 @@ static const char *folder_of(Dwarf_Die *die)
 static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number)
 {
     uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
-    if (!is_code(walk->code, start + shift) || !file || number <= 0)
+    if (!is_code(walk->code, start + shift) || end + shift < start + shift || !file || number <= 0)
         return 0;
     file = whole_name(walk, file);
-    return file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : COFI_ERR_NOMEM;
+    if (!file)
+        return COFI_ERR_NOMEM;
+    return *file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : 0;
 }
 
 /* Where a function is declared. Code begins at its brace. */

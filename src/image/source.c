@@ -420,15 +420,23 @@ int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_
     return 0;
 }
 
+/* How well a part explains that code lies at an offset of its file; 0: not at all. A page that is mapped shows all of the file's page, which
+ * may end one part and hold, or begin, others (as lld and mold lay them out): code belongs to one that is executable. */
+static unsigned explains(const struct cofi__load *load, uint64_t offset)
+{
+    uint64_t page = load->offset & ~UINT64_C(0xfff);
+    if (offset < page || offset >= load->offset + load->filesz)
+        return 0;
+    return 1 + (offset >= load->offset) + 2 * load->executable;
+}
+
 uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset)
 {
-    /* The tail of a mapped page shows what follows the part in the file, so the part that begins last
-     * at or before the offset counts, whatever its size. */
     const struct cofi__load *best = NULL;
     for (size_t i = 0; i < source->n_loads; i++) {
         const struct cofi__load *load = &source->loads[i];
-        uint64_t page = load->offset & ~UINT64_C(0xfff);
-        if (offset >= page && offset < load->offset + load->filesz && (!best || load->offset >= best->offset))
+        unsigned fits = explains(load, offset), best_fits = best ? explains(best, offset) : 1;
+        if (fits > best_fits || (fits == best_fits && (!best || load->offset >= best->offset)))
             best = load;
     }
     return best ? best->vaddr - best->offset + offset : offset;

@@ -410,6 +410,31 @@ static void an_elf_is_mapped_at_where_it_was_loaded(void **state)
     cofi_image_close(image);
 }
 
+/* As lld and mold lay out a small program: the file's one page is mapped once for each part. */
+static void code_belongs_to_the_executable_part_of_a_page(void **state)
+{
+    (void)state;
+    static uint8_t file[0x1000];
+    Elf64_Ehdr ehdr = {.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = 1, .e_phoff = 64, .e_ehsize = 64, .e_phentsize = 56, .e_phnum = 3};
+    Elf64_Phdr phdrs[3] = {{.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = 0x800, .p_memsz = 0x800},
+                           {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = 0x800, .p_vaddr = 0x1800, .p_filesz = 0x400, .p_memsz = 0x400},
+                           {.p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_offset = 0xc00, .p_vaddr = 0x2c00, .p_filesz = 0x400, .p_memsz = 0x400}};
+    memcpy(ehdr.e_ident, "\177ELF\2\1\1", 7);
+    memcpy(file, &ehdr, sizeof ehdr);
+    memcpy(file + 64, phdrs, sizeof phdrs);
+    struct cofi_image *image;
+    struct cofi_code code;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_file(image, 0, 0x7f0000001000, 0x1000, scratch_file("packed", file, sizeof file), 0, NULL, 0), 0);
+    for (uint64_t at = 0x7f0000001000; at < 0x7f0000001c00; at += 0x400) {
+        struct cofi_view *view = view_of(image);
+        assert_int_equal(cofi_view_find(view, at, &code), 0);
+        assert_int_equal(code.base, 0x7f0000000000);
+        cofi_view_close(view);
+    }
+    cofi_image_close(image);
+}
+
 /* A library of Windows': header, a section that lies elsewhere in memory than in the file, and one that is larger in memory. */
 static void a_pe_file_is_laid_out_as_its_loader_does(void **state)
 {
@@ -477,6 +502,7 @@ int main(void)
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
+        cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
         cmocka_unit_test(a_pe_file_is_laid_out_as_its_loader_does),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
