@@ -170,7 +170,16 @@ static int tell_function(Dwarf_Die *die, void *opaque)
     return walk->status ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die)
+/* The functions of a unit may have been split off into a file (.dwo). libdw knows their files only if it was asked for them before. */
+static void each_function(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split)
+{
+    Dwarf_Files *files;
+    size_t n;
+    bool is_split = dwarf_tag(split) == DW_TAG_compile_unit && !dwarf_getsrcfiles(split, &files, &n);
+    dwarf_getfuncs(is_split ? split : die, tell_function, walk, 0);
+}
+
+static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split)
 {
     Dwarf_Lines *lines;
     size_t n;
@@ -179,7 +188,7 @@ static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die)
         return 0;
     walk->folder = folder_of(die);
     walk->told = NULL;
-    dwarf_getfuncs(die, tell_function, walk, 0);
+    each_function(walk, die, split);
     for (size_t i = 0; i + 1 < n && !walk->status; i++) {
         Dwarf_Addr start, end;
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
@@ -199,11 +208,11 @@ int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, co
     find_code(&code, symbols->elf);
     struct unit_walk walk = {.symbols = symbols, .code = &code, .each = each, .opaque = opaque};
     Dwarf_CU *cu = NULL;
-    Dwarf_Die die;
+    Dwarf_Die die, split;
     int status = 0;
-    while (!status && dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+    while (!status && dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, &split) == 0)
         if (dwarf_tag(&die) == DW_TAG_compile_unit || dwarf_tag(&die) == DW_TAG_skeleton_unit)
-            status = each_of_unit(&walk, &die);
+            status = each_of_unit(&walk, &die, &split);
     free(walk.file);
     return status;
 }
