@@ -3,6 +3,8 @@
 #include "x86/fast.h"
 
 #include "base/bytes.h"
+#include "x86/usual.h"
+
 #include "x86/fast_table.h"
 
 /* Where the decoder stands. */

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "x86/fast.h"
 #include "x86/insn_zydis.h"
+#include "x86/usual.h"
 
 static ZydisDecoder decoder;
 
@@ -108,15 +109,29 @@ static bool decode_agrees(const uint8_t *p, size_t n)
     return a == b && (a < 0 || memcmp(&fast, &slow, sizeof fast) == 0);
 }
 
+/* What is said of usual ones is what is said of any; x is as it was decoded. */
+static bool usual_agrees(const uint8_t *p, size_t n)
+{
+    struct cofi__fast x;
+    struct cofi__usual u = n < 15 ? (struct cofi__usual){0} : cofi__usual(p);
+    if (!u.length)
+        return true;
+    if (cofi__fast_decode(&x, p, n) != u.length)
+        return false;
+    uint32_t used = cofi__fast_registers(&x);
+    return used == u.registers && cofi__fast_touches(&x, used) == u.touches && !cofi__fast_class(&x) && !x.rip_relative && !x.prefixes;
+}
+
 static unsigned disagreements;
 
 static void check(const uint8_t *p, size_t n)
 {
     bool layout = layout_agrees(p, n), decode = decode_agrees(p, n);
-    if (layout && decode)
+    bool usual = usual_agrees(p, n);
+    if (layout && decode && usual)
         return;
     if (++disagreements <= 20)
-        print_bytes(layout ? "decode" : "layout", p);
+        print_bytes(!usual ? "usual" : layout ? "decode" : "layout", p);
 }
 
 static void none_disagreed(void)

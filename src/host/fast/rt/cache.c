@@ -27,10 +27,11 @@ _Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
 
+/* Of a target whose low 16 bits no other one has had, the second table has nothing, either: it is not asked. */
 static void forget_ibl(unsigned mode)
 {
     for (unsigned i = 0; i < IBL_ENTRIES; i++)
-        __atomic_store_n(&ibl[mode * IBL_STRIDE + i], (uint64_t)rt_miss, __ATOMIC_RELAXED);
+        __atomic_store_n(&ibl[mode * IBL_STRIDE + i], (uint64_t)rt_miss_slow, __ATOMIC_RELAXED);
     for (unsigned i = 0; ibl_ready[mode] && i < IBL2_ENTRIES; i++)
         __atomic_store_n(&ibl2[mode * IBL2_STRIDE + i].key, 0, __ATOMIC_RELAXED);
     ibl_ready[mode] = true;
@@ -96,15 +97,15 @@ static void table_grow(void)
         discard(old, n);
 }
 
-/* Where the tables have a block. */
-static uint64_t *ibl_entry(const struct block *b)
+/* Where the tables have a target. */
+static uint64_t *ibl_entry(uint64_t pc, unsigned mode)
 {
-    return &ibl[b->mode * IBL_STRIDE + (b->pc & 0xffff)];
+    return &ibl[mode * IBL_STRIDE + (pc & 0xffff)];
 }
 
-static struct second *ibl2_entry(const struct block *b)
+static struct second *ibl2_entry(uint64_t pc, unsigned mode)
 {
-    return &ibl2[b->mode * IBL2_STRIDE + ((b->pc ^ b->pc >> 15) & (IBL2_ENTRIES - 1))];
+    return &ibl2[mode * IBL2_STRIDE + ((pc ^ pc >> 15) & (IBL2_ENTRIES - 1))];
 }
 
 static void put_second(struct second *s, uint64_t key, uint64_t code)
@@ -119,6 +120,9 @@ void cache_prefetch(uint64_t pc, unsigned mode, bool arrived)
 {
     __builtin_prefetch(first_of(key_of(pc, mode, arrived)));
     __builtin_prefetch((const void *)pc); /* a prefetch never faults */
+    __builtin_prefetch((const void *)(pc + 48)); /* as far as most blocks go, which is the next line often */
+    if (arrived)
+        __builtin_prefetch(ibl2_entry(pc, mode), 1);
 }
 
 struct block *cache_find(uint64_t pc, unsigned mode, bool arrived)
@@ -184,8 +188,8 @@ void cache_ibl(struct block *b)
 {
     if (!b->arrived)
         return;
-    put_second(ibl2_entry(b), b->pc + 1, (uint64_t)b->code_start);
-    __atomic_store_n(ibl_entry(b), (uint64_t)b->code_start, __ATOMIC_RELEASE);
+    put_second(ibl2_entry(b->pc, b->mode), b->pc + 1, (uint64_t)b->code_start);
+    __atomic_store_n(ibl_entry(b->pc, b->mode), (uint64_t)b->code_start, __ATOMIC_RELEASE);
 }
 
 /* Let the block be found, by who looks for it, and by indirect transfers where these may link to it. */
@@ -269,10 +273,10 @@ static void kill_block(struct block *b)
     for (unsigned i = 0; i < b->exits; i++)
         if (exits[i].jump)
             patch(&exits[i], stub_of(&exits[i]));
-    if (b->arrived && *ibl_entry(b) == (uint64_t)b->code_start)
-        __atomic_store_n(ibl_entry(b), (uint64_t)rt_miss, __ATOMIC_RELEASE);
-    if (b->arrived && ibl2_entry(b)->key == b->pc + 1) /* its code stays: who has read the key reads that next */
-        __atomic_store_n(&ibl2_entry(b)->key, 0, __ATOMIC_RELEASE);
+    if (b->arrived && *ibl_entry(b->pc, b->mode) == (uint64_t)b->code_start)
+        __atomic_store_n(ibl_entry(b->pc, b->mode), (uint64_t)rt_miss, __ATOMIC_RELEASE);
+    if (b->arrived && ibl2_entry(b->pc, b->mode)->key == b->pc + 1) /* its code stays: who has read the key reads that next */
+        __atomic_store_n(&ibl2_entry(b->pc, b->mode)->key, 0, __ATOMIC_RELEASE);
     turn_arrival(b);
     b->dead = true;
 }

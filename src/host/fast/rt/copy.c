@@ -192,7 +192,7 @@ bool copy_reach(const struct out *o, const struct item *it)
     return copy_reaches(o, copy_rip_target(it)) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
-void copy_insn(struct build *g, const struct item *it)
+static void copy_any(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     const struct cofi__fast *x = &it->x;
@@ -232,4 +232,22 @@ void copy_insn(struct build *g, const struct item *it)
     g->out &= ~writes;
     if (r11)
         regs_named_r11(g, x);
+}
+
+/* A plain one that names RCX or RDX where these are not the guest's. */
+static void copy_whole(struct build *g, const struct item *it)
+{
+    struct item whole = *it;
+    /* Another one there meanwhile, and its code is about to be forgotten: then what else it is does not matter. */
+    if (cofi__fast_decode(&whole.x, it->bytes, 15) != it->x.length || whole.x.prefixes)
+        whole.x = (struct cofi__fast){.length = it->x.length};
+    copy_any(g, &whole);
+}
+
+void copy_insn(struct build *g, const struct item *it)
+{
+    if (it->plain)
+        copy_whole(g, it);
+    else
+        copy_any(g, it);
 }

@@ -2,6 +2,7 @@
  * Guest code -> a plan: follow the usual ways of conditional branches, direct jumps and calls, until something ends it. */
 #include "cofi/insn.h"
 #include "host/fast/rt/build.h"
+#include "x86/usual.h"
 
 /* What must run in place: it reads or writes GS, or an operand there that cannot be named otherwise; its effect depends on where it stands; or it may
  * be forbidden. */
@@ -161,6 +162,7 @@ static void leave(struct plan *plan, uint64_t pc, bool taken)
     bool same = filter_mode(plan->mode, pc, taken) == plan->mode;
     it->pc = pc;
     it->used = 0;
+    it->plain = false;
     it->action = DO_LEAVE;
     it->kind = same ? EXIT_DIRECT : taken ? EXIT_BRANCH : EXIT_NEXT;
 }
@@ -195,11 +197,40 @@ static size_t readable(struct plan *plan, const struct region *r, uint64_t pc)
     return n;
 }
 
+/* Instructions of which nothing has to be known but length and registers, as most are. Returns where the first other one is. */
+static uint64_t fetch_plain(struct plan *plan, const struct region *r, uint64_t pc)
+{
+    uint64_t start = pc, last = (plan->page << 12) + 4096 - 15; /* one of 15 bytes can be read up to here */
+    if (rt.control->filters | rt.sections || pc >> 12 != plan->page || r->end < last + 15)
+        return pc;
+    while (plan->count < PLAN_INSNS && pc <= last) {
+        struct item *it = &plan->item[plan->count];
+        struct cofi__usual u = cofi__usual((const uint8_t *)pc);
+        if (!u.length || u.registers >> R11 & 1)
+            break;
+        it->pc = pc;
+        it->bytes = (const uint8_t *)pc;
+        it->action = DO_COPY;
+        it->plain = true;
+        it->touches = u.touches;
+        it->used = u.registers;
+        it->x.length = u.length;
+        plan->count++;
+        pc += u.length;
+    }
+    if (pc > start && start < plan->low)
+        plan->low = start;
+    if (pc > start && pc > plan->high)
+        plan->high = pc;
+    return pc;
+}
+
 /* Decode at pc, from where so many bytes can be read; false when it is no instruction that the table knows. */
 static bool fetch(struct plan *plan, struct item *it, uint64_t pc, size_t bytes)
 {
     it->pc = pc;
     it->bytes = (const uint8_t *)pc;
+    it->plain = false;
     int n = cofi__fast_decode(&it->x, it->bytes, bytes);
     it->action = n <= 0 ? DO_STEP : action_of(&it->x);
     it->used = n <= 0 ? 0 : cofi__fast_registers(&it->x);
@@ -229,6 +260,7 @@ void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned 
     plan->high = pc;
     plan->page = pc >> 12; /* as who asks for the plan has seen */
     for (;;) {
+        pc = fetch_plain(plan, r, pc);
         if (must_end(plan, r, pc)) {
             leave(plan, pc, false);
             return;

@@ -32,6 +32,8 @@ struct item {
     uint8_t action;
     uint8_t kind;    /* DO_LEAVE: enum exit_kind */
     bool likely;     /* DO_JCC_LAST: the taken way is the usual one */
+    bool plain;      /* DO_COPY: copied without a change; of x there is the length only */
+    uint8_t touches; /* … RCX and RDX, cofi__fast_touches */
     uint32_t used;   /* registers that the instruction names, cofi__fast_registers */
     struct cofi__fast x;
 };

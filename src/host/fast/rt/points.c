@@ -26,11 +26,11 @@ static uint8_t *pack(uint8_t *to, const struct point *p, const struct point *las
         PUT(to, offset);
     if (far)
         PUT(to, p->pc);
-    if (fix)
-        PUT(to, p->fix);
-    if (bits)
-        *to++ = p->bits;
-    return to;
+    /* Without branches: which point differs from the last one cannot be foreseen. */
+    __builtin_memcpy(to, &p->fix, sizeof p->fix);
+    to += fix * sizeof p->fix;
+    *to = p->bits;
+    return to + bits;
 }
 
 /* Pack n points, POINT_BYTES_MAX each at most. Returns the bytes. */

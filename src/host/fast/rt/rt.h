@@ -208,7 +208,7 @@ extern struct runtime rt;
 
 /* entry.S */
 void rt_entry(void);
-void rt_miss(void);         /* the table has no block for RCX */
+void rt_miss(void);         /* the table has no block for RCX any more */
 void rt_miss_arrival(void); /* … or another one: RCX - RDX is the target */
 void rt_resume(struct thread *t) __attribute__((noreturn));
 void rt_native(struct thread *t, void *frame) __attribute__((noreturn));
@@ -219,7 +219,8 @@ void rt_restart(void);   /* signal handlers redirect here: back to dispatch with
 void rt_restorer(void);
 void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
-extern char rt_resume_end[], rt_miss_slow[];
+extern char rt_resume_end[];
+extern char rt_miss_slow[]; /* behind that look: no table has a block for RCX */
 extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[], rt_clone_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];

@@ -274,6 +274,15 @@ static void emit_special(struct build *g, const struct item *it, unsigned kind)
     emit_leave(g, &g->hot, e);
 }
 
+/* An instruction that names neither R11 nor a register that is not the guest's now, as it is. */
+static void emit_plain(struct build *g, const struct item *it)
+{
+    if (g->held != NONE && it->used >> stand_ins[g->held] & 1)
+        regs_release(g);
+    mark(g, it->pc, 0);
+    insn_bytes(&g->hot, it->bytes, it->x.length);
+}
+
 static void emit_item(struct build *g, const struct item *it)
 {
     switch ((enum action)it->action) {
@@ -415,8 +424,13 @@ static void emit_plan(struct build *g)
         emit_count(g, door);
     if (g->compared_to)
         emit_check(g);
-    for (g->at = 0; g->at < g->plan->count; g->at++)
-        emit_item(g, &g->plan->item[g->at]);
+    for (g->at = 0; g->at < g->plan->count; g->at++) {
+        const struct item *it = &g->plan->item[g->at];
+        if (it->plain && !(g->out & it->touches))
+            emit_plain(g, it);
+        else
+            emit_item(g, it);
+    }
 }
 
 /* Many counts lie in a cache line: they are written far more often than what else is kept of such blocks is looked at. */
@@ -430,7 +444,7 @@ static void begin_count(struct heap *h, struct block *b)
 /* Code as it is being made. It is put in its place all at once: a processor that has fetched what lies beside a place that is
  * written to, or runs it, begins anew, each time (decision 0719). */
 static struct {
-    uint8_t hot[ARENA_MARGIN], cold[ARENA_MARGIN];
+    uint8_t hot[ARENA_MARGIN + 32], cold[ARENA_MARGIN + 32];
 } draft;
 
 /* Move a line of new code out of the cache for data, from where it is fetched sooner; does nothing on processors without CLDEMOTE. */
@@ -439,11 +453,11 @@ static inline void demote(const uint8_t *line)
     __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory"); /* cldemote [rax] */
 }
 
-/* Up to 7 bytes behind the end are written, too. Returns the end. */
+/* In steps so large that most blocks take as many: up to 31 bytes behind the end are written, too. Returns the end. */
 static uint8_t *put_code(uint8_t *to, uint8_t *end, const uint8_t *from)
 {
     const uint8_t *line = (const uint8_t *)((uintptr_t)to & ~(uintptr_t)63);
-    uint64_t v;
+    struct { uint64_t words[4]; } v;
     for (uint8_t *p = to; p < end; p += sizeof v, from += sizeof v) {
         __builtin_memcpy(&v, from, sizeof v);
         __builtin_memcpy(p, &v, sizeof v);
