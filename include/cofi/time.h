@@ -27,6 +27,7 @@ struct cofi_time_info {
     uint8_t mtc_freq;          /* PT MTCFreq, at most COFI_MTC_FREQ_MOST; RTIT: MTC_Range */
     uint8_t nominal_ratio;     /* maximum non-turbo ratio: TSC in 100 MHz; 0: unknown */
     bool tsc, mtc, cyc;        /* which timing packets the configuration has; RTIT, cyc: counts follow packets */
+    bool monotonic;            /* nanoseconds are CLOCK_MONOTONIC's, as in a JIT's jitdump; else perf's own, or another clock's */
 };
 
 /* What is known of the time besides a stream's packets: from the packet at `offset` on it is `least` ticks at least; and before

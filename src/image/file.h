@@ -41,6 +41,7 @@ struct cofi__source {
     bool is_function;     /* BYTES: path is its name */
     bool is_dump;         /* FILE: of pages, whose own addresses are those that they are mapped at */
     uint64_t size;        /* bytes, or of the file once opened */
+    uint64_t since_ns;    /* BYTES that a recording tells: when they were there first */
     uint8_t build_id[COFI__BUILD_ID_MAX]; /* wanted */
     uint8_t build_id_size;
 

@@ -150,6 +150,8 @@ int cofi__image_borrow_bytes(struct cofi_image *image, uint64_t time_ns, uint64_
                              size_t len, const char *label)
 {
     struct cofi__source *source = cofi__store_bytes(image->stores[0], bytes, len, label, true);
+    if (source)
+        source->since_ns = time_ns;
     return source ? cofi__image_add(image, time_ns, addr, len, source, 0) : COFI_ERR_NOMEM;
 }
 

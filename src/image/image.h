@@ -20,9 +20,9 @@ struct cofi__turn {
     const struct cofi_image *image;
 };
 
-/* A name for [addr, addr + size) where no file tells one. */
+/* A name for [addr, addr + size) where no file tells one, from time_ns on. */
 struct cofi__name {
-    uint64_t addr, size;
+    uint64_t addr, size, time_ns;
     size_t order;
     char *text;
 };
@@ -43,10 +43,11 @@ struct cofi_image {
     struct cofi__names names;
 };
 
-/* names.c: give names, then say that these are all; ask for one; let go of them. */
-int cofi__image_name(struct cofi_image *image, uint64_t addr, uint64_t size, const char *name);
+/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; ask for that of code which was there
+ * first at time_ns; let go of them. */
+int cofi__image_name(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t size, const char *name);
 void cofi__image_names_done(struct cofi_image *image);
-const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t addr);
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t time_ns, uint64_t addr);
 void cofi__image_names_free(struct cofi_image *image);
 
 /* cofi_image_map_bytes for one function whose name is the label. */

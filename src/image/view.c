@@ -273,7 +273,7 @@ static void jit_name(const struct cofi_view *view, const struct cofi__source *so
                      struct cofi_symbol *symbol)
 {
     const struct cofi_image *image = addr >> 63 ? view->kernel->image : view->user->image;
-    const struct cofi__name *name = image ? cofi__image_name_at(image, addr) : NULL;
+    const struct cofi__name *name = image ? cofi__image_name_at(image, source->since_ns, addr) : NULL;
     if (source->is_function) {
         symbol->name = source->path; /* the offset is that in its bytes */
         symbol->module = "[jit]";

@@ -42,6 +42,7 @@ static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *rec
     info->time.tsc = time >> 16 & 1;
     info->time.mtc = time >> 17 & 1;
     info->time.cyc = time >> 18 & 1;
+    info->time.monotonic = time >> 19 & 1;
     read_filters(info, record, n, at);
 }
 

@@ -76,7 +76,7 @@ int cofi__map_bpf(struct cofi_recording *recording)
     for (size_t i = 0; i < recording->bpf.n; i++) {
         if (!rows[i].name || cofi__image_borrow_bytes(kernel, 0, rows[i].addr, rows[i].bytes, rows[i].size, "[bpf]") == COFI_ERR_NOMEM)
             return COFI_ERR_NOMEM;
-        COFI_TRY(cofi__image_name(kernel, rows[i].addr, rows[i].size, rows[i].name));
+        COFI_TRY(cofi__image_name(kernel, 0, rows[i].addr, rows[i].size, rows[i].name));
     }
     return recording->bpf.failed ? COFI_ERR_NOMEM : 0;
 }

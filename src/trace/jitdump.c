@@ -55,6 +55,7 @@ struct dump {
     const uint8_t *bytes;
     size_t n;
     bool tsc;
+    bool names_only; /* the recorder told the code itself, as it ran */
 };
 
 static uint64_t time_of(const struct dump *dump, const uint8_t *record)
@@ -62,6 +63,12 @@ static uint64_t time_of(const struct dump *dump, const uint8_t *record)
     const struct cofi_time_conv *conv = &dump->recording->info.time.conv;
     uint64_t time = le64(record + 8);
     return dump->tsc && conv->mult ? cofi_time_ns(conv, time) : time;
+}
+
+/* Since when a name holds; 0 if that is told by another clock than the recording's. */
+static uint64_t named_since(const struct dump *dump, uint64_t time)
+{
+    return dump->tsc || dump->recording->info.time.monotonic ? time : 0;
 }
 
 /* pid, tid, vma, address, size, index; the name; the code. */
@@ -72,6 +79,8 @@ static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64
     size_t code = JIT_LOAD_FIXED + name + 1;
     if (code > n || size > n - code)
         return 0;
+    if (dump->names_only)
+        return cofi__image_name(dump->image, named_since(dump, time), addr, size, (const char *)record + JIT_LOAD_FIXED);
     return cofi__image_named_bytes(dump->image, time, addr, record + code, (size_t)size,
                                    (const char *)record + JIT_LOAD_FIXED);
 }
@@ -118,6 +127,15 @@ static int read_dump(const struct dump *dump, const char *path)
     return status == COFI_ERR_NOMEM ? status : 0;
 }
 
+static bool tells_code(const struct cofi_recording *recording)
+{
+    const struct cofi_sideband *rows = recording->sideband.items;
+    for (size_t i = 0; i < recording->sideband.n; i++)
+        if (rows[i].kind == COFI_SB_CODE && !rows[i].kernel && !(rows[i].name && !strcmp(rows[i].name, "[vdso]")))
+            return true;
+    return false;
+}
+
 bool cofi__is_jitdump(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -127,7 +145,7 @@ bool cofi__is_jitdump(const char *path)
 
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path)
 {
-    struct dump dump = {.recording = recording, .image = image};
+    struct dump dump = {.recording = recording, .image = image, .names_only = tells_code(recording)};
     uint8_t *bytes = read_below(recording, path, &dump.n);
     int status = 0;
     if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
@@ -157,7 +175,7 @@ int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_imag
         char *end;
         uint64_t addr = strtoull(line, &end, 16), size = *end == ' ' ? strtoull(end + 1, &end, 16) : 0;
         if (size && *end == ' ' && end[1])
-            status = cofi__image_name(image, addr, size, end + 1);
+            status = cofi__image_name(image, 0, addr, size, end + 1);
     }
     free(text);
     cofi__image_names_done(image);

@@ -50,7 +50,7 @@ void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *m
         qsort(rows, names.n, sizeof *rows, by_address);
     for (size_t i = 0; i < names.n; i++) {
         uint64_t size = i + 1 < names.n ? rows[i + 1].addr - rows[i].addr : LONGEST;
-        if (size && cofi__image_name(machine->kernel, rows[i].addr, size < LONGEST ? size : LONGEST, rows[i].text) < 0)
+        if (size && cofi__image_name(machine->kernel, 0, rows[i].addr, size < LONGEST ? size : LONGEST, rows[i].text) < 0)
             recording->nomem = true;
     }
     free(names.items);

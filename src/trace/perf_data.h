@@ -69,6 +69,7 @@ enum {
     ATTR_BRANCH_SAMPLE_TYPE = 72,
     ATTR_SAMPLE_REGS_USER = 80,
     ATTR_SAMPLE_STACK_USER = 88,
+    ATTR_CLOCKID = 92,
     ATTR_SAMPLE_REGS_INTR = 96,
     ATTR_BYTES_MIN = 64,
     ATTR_BYTES = 112 /* what is written: PERF_ATTR_SIZE_VER5 */
@@ -83,6 +84,7 @@ enum {
 #define ATTR_SAMPLE_ID_ALL (UINT64_C(1) << 18)
 #define ATTR_MMAP2 (UINT64_C(1) << 23)
 #define ATTR_COMM_EXEC (UINT64_C(1) << 24)
+#define ATTR_USE_CLOCKID (UINT64_C(1) << 25)
 #define ATTR_CONTEXT_SWITCH (UINT64_C(1) << 26)
 
 /* sample_type bits. */
@@ -176,7 +178,7 @@ enum {
     COFI_INFO_FAMILY,
     COFI_INFO_MODEL,
     COFI_INFO_STEPPING,
-    COFI_INFO_TIME,   /* mtc_freq | nominal_ratio << 8 | tsc << 16 | mtc << 17 | cyc << 18 */
+    COFI_INFO_TIME,   /* mtc_freq | nominal_ratio << 8 | tsc << 16 | mtc << 17 | cyc << 18 | monotonic << 19 */
     COFI_INFO_EVENTS, /* RTIT_EVENTS | 1 << 32; 0: this word and those behind it are not there */
     COFI_INFO_CR3_MATCH,
     COFI_INFO_RANGES, /* base and limit of each: RTIT_LIP0, _LIP2, _LIP1, _LIP3; ADDR0_A, ADDR0_B, ... */

@@ -322,7 +322,7 @@ static int name_kernel_code(struct cofi_recording *recording)
     const struct cofi__ksymbol *rows = recording->ksymbols.items;
     for (size_t i = 0; i < recording->ksymbols.n; i++)
         if (rows[i].name)
-            COFI_TRY(cofi__image_name(cofi__host_kernel(recording), rows[i].addr, rows[i].size, rows[i].name));
+            COFI_TRY(cofi__image_name(cofi__host_kernel(recording), 0, rows[i].addr, rows[i].size, rows[i].name));
     cofi__image_names_done(cofi__host_kernel(recording));
     return 0;
 }

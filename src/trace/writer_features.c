@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -34,6 +35,10 @@ void cofi__writer_attr(uint8_t *attr, const struct cofi_recording_info *info, bo
             flags |= ATTR_EXCLUDE_KERNEL;
         if (pt && !(info->config & CTL_PT_USER) && info->config & CTL_PT_OS)
             flags |= ATTR_EXCLUDE_USER;
+    }
+    if (info->time.monotonic) {
+        flags |= ATTR_USE_CLOCKID;
+        put_le(attr + ATTR_CLOCKID, CLOCK_MONOTONIC, 4);
     }
     put_le(attr + ATTR_FLAGS, flags, 8);
 }

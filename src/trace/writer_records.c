@@ -256,7 +256,7 @@ static void put_info(struct cofi__buffer *out, const struct cofi_recording_info 
     uint64_t own[COFI_INFO_WORDS] = {
         COFI_INFO_MAGIC, info->gen, info->config, info->family, info->model, info->stepping,
         time->mtc_freq | (uint64_t)time->nominal_ratio << 8 | (uint64_t)time->tsc << 16 |
-            (uint64_t)time->mtc << 17 | (uint64_t)time->cyc << 18,
+            (uint64_t)time->mtc << 17 | (uint64_t)time->cyc << 18 | (uint64_t)time->monotonic << 19,
         info->events | (uint64_t)info->ranges_known << 32, info->cr3_match,
     };
     for (size_t i = 0; i < COFI_INFO_RANGES_MAX; i++) {

@@ -188,11 +188,13 @@ static void below_symfs_are_a_jitdump_and_a_perf_map_too(void **state)
     snprintf(path, sizeof path, "%s/tmp/jit-%d.dump", folder, PID);
     write_whole(path, dump.p, dump.n);
     write_whole(map, "401010 8 other\n", 15);
-    const char *data = write_recording(PID, "/tmp/jit-4194001.dump", true);
     struct cofi_symbol symbol;
-    open_below(folder, data, PID, 0x5000);
+    open_below(folder, write_recording(PID, "/tmp/jit-4194001.dump", false), PID, 0x5000);
     assert_null(cofi_recording_warning(recording, 0));
     assert_is(0x402002, "dumped", 2);
+    close_all();
+    const char *data = write_recording(PID, NULL, true);
+    open_below(folder, data, PID, 0x5000);
     cofi_view_symbol(view, 0x401012, false, &symbol);
     assert_null(symbol.name);
     close_all();
@@ -204,6 +206,82 @@ static void below_symfs_are_a_jitdump_and_a_perf_map_too(void **state)
     unlink(map);
 }
 
+static void put_code(struct cofi_writer *writer, uint64_t time, uint64_t addr, const uint8_t *bytes)
+{
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 100, .tid = 100, .time_ns = time, .addr = addr, .bytes = bytes,
+                                       .len = sizeof sample_code});
+}
+
+/* One that tells code as it ran, at 401000 twice, and that maps a jitdump. */
+static const char *write_code(bool monotonic, const uint8_t *other, const char *dump)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("jit.data");
+    info.time.conv = (struct cofi_time_conv){.mult = 1024, .shift = 10};
+    info.time.monotonic = monotonic;
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 100, .tid = 100, .time_ns = 1, .name = "jit"});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 100, .tid = 100, .time_ns = 2, .name = dump, .addr = 0x7f0000000000,
+                                       .len = 0x1000, .prot = 5, .flags = 2});
+    put_code(writer, 0x2000, 0x401000, sample_code);
+    put_code(writer, 0x3000, 0x402000, sample_code);
+    put_code(writer, 0x4000, 0x403000, sample_code);
+    put_code(writer, 0x6000, 0x401000, other);
+    assert_int_equal(cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 0x1fff), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    return path;
+}
+
+static void assert_called(uint64_t addr, const char *name)
+{
+    struct cofi_symbol symbol;
+    cofi_view_symbol(view, addr, false, &symbol);
+    if (!name) {
+        assert_null(symbol.name);
+        return;
+    }
+    assert_string_equal(symbol.name, name);
+    assert_int_equal(symbol.offset, addr & 0xfff);
+}
+
+/* The jitdump's bytes are as a JIT wrote them down, the recording's as they ran. */
+static void assert_bytes(uint64_t addr, const uint8_t *bytes)
+{
+    struct cofi_code code;
+    assert_int_equal(cofi_view_find(view, addr, &code), 0);
+    assert_memory_equal(code.bytes + (addr - code.start), bytes, sizeof sample_code);
+}
+
+static void a_jitdump_names_code_that_the_recording_tells(void **state)
+{
+    (void)state;
+    struct dump dump;
+    uint8_t other[sizeof sample_code] = {0x90};
+    begin_dump(&dump, 0);
+    add_load(&dump, 0x1fff, 0x401000, 1, "first");
+    add_load(&dump, 0x3000 + 9000000, 0x402000, 2, "a little late");
+    add_load(&dump, 0x4000 + 11000000, 0x403000, 3, "too late");
+    add_load(&dump, 0x5000, 0x401000, 4, "second");
+    const char *path = scratch_path("jit-100.dump");
+    write_whole(path, dump.p, dump.n);
+    const char *data = write_code(true, other, path);
+    open_at(data, 100, 0x5fff); /* "second" has not run yet */
+    assert_true(cofi_recording_info(recording)->time.monotonic);
+    assert_called(0x401002, "first");
+    assert_called(0x402002, "a little late");
+    assert_called(0x403002, NULL);
+    assert_bytes(0x401000, sample_code);
+    cofi_view_advance(view, 0x6000, NULL, NULL);
+    assert_called(0x401002, "second");
+    assert_bytes(0x401000, other);
+    close_all();
+    open_at(write_code(false, other, path), 100, 0x5fff); /* whose times say nothing of the jitdump's */
+    assert_called(0x401002, "second");
+    assert_called(0x403002, "too late");
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
         cmocka_unit_test(below_symfs_are_a_jitdump_and_a_perf_map_too),
+        cmocka_unit_test(a_jitdump_names_code_that_the_recording_tells),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

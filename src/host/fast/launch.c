@@ -68,14 +68,14 @@ struct moment {
 };
 
 /* Now by both clocks: of many readings the one whose two ends are nearest, for an interrupt lies between those of others. */
-static struct moment now_by_both(void)
+static struct moment now_by_both(clockid_t clock)
 {
     struct moment m = {0};
     uint64_t narrow = UINT64_MAX;
     for (int i = 0; i < 64; i++) {
         struct timespec now;
         uint64_t before = __rdtsc();
-        clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+        clock_gettime(clock, &now);
         uint64_t width = __rdtsc() - before;
         if (width > narrow)
             continue;
@@ -88,28 +88,37 @@ static struct moment now_by_both(void)
 /* Within some millionths, from two readings that lie 0.3 ms apart or more. */
 static void measure(struct cofi_time_conv *conv, struct moment a)
 {
-    const uint64_t apart = 300000, passed = now_by_both().ns - a.ns;
+    const uint64_t apart = 300000, passed = now_by_both(CLOCK_MONOTONIC_RAW).ns - a.ns;
     struct timespec pause = {0, passed < apart ? (long)(apart - passed) : 0};
     if (pause.tv_nsec)
         nanosleep(&pause, NULL);
-    struct moment b = now_by_both();
+    struct moment b = now_by_both(CLOCK_MONOTONIC_RAW);
     uint64_t ticks = b.ticks - a.ticks;
     conv->shift = 26;
     conv->mult = (uint32_t)(((unsigned __int128)(b.ns - a.ns) << 26) / (ticks ? ticks : 1));
 }
 
+/* Times are those of CLOCK_MONOTONIC, as in the jitdumps that JITs write [linux: jitdump-specification]. */
+static void anchor(struct cofi_time_conv *conv)
+{
+    struct moment now = now_by_both(CLOCK_MONOTONIC);
+    conv->zero = 0;
+    conv->zero = now.ns - cofi_time_ns(conv, now.ticks);
+}
+
 /* begin: a moment ago. */
 static void tell_time(struct cofi_time_info *time, struct moment begin)
 {
-    *time = (struct cofi_time_info){.tsc = true};
+    *time = (struct cofi_time_info){.tsc = true, .monotonic = true};
     if (!ask_perf(&time->conv))
         measure(&time->conv, begin);
+    anchor(&time->conv);
     /* The TSC's frequency in 100 MHz: 10 ticks a ns are 100. */
     if (time->conv.mult)
         time->nominal_ratio = (uint8_t)((((UINT64_C(10) << time->conv.shift) + time->conv.mult / 2) / time->conv.mult));
 }
 
-void cofi_fast_time_info(struct cofi_time_info *time) { tell_time(time, now_by_both()); }
+void cofi_fast_time_info(struct cofi_time_info *time) { tell_time(time, now_by_both(CLOCK_MONOTONIC_RAW)); }
 
 /* The child waits until it is seized, then runs the command; errno comes back over the pipe. */
 static void __attribute__((noreturn)) run_child(char *const *argv, const int gate[2], int report)
@@ -440,7 +449,7 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     COFI_TRY(cofi_fast_probe(error));
     struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1, .code_fd = -1};
-    struct moment begin = now_by_both();
+    struct moment begin = now_by_both(CLOCK_MONOTONIC_RAW);
     int report = -1;
     int status = cofi__fast_collector_open(&c, error);
     tell_time(&c.time, begin);

@@ -12,6 +12,7 @@ static inline uint8_t *pages(int prot)
     return mmap(NULL, 8192, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
+enum { RETURN_BYTES = 6 };
 /* mov eax, imm32; ret */
 static inline void put_return(uint8_t *p, int32_t v)
 {

@@ -428,6 +428,55 @@ int guest_jit_busy(void)
     return 0;
 }
 
+/* A jitdump [linux: jitdump-specification]. That it is mapped tells where it is. */
+static FILE *begin_jitdump(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "jit-%d.dump", (int)getpid());
+    FILE *dump = fopen(name, "w+");
+    const uint32_t head[10] = {0x4a695444, 1, sizeof head, 62 /* x86-64 */, 0, (uint32_t)getpid()};
+    fwrite(head, sizeof head, 1, dump);
+    fflush(dump);
+    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0);
+    return dump;
+}
+
+static void dump_function(FILE *dump, const char *name, const uint8_t *code, uint64_t bytes)
+{
+    static uint64_t index;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct {
+        uint32_t kind, size;
+        uint64_t time;
+        uint32_t pid, tid;
+        uint64_t vma, addr, bytes, index;
+    } load = {.time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, .pid = (uint32_t)getpid(), .tid = (uint32_t)getpid(),
+              .vma = (uint64_t)(uintptr_t)code, .addr = (uint64_t)(uintptr_t)code, .bytes = bytes, .index = index++};
+    load.size = (uint32_t)(sizeof load + strlen(name) + 1 + bytes);
+    fwrite(&load, sizeof load, 1, dump);
+    fwrite(name, strlen(name) + 1, 1, dump);
+    fwrite(code, bytes, 1, dump);
+    fflush(dump);
+}
+
+/* Two functions one after the other at the same place, whose names only the jitdump has. */
+int guest_jit_named(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    FILE *dump = begin_jitdump();
+    long sum = 0;
+    for (int i = 0; i < 30; i++) {
+        if (i % 20 == 0) {
+            put_return(p, i);
+            dump_function(dump, i ? "named_later" : "named_first", p, RETURN_BYTES);
+        }
+        sum += call(p);
+    }
+    printf("%ld\n", sum);
+    return fclose(dump);
+}
+
 /* Functions on many pages, each called once and replaced. What a write to their pages costs is less than to run an instruction under the trap
  * flag, which takes 20 µs and more where a hypervisor looks at each trap. */
 int guest_jit_once(void)
