@@ -36,9 +36,9 @@ struct cofi_time_bound {
     uint64_t offset, least, most;
 };
 
-/* TSC ticks -> nanoseconds of perf's clock, rounded down, modulo 2^64 [PTREF 10.3]; and back: the first tick whose
- * nanosecond is at least ns, so that cofi_time_ns(cofi_time_ticks(ns)) is ns or the next one there is. ns must not be before
- * conv->zero, and conv->mult must not be 0. Pure: from any thread, at the cost of a multiplication or a division. */
+/* TSC ticks -> nanoseconds of the recording's clock, rounded down, modulo 2^64 [PTREF 10.3]; and back: the first tick whose
+ * nanosecond is at least ns, so that cofi_time_ns(cofi_time_ticks(ns)) is ns or the next one there is; 0 for an ns before conv->zero (which
+ * may be below 0, modulo 2^64). conv->mult must not be 0. Pure: from any thread, at the cost of a multiplication or a division. */
 uint64_t cofi_time_ns(const struct cofi_time_conv *conv, uint64_t tsc_ticks);
 uint64_t cofi_time_ticks(const struct cofi_time_conv *conv, uint64_t ns);
 

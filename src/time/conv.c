@@ -11,6 +11,7 @@ uint64_t cofi_time_ns(const struct cofi_time_conv *conv, uint64_t tsc_ticks)
 
 uint64_t cofi_time_ticks(const struct cofi_time_conv *conv, uint64_t ns)
 {
-    unsigned __int128 scaled = (unsigned __int128)(ns - conv->zero) << conv->shift;
+    uint64_t since = ns - conv->zero;
+    unsigned __int128 scaled = (unsigned __int128)(since >> 63 ? 0 : since) << conv->shift;
     return (uint64_t)((scaled + conv->mult - 1) / conv->mult);
 }

@@ -153,7 +153,7 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
         dump.tsc = le64(bytes + JIT_HEADER_FLAGS) & JIT_ARCH_TIMESTAMP;
         status = read_dump(&dump, path);
     } else {
-        cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's code is missing", path);
+        cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's %s missing", path, dump.names_only ? "names are" : "code is");
     }
     free(bytes);
     return status;

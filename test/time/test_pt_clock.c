@@ -151,6 +151,22 @@ static void another_vmcs_in_a_psb_does_not_set_time_back(void **state)
     assert_int_equal(the.exact, 1400);
 }
 
+static void nanoseconds_become_the_first_tick_that_has_them(void **state)
+{
+    (void)state;
+    struct cofi_time_conv conv = {.zero = 1000, .mult = 341, .shift = 10}; /* three ticks a nanosecond, nearly */
+    assert_int_equal(cofi_time_ticks(&conv, 0), 0);
+    assert_int_equal(cofi_time_ticks(&conv, 999), 0);
+    assert_int_equal(cofi_time_ticks(&conv, 1000), 0);
+    assert_int_equal(cofi_time_ticks(&conv, 1001), 4);
+    assert_int_equal(cofi_time_ns(&conv, 3), 1000);
+    assert_int_equal(cofi_time_ns(&conv, 4), 1001);
+    conv = (struct cofi_time_conv){.zero = (uint64_t)-1000, .mult = 1024, .shift = 10}; /* a clock that began later than the TSC */
+    assert_int_equal(cofi_time_ns(&conv, 1005), 5);
+    assert_int_equal(cofi_time_ticks(&conv, 5), 1005);
+    assert_int_equal(cofi_time_ticks(&conv, 0), 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +177,7 @@ int main(void)
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
+        cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
