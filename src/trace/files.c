@@ -134,6 +134,20 @@ static int list_jitdump(const struct listing *listing, const char *path)
     return status;
 }
 
+static int list_perf_map(const struct listing *listing, const struct cofi__process *process)
+{
+    char path[COFI__PERF_MAP_PATH], *found;
+    if (process->machine != HOST || process->pid <= 0)
+        return 0;
+    int fd = cofi__perf_map_open(listing->recording, process->pid, path, &found), status = found ? 0 : COFI_ERR_NOMEM;
+    if (fd >= 0) {
+        status = hand_over(listing, path, found, fd, NULL);
+        close(fd);
+    }
+    free(found);
+    return status;
+}
+
 /* The source of a mapping: the one that its images show. */
 static struct cofi__source *source_of(const struct cofi_recording *recording, const struct cofi_sideband *map)
 {
@@ -171,6 +185,9 @@ int cofi_recording_files(const struct cofi_recording *recording,
     for (size_t i = 0; i < recording->sideband.n && !status; i++)
         if (maps_code(&sideband[i]))
             status = list_once(&listing, &sideband[i]);
+    const struct cofi__process *processes = recording->processes.items;
+    for (size_t i = 0; i < recording->processes.n && !status; i++)
+        status = list_perf_map(&listing, &processes[i]);
     cofi__map_free(&listing.seen);
     return status;
 }

@@ -15,15 +15,23 @@
 
 enum { FILE_MAX = 1 << 30 };
 
-/* The whole file if it is a regular one of this user or root, as perf asks; null else. */
+/* Of this user or root, as perf asks: what others wrote is not believed. */
+static bool is_trusted(int fd, struct stat *st)
+{
+    return !fstat(fd, st) && S_ISREG(st->st_mode) && (st->st_uid == geteuid() || !st->st_uid) && st->st_size < FILE_MAX;
+}
+
+static int open_file(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
+
+/* The whole file if it is one to be read; null else. */
 static uint8_t *read_file(const char *path, size_t *n)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open_file(path);
     struct stat st;
     uint8_t *bytes = NULL;
     if (fd < 0)
         return NULL;
-    if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_uid == geteuid() || !st.st_uid) && st.st_size < FILE_MAX)
+    if (is_trusted(fd, &st))
         bytes = malloc((size_t)st.st_size + 1);
     *n = 0;
     for (ssize_t some = 1; bytes && some > 0 && *n < (size_t)st.st_size; *n += some > 0 ? (size_t)some : 0)
@@ -161,11 +169,25 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
 
 /* ---- /tmp/perf-PID.map: a line "START SIZE NAME" each, hexadecimal ---- */
 
+static void perf_map_path(int32_t pid, char path[COFI__PERF_MAP_PATH]) { snprintf(path, COFI__PERF_MAP_PATH, "/tmp/perf-%d.map", pid); }
+
+int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH], char **found)
+{
+    struct stat st;
+    perf_map_path(pid, path);
+    *found = cofi__below_symfs(recording, path);
+    int fd = *found ? open_file(*found) : -1;
+    if (fd < 0 || is_trusted(fd, &st))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid)
 {
-    char path[64];
+    char path[COFI__PERF_MAP_PATH];
     size_t n;
-    snprintf(path, sizeof path, "/tmp/perf-%d.map", pid);
+    perf_map_path(pid, path);
     char *text = (char *)read_below(recording, path, &n), *next;
     int status = 0;
     for (char *line = text; line && *line && status >= 0; line = next) {

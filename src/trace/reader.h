@@ -335,5 +335,8 @@ bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t *
 bool cofi__is_jitdump(const char *path);
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path);
 int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid);
+/* The latter's name, and where it is (allocated, or null: out of memory). Returns it open, or -1: there is none, or somebody else wrote it. */
+enum { COFI__PERF_MAP_PATH = 32 };
+int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH], char **found);
 
 #endif

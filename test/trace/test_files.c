@@ -153,6 +153,19 @@ static void a_jitdump_is_needed_too(void **state)
     assert_non_null(strstr(listed, "jit-1.dump\n"));
 }
 
+static void so_are_names_of_a_processs_code(void **state)
+{
+    (void)state;
+    begin();
+    finish();
+    run_command("mkdir -p %s/maps/tmp && echo '401000 10 f' >%s/maps/tmp/perf-100.map", scratch, scratch);
+    assert_int_equal(list(scratch_path("maps"), NULL), 0);
+    assert_string_equal(listed, "/tmp/perf-100.map\n");
+    run_command("rm %s/maps/tmp/perf-100.map && mkdir %s/maps/tmp/perf-100.map", scratch, scratch);
+    assert_int_equal(list(scratch_path("maps"), NULL), 0);
+    assert_string_equal(listed, "");
+}
+
 /* Found beside the program, its place is that of its build id. */
 static void a_separate_debug_file_follows_its_program(void **state)
 {
@@ -174,6 +187,7 @@ int main(void)
         cmocka_unit_test(what_is_no_program_has_a_reason),
         cmocka_unit_test(a_file_is_found_where_symfs_says_by_its_build_id),
         cmocka_unit_test(a_jitdump_is_needed_too),
+        cmocka_unit_test(so_are_names_of_a_processs_code),
         cmocka_unit_test(a_separate_debug_file_follows_its_program),
     };
     return cmocka_run_group_tests(tests, make_program, remove_scratch);
