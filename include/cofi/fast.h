@@ -44,7 +44,7 @@ struct cofi_fast_options {
     const char *path;        /* the recording to write; null: none (measurements) */
     const char *command;     /* the command line as text, or null */
     uint64_t snapshot_bytes; /* keep the newest so many bytes of log a thread, write them at the end; 0: keep all */
-    uint64_t psb_bytes;      /* a PSB+ at the next target when so many bytes of trace lie behind the last, 2 KiB to 64 MiB; 0: 16 KiB */
+    uint64_t psb_bytes;      /* a PSB+ at the next target when so many bytes of trace lie behind the last, 2 KiB to 64 MiB; 0: 64 KiB */
     const struct cofi_filters *filters; /* where to trace; null: everywhere */
     bool no_follow;          /* record the command's process only; others run on unrecorded */
     bool no_trace;           /* translate, record nothing (measurements) */

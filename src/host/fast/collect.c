@@ -29,7 +29,7 @@ enum {
     CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10,
-    PSB_BYTES = 16 << 10,      /* as perf asks for [perf's psb_period] */
+    PSB_BYTES = 64 << 10,      /* decision 0728 */
     PSB_BYTES_MIN = 2 << 10, PSB_BYTES_MAX = 64 << 20,
     RING_CHUNKS = 4,           /* of a flight recorder, at least */
     COLD_RUNS = 1000
