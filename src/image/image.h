@@ -43,8 +43,8 @@ struct cofi_image {
     struct cofi__names names;
 };
 
-/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; ask for that of code which was there
- * first at time_ns; let go of them. */
+/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; ask for that of code
+ * which was there first at time_ns; let go of them. */
 int cofi__image_name(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t size, const char *name);
 void cofi__image_names_done(struct cofi_image *image);
 const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t time_ns, uint64_t addr);
