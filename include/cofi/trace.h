@@ -201,8 +201,9 @@ struct cofi_recording_file {
  * with executable parts, of the build id that the recording has, if it has one, and jitdumps; at last the /tmp/perf-PID.map of each
  * process that has one, of this user or root; never devices, pipes or what else is not a regular file. Not called for memory of no
  * file, what was deleted when it was mapped, and what is gone or another file now while the recording has the pages of it that ran.
- * Strings are valid during the call, which may return other than 0 to end it all; fd is closed behind it. Files of a kernel: see docs/recording.md. Returns 0, what take returned, or COFI_ERR_NOMEM. Cost:
- * opens every file; reads the headers and, of debug files, some tables; of files that are missing, goes through the sideband. */
+ * Strings are valid during the call, which may return other than 0 to end it all; fd is closed behind it. Files of a kernel: see
+ * docs/recording.md. Returns 0, what take returned, or COFI_ERR_NOMEM. Cost: opens every file; reads the headers and, of debug
+ * files, some tables; of files that are missing, goes through the sideband. */
 int cofi_recording_files(const struct cofi_recording *recording,
                          int (*take)(void *opaque, const struct cofi_recording_file *file), void *opaque);
 /* The address space of a process over time (kernel code included where the recording refers to it).

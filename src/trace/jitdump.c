@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a JIT tells perf of its code: a jitdump (names, bytes, since when) or /tmp/perf-PID.map (names only) -> the image. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "image/image.h"
 #include "trace/reader.h"
 
@@ -18,15 +18,13 @@ enum { FILE_MAX = 1 << 30 };
 /* Of this user or root, as perf asks: what others wrote is not believed. */
 static bool is_trusted(int fd, struct stat *st)
 {
-    return !fstat(fd, st) && S_ISREG(st->st_mode) && (st->st_uid == geteuid() || !st->st_uid) && st->st_size < FILE_MAX;
+    return !fstat(fd, st) && (st->st_uid == geteuid() || !st->st_uid) && st->st_size < FILE_MAX;
 }
-
-static int open_file(const char *path) { return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); }
 
 /* The whole file if it is one to be read; null else. */
 static uint8_t *read_file(const char *path, size_t *n)
 {
-    int fd = open_file(path);
+    int fd = cofi__open_regular(path);
     struct stat st;
     uint8_t *bytes = NULL;
     if (fd < 0)
@@ -176,7 +174,7 @@ int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, cha
     struct stat st;
     perf_map_path(pid, path);
     *found = cofi__below_symfs(recording, path);
-    int fd = *found ? open_file(*found) : -1;
+    int fd = *found ? cofi__open_regular(*found) : -1;
     if (fd < 0 || is_trusted(fd, &st))
         return fd;
     close(fd);

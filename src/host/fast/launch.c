@@ -67,7 +67,7 @@ struct moment {
     uint64_t ticks, ns;
 };
 
-/* Now by both clocks: of many readings the one whose two ends are nearest, for an interrupt lies between those of others. */
+/* Now by the TSC and a clock: of many readings the one whose two ends are nearest, for an interrupt lies between those of others. */
 static struct moment now_by_both(clockid_t clock)
 {
     struct moment m = {0};
