@@ -38,24 +38,23 @@ struct session_options {
 
 /* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
 #define SESSION_THREADS {"threads", required_argument, 0, 'N'}
-#define SESSION_LONG_OPTIONS                                                                        \
+#define SESSION_INPUT_OPTIONS                                                                       \
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
-    {"image", required_argument, 0, 'I'}, {"tid", required_argument, 0, 't'},                        \
-    {"cpu", required_argument, 0, 'C'}, {"from", required_argument, 0, 'F'},                         \
-    {"to", required_argument, 0, 'T'}, {"json", no_argument, 0, 'j'},                                \
+    {"image", required_argument, 0, 'I'}, {"cpu", required_argument, 0, 'C'},                        \
     {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'},                    \
     {"kallsyms", required_argument, 0, 'Q'}
+#define SESSION_TO {"to", required_argument, 0, 'T'}
+#define SESSION_LONG_OPTIONS                                                                        \
+    SESSION_INPUT_OPTIONS, {"tid", required_argument, 0, 't'}, {"from", required_argument, 0, 'F'},  \
+    SESSION_TO, {"json", no_argument, 0, 'j'}
 #define SESSION_NAMES {"demangle", required_argument, 0, 'D'}
 #define SESSION_NAMES_HELP                                                                          \
     "      --demangle=HOW      names of C++ and Rust: simple (default), full (with parameters), no\n"
 #define SESSION_THREADS_HELP                                                                        \
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
-#define SESSION_HELP                                                                                \
-    "      --tid=TID           only this thread\n"                                                  \
-    "      --from=T --to=T     only from/to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"     \
-    "      --json              one object a line\n"                                                 \
+#define SESSION_INPUT_HELP                                                                          \
     "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
     "      --kcore=FILE        the kernel's code: as it was in memory\n"                            \
@@ -67,6 +66,11 @@ struct session_options {
     "      --image=FILE[@ADDR] code for it: an ELF or PE file (loaded at ADDR), raw code at ADDR, or X.addr (page dump)\n" \
     "      --msr=N=HEX,...     its trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"  \
     "  -h, --help              this text\n"
+#define SESSION_HELP                                                                                \
+    "      --tid=TID           only this thread\n"                                                  \
+    "      --from=T --to=T     only from/to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"     \
+    "      --json              one object a line\n"                                                 \
+    SESSION_INPUT_HELP
 
 /* A command, for the parsing of its arguments. */
 struct session_command {
