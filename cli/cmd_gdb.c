@@ -24,6 +24,7 @@ struct gdb_options {
     struct session_options session;
     uint64_t last, pid; /* pid 0: the first process */
     bool stdio;
+    const char *core;   /* null: none */
     char **arguments;   /* for gdb, ended by null */
 };
 
@@ -32,8 +33,10 @@ static const char usage[] =
     "Start gdb on a recorded process, at its end. reverse-stepi, reverse-step, reverse-finish and\n"
     "reverse-continue go back in what ran, stepi, step, finish and continue forward again; breakpoints\n"
     "stop both; bt tells the calls that led there; record function-call-history /cil lists them.\n"
-    "Registers (but the instruction pointer) and data are not recorded: gdb calls them unavailable.\n\n"
+    "Registers (but the instruction pointer) and data are not recorded: gdb calls them unavailable,\n"
+    "but for those at the end where a core file tells them.\n\n"
     "      --last=N            the last N instructions of each thread (default 200000)\n"
+    "      --core=FILE         registers and memory at the end, of the core file that the process left\n"
     "      --pid=PID           of several processes that were recorded, this one (default: the first)\n"
     "      --to=T              what ran up to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"
     "      --stdio             start no gdb, speak its remote protocol: (gdb) target remote | cofi gdb --stdio FILE\n"
@@ -42,6 +45,7 @@ static const char usage[] =
 static const struct option long_options[] = {
     SESSION_INPUT_OPTIONS, SESSION_TO,
     {"last", required_argument, 0, 'L'},
+    {"core", required_argument, 0, 'c'},
     {"pid", required_argument, 0, 'p'},
     {"stdio", no_argument, 0, 's'},
     {0},
@@ -53,6 +57,7 @@ static int take(void *opaque, int letter, const char *argument)
     switch (letter) {
     case 'L': return parse_number(argument, UINT64_MAX, &options->last) && options->last ? 0 : -1;
     case 'p': return parse_number(argument, INT32_MAX, &options->pid) && options->pid ? 0 : -1;
+    case 'c': options->core = argument; break;
     case 's': options->stdio = true; break;
     }
     return 0;
@@ -180,7 +185,8 @@ static void serve_at(const struct gdb_target *target, struct door *door, pid_t g
         gdb_serve(target, fd, fd);
 }
 
-/* Become gdb. Returns if that fails. The kernel's library is in no file, and gdb asks a process it has not started for none in memory. */
+/* Become gdb. Returns if that fails. The kernel's library is in no file, and gdb asks a process it has not started for none in memory. What is
+ * served of memory is code, which gdb may read in the past, too, unless it is a core file's data, which were others then. */
 static void exec_gdb(const struct gdb_options *options, const struct gdb_target *target, const char *path)
 {
     char remote[128 + 16], sysroot[PATH_MAX + 16], vdso[64];
@@ -193,7 +199,8 @@ static void exec_gdb(const struct gdb_options *options, const struct gdb_target 
     snprintf(remote, sizeof remote, "target remote %s", path);
     snprintf(sysroot, sizeof sysroot, "set sysroot %s", options->session.where.symfs ? options->session.where.symfs : "/");
     snprintf(vdso, sizeof vdso, "add-symbol-file-from-memory 0x%" PRIx64, target->modules->vdso);
-    const char *const ours[] = {"gdb", "-iex", sysroot, "-iex", "set record btrace replay-memory-access read-write", "-ex", remote, "-ex", vdso};
+    const char *access = options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write";
+    const char *const ours[] = {"gdb", "-iex", sysroot, "-iex", access, "-ex", remote, "-ex", vdso};
     for (size_t most = sizeof ours / sizeof ours[0] - (target->modules->vdso ? 0 : 2); n < most; n++)
         arguments[n] = (char *)ours[n];
     memcpy(arguments + n, options->arguments, own * sizeof *arguments);
@@ -243,11 +250,11 @@ static int show(const struct gdb_options *options, const struct gdb_target *targ
 }
 
 /* The code as it was where the history ends: at --to, or at the recording's end. */
-static int show_history(const struct gdb_options *options, struct session *session, const struct gdb_history *history)
+static int show_history(const struct gdb_options *options, struct session *session, const struct gdb_history *history, const struct gdb_core *core)
 {
     const struct cofi_image *image = session_image(session, history->pid);
     struct gdb_modules modules = {0};
-    struct gdb_target target = {.history = history, .modules = &modules};
+    struct gdb_target target = {.history = history, .modules = &modules, .core = core};
     bool whole = !options->session.given['T'];
     int status = image ? cofi_view_open(&target.view, image) : COFI_ERR_NO_CODE, exit = EXIT_ENVIRONMENT;
     if (status >= 0)
@@ -263,6 +270,23 @@ static int show_history(const struct gdb_options *options, struct session *sessi
     return exit;
 }
 
+static int show_with_core(const struct gdb_options *options, struct session *session, struct gdb_history *history)
+{
+    struct gdb_core core = {0};
+    size_t joined = 1;
+    int exit = options->core ? gdb_core_open(&core, options->core) : EXIT_DONE;
+    int status = options->core && exit == EXIT_DONE ? gdb_history_join(history, &core, &joined) : 0;
+    if (status < 0)
+        complain("gdb: %s", cofi_error_text(status));
+    else if (exit == EXIT_DONE && !joined)
+        complain("gdb: %s: none of its threads is where the recording of process %" PRId32 " ends: it is of another run, or process", options->core,
+                 history->pid);
+    if (exit == EXIT_DONE)
+        exit = status < 0 ? EXIT_ENVIRONMENT : joined ? show_history(options, session, history, &core) : EXIT_DATA;
+    gdb_core_close(&core);
+    return exit;
+}
+
 static int show_process(const struct gdb_options *options, struct session *session)
 {
     struct gdb_history history = {.session = session, .pid = choose_process(session, options), .last = options->last};
@@ -274,7 +298,7 @@ static int show_process(const struct gdb_options *options, struct session *sessi
         complain("gdb: there is nothing of process %" PRId32 ": 'cofi check' tells what could be decoded", history.pid);
     tell_history(&history);
     if (status >= 0 && history.n)
-        exit = show_history(options, session, &history);
+        exit = show_with_core(options, session, &history);
     gdb_history_fini(&history);
     return exit;
 }

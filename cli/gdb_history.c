@@ -89,6 +89,7 @@ static int take_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_f
         const struct cofi_flow_block *block = blocks[i];
         reader->thread->mode = block->mode;
         reader->thread->next = 0;
+        reader->thread->behind = block->end;
         status = add(reader->thread, (struct gdb_block){block->ip, block->insns[block->n - 1].ip, block->n}, reader->history->last);
     }
     return status;
@@ -181,6 +182,36 @@ int gdb_history_read(struct gdb_history *history)
         status = end_with_block(&history->threads[i], history->last);
     drop_empty(history);
     return status < 0 ? status : 0;
+}
+
+/* Who was ended in a system call stands behind it, which no packet tells. */
+static int join(struct gdb_thread *thread, const struct gdb_core *core, uint64_t most)
+{
+    const struct gdb_core_thread *state = gdb_core_thread(core, thread->tid);
+    uint64_t pc = state ? gdb_core_pc(core, state) : 0;
+    if (!state || core->is_32 != (thread->mode == 32) || (pc != thread->pc && pc != thread->behind))
+        return 0;
+    int status = pc != thread->pc ? add(thread, (struct gdb_block){pc, pc, 1}, most) : 0;
+    thread->pc = pc;
+    thread->state = state;
+    return status < 0 ? status : 1;
+}
+
+int gdb_history_join(struct gdb_history *history, const struct gdb_core *core, size_t *n)
+{
+    const struct gdb_core_thread *first = NULL;
+    *n = 0;
+    for (size_t i = 0; i < history->n; i++) {
+        int joined = join(&history->threads[i], core, history->last);
+        if (joined < 0)
+            return joined;
+        *n += (size_t)joined;
+        if (joined && (!first || history->threads[i].state < first)) {
+            first = history->threads[i].state;
+            history->shown = i;
+        }
+    }
+    return 0;
 }
 
 void gdb_history_fini(struct gdb_history *history)

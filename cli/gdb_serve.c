@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Requests of GDB -> replies about a recorded process [GDB Remote Serial Protocol]. See gdb_serve.h.
- * Nothing can be run or written, and of the registers only the instruction pointer is known: GDB shows the others as unavailable. What
- * ran is told as a branch trace of the kind "bts", blocks of addresses, in which it goes back and forth by itself. */
+ * Nothing can be run or written. Without a core file only the instruction pointer is known of the registers: GDB shows the others as
+ * unavailable. What ran is told as a branch trace of the kind "bts", blocks of addresses, in which it goes back and forth by itself. */
 #include "gdb_serve.h"
 
 #include <elf.h>
@@ -73,19 +73,25 @@ static void write_program(const struct server *server, const char *annex, FILE *
 }
 
 /* By the entry GDB finds out where the program was moved to. */
-static void write_auxv(const struct server *server, const char *annex, FILE *out)
+static void write_made_auxv(const struct server *server, const struct gdb_module *program, FILE *out)
 {
-    const struct gdb_modules *modules = server->target->modules;
     size_t bytes = server->thread->mode == 32 ? 4 : 8;
-    (void)annex;
-    if (modules->program == modules->n)
-        return;
-    const struct gdb_module *program = &modules->all[modules->program];
     const uint64_t vector[] = {AT_PHDR, program->headers, AT_PHENT, program->header_bytes, AT_PHNUM, program->headers_n,
                                AT_PAGESZ, 4096, AT_ENTRY, program->entry, AT_NULL, 0};
     for (size_t i = 0; i < sizeof vector / sizeof vector[0]; i++)
         for (size_t k = 0; k < bytes; k++)
             fputc((int)(vector[i] >> 8 * k & 0xff), out);
+}
+
+static void write_auxv(const struct server *server, const char *annex, FILE *out)
+{
+    const struct gdb_modules *modules = server->target->modules;
+    const struct gdb_core *core = server->target->core;
+    (void)annex;
+    if (core->auxv)
+        fwrite(core->auxv, 1, core->auxv_bytes, out);
+    else if (modules->program < modules->n)
+        write_made_auxv(server, &modules->all[modules->program], out);
 }
 
 /* The link maps themselves are data, which nobody recorded: each gets a number in place of its address. */
@@ -229,54 +235,69 @@ static void resume(struct server *server, const char *arguments, FILE *reply)
 
 /* ---- registers and memory ---- */
 
-/* The instruction pointer stands behind the general ones, of which there are 8 or 16; what is left out is unavailable, too. */
-enum { GENERAL32 = 8, GENERAL64 = 16 };
+/* The instruction pointer stands behind the general registers. */
+enum { PC_32 = 8, PC_64 = 16 };
 
-static void write_unknown(FILE *reply, size_t bytes)
+static void write_register(const struct server *server, unsigned number, FILE *reply)
 {
-    while (bytes--)
+    const struct gdb_thread *thread = server->thread;
+    bool is_32 = thread->mode == 32;
+    uint8_t pc[8];
+    const uint8_t *bytes;
+    size_t n = gdb_core_register(is_32, thread->state, number, &bytes);
+    for (size_t i = 0; i < sizeof pc; i++)
+        pc[i] = (uint8_t)(thread->pc >> 8 * i);
+    if (number == (is_32 ? PC_32 : PC_64))
+        bytes = pc;
+    for (size_t i = 0; i < n && bytes; i++)
+        fprintf(reply, "%02x", bytes[i]);
+    for (size_t i = 0; i < n && !bytes; i++)
         fputs("xx", reply);
-}
-
-static void write_pc(const struct server *server, FILE *reply)
-{
-    uint64_t pc = server->thread->pc;
-    for (size_t i = 0; i < (server->thread->mode == 32 ? 4 : 8); i++)
-        fprintf(reply, "%02x", (unsigned)(pc >> 8 * i & 0xff));
 }
 
 static void read_registers(struct server *server, const char *arguments, FILE *reply)
 {
     (void)arguments;
-    write_unknown(reply, server->thread->mode == 32 ? GENERAL32 * 4 : GENERAL64 * 8);
-    write_pc(server, reply);
+    for (unsigned i = 0; i < gdb_core_registers(server->thread->mode == 32); i++)
+        write_register(server, i, reply);
 }
 
+/* gdb asks for those alone that were left out behind them. */
 static void read_register(struct server *server, const char *arguments, FILE *reply)
 {
     unsigned long number = strtoul(arguments, NULL, 16);
-    if (number == (server->thread->mode == 32 ? GENERAL32 : GENERAL64))
-        write_pc(server, reply);
+    if (number < gdb_core_registers(server->thread->mode == 32))
+        write_register(server, (unsigned)number, reply);
     else
-        write_unknown(reply, 4);
+        fputs("xxxxxxxx", reply);
 }
 
-/* Code, and what the files hold beside it that is not written to; other data nobody recorded. */
-static bool find_bytes(const struct gdb_target *target, uint64_t addr, struct cofi_code *code)
+/* The process's memory, as far as a core has it; code, and what the files hold beside it that is not written to. Null: it is not known. */
+static const uint8_t *find_bytes(const struct gdb_target *target, uint64_t addr, size_t *n)
 {
-    return cofi_view_find(target->view, addr, code) >= 0 || gdb_modules_constant(target->modules, addr, code) >= 0;
+    struct cofi_code code;
+    const uint8_t *bytes = gdb_core_memory(target->core, addr, n);
+    if (bytes)
+        return bytes;
+    if (cofi_view_find(target->view, addr, &code) < 0 && gdb_modules_constant(target->modules, addr, &code) < 0)
+        return NULL;
+    *n = (size_t)(code.end - addr);
+    return code.bytes + (addr - code.start);
 }
 
 static void read_memory(struct server *server, const char *arguments, FILE *reply)
 {
     uint64_t addr, length, got = 0;
-    struct cofi_code code;
+    const uint8_t *bytes;
+    size_t n;
     if (sscanf(arguments, "%" SCNx64 ",%" SCNx64, &addr, &length) != 2)
         length = 0;
     length = length < MEMORY_BYTES ? length : MEMORY_BYTES;
-    while (got < length && find_bytes(server->target, addr + got, &code))
-        for (uint64_t at = addr + got; got < length && at < code.end; at++, got++)
-            fprintf(reply, "%02x", code.bytes[at - code.start]);
+    for (; got < length && (bytes = find_bytes(server->target, addr + got, &n)); got += n) {
+        n = n < length - got ? n : (size_t)(length - got);
+        for (size_t i = 0; i < n; i++)
+            fprintf(reply, "%02x", bytes[i]);
+    }
     if (!got)
         fputs("E01", reply);
 }
@@ -367,7 +388,7 @@ static bool serve_one(struct server *server, const char *request)
 
 void gdb_serve(const struct gdb_target *target, int in, int out)
 {
-    struct server server = {.target = target, .wire = {.in = in, .out = out}, .thread = &target->history->threads[0]};
+    struct server server = {.target = target, .wire = {.in = in, .out = out}, .thread = &target->history->threads[target->history->shown]};
     const char *request;
     while (!server.leave && (request = gdb_wire_read(&server.wire)) && serve_one(&server, request)) {
     }

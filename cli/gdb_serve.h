@@ -10,6 +10,7 @@ struct gdb_target {
     const struct gdb_history *history; /* of one thread at least */
     const struct gdb_modules *modules;
     struct cofi_view *view;            /* the code as it was at the end */
+    const struct gdb_core *core;       /* memory there; all zero: none is known */
 };
 
 /* Answer until the other side takes its leave or is gone. */

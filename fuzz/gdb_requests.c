@@ -46,7 +46,7 @@ static void serve(struct cofi_view *view, int in, int out)
                                    {.path = "/lib/l.so", .base = 0x7000, .dynamic = 0x7100}};
     struct gdb_modules all = {.all = modules, .n = 2, .program = 0};
     struct gdb_history history = {.threads = threads, .n = 2};
-    gdb_serve(&(struct gdb_target){&history, &all, view}, in, out);
+    gdb_serve(&(struct gdb_target){&history, &all, view, &(struct gdb_core){.n = 0}}, in, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
