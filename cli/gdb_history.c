@@ -184,12 +184,18 @@ int gdb_history_read(struct gdb_history *history)
     return status < 0 ? status : 0;
 }
 
-/* Who was ended in a system call stands behind it, which no packet tells. */
+/* Where a thread ended, or one instruction later, which no packet tells: behind a system call that ended it, or INT3 (1 byte), INT n (2). */
+static bool may_stand_at(const struct gdb_thread *thread, uint64_t pc)
+{
+    bool is_behind_trap = thread->next && pc - thread->next <= 2;
+    return pc == thread->pc || pc == thread->behind || is_behind_trap;
+}
+
 static int join(struct gdb_thread *thread, const struct gdb_core *core, uint64_t most)
 {
     const struct gdb_core_thread *state = gdb_core_thread(core, thread->tid);
     uint64_t pc = state ? gdb_core_pc(core, state) : 0;
-    if (!state || core->is_32 != (thread->mode == 32) || (pc != thread->pc && pc != thread->behind))
+    if (!state || core->is_32 != (thread->mode == 32) || !may_stand_at(thread, pc))
         return 0;
     int status = pc != thread->pc ? add(thread, (struct gdb_block){pc, pc, 1}, most) : 0;
     thread->pc = pc;
