@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * cofi gdb: a recording -> gdb, which goes back and forth in it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -63,6 +64,14 @@ static int take(void *opaque, int letter, const char *argument)
     return 0;
 }
 
+static bool is_stdin(const char *path) { return path && !strcmp(path, "-"); }
+
+/* The recording, a raw stream or the core. */
+static bool takes_stdin(const struct gdb_options *options)
+{
+    return is_stdin(options->session.file) || is_stdin(options->session.raw) || is_stdin(options->core);
+}
+
 /* What follows -- is gdb's. */
 static int parse(struct gdb_options *options, int argc, char **argv)
 {
@@ -75,6 +84,10 @@ static int parse(struct gdb_options *options, int argc, char **argv)
     int status = session_parse(&command, &options->session, n, argv);
     if (status == EXIT_DONE && options->stdio && n < argc) {
         complain("gdb: --stdio starts no gdb; it takes no options of it");
+        return EXIT_USAGE;
+    }
+    if (status == EXIT_DONE && options->stdio && takes_stdin(options)) {
+        complain("gdb: --stdio: standard input is gdb's, and cannot be a file, too");
         return EXIT_USAGE;
     }
     return status;
@@ -204,6 +217,9 @@ static void exec_gdb(const struct gdb_options *options, const struct gdb_target 
     for (size_t most = sizeof ours / sizeof ours[0] - (target->modules->vdso ? 0 : 2); n < most; n++)
         arguments[n] = (char *)ours[n];
     memcpy(arguments + n, options->arguments, own * sizeof *arguments);
+    int terminal = takes_stdin(options) ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1;
+    if (terminal >= 0)
+        dup2(terminal, STDIN_FILENO);
     execvp("gdb", arguments);
     free(arguments);
 }

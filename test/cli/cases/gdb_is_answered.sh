@@ -13,3 +13,4 @@ printf '+\003' | cat - requests >all
 "$COFI" gdb --stdio p.data <all | tr -d '\n' | sed 's/#[0-9a-f][0-9a-f]/&\n/g'
 "$COFI" gdb --stdio --pid=11 p.data <all
 "$COFI" gdb --stdio p.data -- -batch
+"$COFI" gdb --stdio - <p.data
