@@ -137,7 +137,7 @@ static const struct object {
     {"libraries-svr4", write_libraries}, {"btrace", write_blocks}, {"btrace-conf", write_blocks_conf},
 };
 
-/* "name:read:annex" of the current thread. False: there is none, or memory is out. */
+/* "name:read:annex" of the current thread. False: there is none, nothing is known of it, or memory is out. */
 static bool make_document(struct server *server, const char *name)
 {
     struct document *document = &server->document;
@@ -156,7 +156,7 @@ static bool make_document(struct server *server, const char *name)
         if (fclose(out))
             return false;
         snprintf(document->name, sizeof document->name, "%s", name);
-        return true;
+        return document->n > 0;
     }
     return false;
 }

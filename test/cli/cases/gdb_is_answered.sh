@@ -6,7 +6,7 @@ packet() {
 }
 for request in qSupported QStartNoAckMode 'qXfer:features:read:target.xml:0,400' 'qXfer:threads:read::0,400' '?' Hgc qC p10 p0 \
     m401018,10 m500000,4 'qXfer:btrace-conf:read::0,400' 'qXfer:btrace:read:all:0,400' 'qXfer:btrace:read:delta:0,400' \
-    'qXfer:libraries-svr4:read::0,400' 'qXfer:nosuch:read::0,400' Hg99 'vCont;c' M401018,1:00 vFile:open D; do
+    'qXfer:libraries-svr4:read::0,400' 'qXfer:nosuch:read::0,400' 'qXfer:exec-file:read:a:0,400' Hg99 'vCont;c' M401018,1:00 vFile:open D; do
     packet "$request"
 done >requests
 printf '+\003' | cat - requests >all
