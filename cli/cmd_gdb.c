@@ -19,6 +19,7 @@
 #include "gdb_history.h"
 #include "gdb_modules.h"
 #include "gdb_serve.h"
+#include "gdb_symbols.h"
 #include "session.h"
 
 struct gdb_options {
@@ -158,9 +159,10 @@ static int32_t choose_process(struct session *session, const struct gdb_options 
 
 /* ---- gdb itself ---- */
 
-/* A socket in a folder of its own, which nobody else may enter. */
+/* A socket in a folder of its own, which nobody else may enter, and beside it the names that gdb has from nowhere else. */
 struct door {
-    char folder[80], path[sizeof ((struct sockaddr_un *)0)->sun_path];
+    char folder[80], path[sizeof ((struct sockaddr_un *)0)->sun_path], names[96];
+    bool has_names;
     int fd;
 };
 
@@ -172,8 +174,22 @@ static bool open_door(struct door *door)
     snprintf(door->folder, sizeof door->folder, "%s/cofi-gdb-XXXXXX", fits ? tmp : "/tmp");
     door->fd = mkdtemp(door->folder) ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
     snprintf(door->path, sizeof door->path, "%s/gdb", door->folder);
+    snprintf(door->names, sizeof door->names, "%s/names", door->folder);
     memcpy(address.sun_path, door->path, sizeof address.sun_path);
     return door->fd >= 0 && !bind(door->fd, (struct sockaddr *)&address, sizeof address) && !listen(door->fd, 1);
+}
+
+/* Without them gdb shows addresses, which is said. */
+static void write_names(struct door *door, const struct gdb_target *target)
+{
+    size_t n = 0;
+    FILE *out = fopen(door->names, "we");
+    int status = out ? gdb_symbols_write(out, target->history, target->modules, target->view, &n) : COFI_ERR_IO;
+    if (out && fclose(out) && status >= 0)
+        status = COFI_ERR_IO;
+    if (status < 0)
+        complain("gdb: %s: %s: no names of functions that are in no file", door->names, status == COFI_ERR_IO ? strerror(errno) : cofi_error_text(status));
+    door->has_names = status >= 0 && n;
 }
 
 static void close_door(struct door *door)
@@ -181,6 +197,7 @@ static void close_door(struct door *door)
     int error = errno;
     close(door->fd);
     unlink(door->path);
+    unlink(door->names);
     rmdir(door->folder);
     errno = error;
 }
@@ -193,35 +210,60 @@ static void serve_at(const struct gdb_target *target, struct door *door, pid_t g
     while (poll(&ready, 1, 200) <= 0 && getppid() == gdb) {
     }
     int fd = ready.revents & POLLIN ? accept(door->fd, NULL, NULL) : -1;
-    close_door(door);
+    unlink(door->path);
     if (fd >= 0)
         gdb_serve(target, fd, fd);
+    close_door(door); /* gdb may look at the names until its end */
+}
+
+struct arguments {
+    char **all;
+    size_t n;
+};
+
+static void add_command(struct arguments *arguments, const char *when, const char *command)
+{
+    arguments->all[arguments->n++] = (char *)when;
+    arguments->all[arguments->n++] = (char *)command;
+}
+
+/* A recording that came by standard input is at its end there. */
+static void take_terminal(void)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    if (terminal >= 0)
+        dup2(terminal, STDIN_FILENO);
 }
 
 /* Become gdb. Returns if that fails. The kernel's library is in no file, and gdb asks a process it has not started for none in memory. What is
  * served of memory is code, which gdb may read in the past, too, unless it is a core file's data, which were others then. */
-static void exec_gdb(const struct gdb_options *options, const struct gdb_target *target, const char *path)
+static void exec_gdb(const struct gdb_options *options, const struct gdb_target *target, const struct door *door)
 {
-    char remote[128 + 16], sysroot[PATH_MAX + 16], vdso[64];
-    size_t n = 0, own = 0;
+    char remote[sizeof door->path + 16], sysroot[PATH_MAX + 16], vdso[64], names[sizeof door->names + 64];
+    const char *symfs = options->session.where.symfs;
+    size_t own = 0;
     while (options->arguments[own])
         own++;
-    char **arguments = calloc(own + 16, sizeof *arguments);
-    if (!arguments)
+    struct arguments arguments = {.all = calloc(own + 16, sizeof *arguments.all)};
+    if (!arguments.all)
         return;
-    snprintf(remote, sizeof remote, "target remote %s", path);
-    snprintf(sysroot, sizeof sysroot, "set sysroot %s", options->session.where.symfs ? options->session.where.symfs : "/");
+    snprintf(sysroot, sizeof sysroot, "set sysroot %s", symfs ? symfs : "/");
+    snprintf(remote, sizeof remote, "target remote %s", door->path);
     snprintf(vdso, sizeof vdso, "add-symbol-file-from-memory 0x%" PRIx64, target->modules->vdso);
-    const char *access = options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write";
-    const char *const ours[] = {"gdb", "-iex", sysroot, "-iex", access, "-ex", remote, "-ex", vdso};
-    for (size_t most = sizeof ours / sizeof ours[0] - (target->modules->vdso ? 0 : 2); n < most; n++)
-        arguments[n] = (char *)ours[n];
-    memcpy(arguments + n, options->arguments, own * sizeof *arguments);
-    int terminal = takes_stdin(options) ? open("/dev/tty", O_RDWR | O_CLOEXEC) : -1;
-    if (terminal >= 0)
-        dup2(terminal, STDIN_FILENO);
-    execvp("gdb", arguments);
-    free(arguments);
+    snprintf(names, sizeof names, "with confirm off -- add-symbol-file %s", door->names);
+    arguments.all[arguments.n++] = (char *)"gdb";
+    add_command(&arguments, "-iex", sysroot);
+    add_command(&arguments, "-iex", options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write");
+    add_command(&arguments, "-ex", remote);
+    if (target->modules->vdso)
+        add_command(&arguments, "-ex", vdso);
+    if (door->has_names)
+        add_command(&arguments, "-ex", names);
+    memcpy(arguments.all + arguments.n, options->arguments, own * sizeof *arguments.all);
+    if (takes_stdin(options))
+        take_terminal();
+    execvp("gdb", arguments.all);
+    free(arguments.all);
 }
 
 static int start_gdb(const struct gdb_options *options, const struct gdb_target *target)
@@ -232,6 +274,7 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
         complain("gdb: %s: %s", door.path, strerror(errno));
         return EXIT_ENVIRONMENT;
     }
+    write_names(&door, target);
     fflush(NULL);
     pid_t server = fork();
     if (!server) {
@@ -239,7 +282,7 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
         _exit(EXIT_DONE);
     }
     if (server > 0)
-        exec_gdb(options, target, door.path);
+        exec_gdb(options, target, &door);
     complain("gdb: %s: %s", server < 0 ? "fork" : "gdb", errno == ENOENT ? "it is not installed (Debian: apt install gdb)" : strerror(errno));
     if (server > 0)
         kill(server, SIGKILL);

@@ -226,6 +226,9 @@ static void tell_names(struct cofi_recording *recording, struct cofi__machine *m
     const char *told = machine->pid == HOST ? recording->options.kallsyms : NULL;
     char *kallsyms = told ? strdup(told) : cached(map, "kallsyms");
     uint64_t kallsyms_there = kallsyms ? cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) : 0;
+    if (told && !kallsyms_there) /* a stand-in, as Debian's /boot/System.map, or /proc/kallsyms as users without privilege see it */
+        cofi__warn(recording, "%s: no address of %s in it: the kernel's functions have no names; take the recorded machine's /proc/kallsyms, as root",
+                   told, cofi__reference_symbol(map));
     cofi__modules_kernel(machine, kallsyms_there ? kallsyms : NULL, slide(map, kallsyms_there), vmlinux, slide(map, there));
     if (kallsyms_there && (told || (!vmlinux && kallsyms_there == map->pgoff)))
         cofi__name_kernel(recording, machine, kallsyms, slide(map, kallsyms_there));

@@ -240,6 +240,22 @@ static void names_that_are_told_are_moved_to_where_the_kernel_was(void **state)
     cofi_recording_close(recording);
 }
 
+static void names_that_cannot_be_told_are_said_to_be_missing(void **state)
+{
+    (void)state;
+    static const char stand_in[] = "ffffffffffffffff B The real System.map is in another package\n";
+    const char *path = scratch_path("nameless.data");
+    struct cofi_recording_options options = {.size = sizeof options, .kallsyms = scratch_path("stand-in")};
+    struct cofi_recording *recording;
+    write_kernel_sample(path, TEXT + 0x3a000000);
+    write_whole(options.kallsyms, (const uint8_t *)stand_in, sizeof stand_in - 1);
+    assert_int_equal(cofi_recording_open_with(&recording, path, &options, NULL), 0);
+    assert_non_null(cofi_recording_warning(recording, 0));
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "stand-in: no address of _text in it"));
+    assert_null(cofi_recording_warning(recording, 1));
+    cofi_recording_close(recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
         cmocka_unit_test(the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs),
         cmocka_unit_test(names_that_are_told_are_moved_to_where_the_kernel_was),
+        cmocka_unit_test(names_that_cannot_be_told_are_said_to_be_missing),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
