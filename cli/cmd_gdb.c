@@ -235,11 +235,11 @@ static void take_terminal(void)
         dup2(terminal, STDIN_FILENO);
 }
 
-/* Become gdb. Returns if that fails. The kernel's library is in no file, and gdb asks a process it has not started for none in memory. What is
- * served of memory is code, which gdb may read in the past, too, unless it is a core file's data, which were others then. */
-static void exec_gdb(const struct gdb_options *options, const struct gdb_target *target, const struct door *door)
+/* Become gdb. Returns if that fails. What is served of memory is code, which gdb may read in the past, too, unless it is a core file's data, which
+ * were others then. */
+static void exec_gdb(const struct gdb_options *options, const struct door *door)
 {
-    char remote[sizeof door->path + 16], sysroot[PATH_MAX + 16], vdso[64], names[sizeof door->names + 64];
+    char remote[sizeof door->path + 16], sysroot[PATH_MAX + 16], names[sizeof door->names + 64];
     const char *symfs = options->session.where.symfs;
     size_t own = 0;
     while (options->arguments[own])
@@ -249,14 +249,11 @@ static void exec_gdb(const struct gdb_options *options, const struct gdb_target 
         return;
     snprintf(sysroot, sizeof sysroot, "set sysroot %s", symfs ? symfs : "/");
     snprintf(remote, sizeof remote, "target remote %s", door->path);
-    snprintf(vdso, sizeof vdso, "add-symbol-file-from-memory 0x%" PRIx64, target->modules->vdso);
     snprintf(names, sizeof names, "with confirm off -- add-symbol-file %s", door->names);
     arguments.all[arguments.n++] = (char *)"gdb";
     add_command(&arguments, "-iex", sysroot);
     add_command(&arguments, "-iex", options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write");
     add_command(&arguments, "-ex", remote);
-    if (target->modules->vdso)
-        add_command(&arguments, "-ex", vdso);
     if (door->has_names)
         add_command(&arguments, "-ex", names);
     memcpy(arguments.all + arguments.n, options->arguments, own * sizeof *arguments.all);
@@ -282,7 +279,7 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
         _exit(EXIT_DONE);
     }
     if (server > 0)
-        exec_gdb(options, target, &door);
+        exec_gdb(options, &door);
     complain("gdb: %s: %s", server < 0 ? "fork" : "gdb", errno == ENOENT ? "it is not installed (Debian: apt install gdb)" : strerror(errno));
     if (server > 0)
         kill(server, SIGKILL);

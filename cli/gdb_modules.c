@@ -103,8 +103,6 @@ static int take(struct gdb_modules *modules, struct cofi_view *view, uint64_t ad
         return 0;
     cofi_module_info(of, &info);
     module.path = info.path;
-    if (info.of_file && !strcmp(info.path, "[vdso]"))
-        modules->vdso = module.base + info.start;
     if (!info.of_file || *info.path != '/')
         return 0;
     *which = index_of(modules, module.path, module.base);

@@ -29,7 +29,6 @@ struct gdb_modules {
     struct gdb_module *all;
     size_t n, room;
     size_t program; /* which one was executed; n: none is known */
-    uint64_t vdso;  /* where the kernel's own library lies; 0: it is not known */
 };
 
 /* What the view shows, of those files whose mapping is recorded (null: a raw stream, of none). 0 or COFI_ERR_NOMEM; who gets that calls gdb_modules_fini all the same. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names of code that gdb finds in no file: a JIT's, a kernel's. */
+ * Names of code that gdb finds in no file: a JIT's, the vDSO's, a kernel's. */
 #ifndef COFI_CLI_GDB_SYMBOLS_H
 #define COFI_CLI_GDB_SYMBOLS_H
 
