@@ -435,8 +435,10 @@ static int all_streams(struct calls_job *job)
     for (size_t i = 0; i < session_streams(job->session); i++) {
         struct session_stream stream;
         session_stream(job->session, i, &stream);
-        if (!add_feeder(job, &stream))
+        if (!add_feeder(job, &stream)) {
+            complain("calls: %s", cofi_error_text(COFI_ERR_NOMEM));
             return EXIT_ENVIRONMENT;
+        }
     }
     return session_write_each(job->session, write_stream, job);
 }

@@ -282,8 +282,10 @@ static int check_streams(struct session *session, const struct check_options *op
 {
     size_t n = session_streams(session);
     struct check *checks = calloc(n + 1, sizeof *checks);
-    if (!checks)
+    if (!checks) {
+        complain("check: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
+    }
     for (size_t i = 0; i < n; i++) {
         checks[i].options = options;
         session_stream(session, i, &checks[i].stream);

@@ -277,12 +277,14 @@ static int count_session(struct job *job)
     size_t n = session_streams(job->session);
     job->added = 0;
     job->counted = calloc(n + 1, sizeof(struct cofi_coverage *));
-    int status = job->counted ? session_each(job->session, do_stream, job) : EXIT_ENVIRONMENT;
+    int status = job->counted ? session_each(job->session, do_stream, job) : EXIT_DONE;
     for (size_t i = 0; i < n && job->counted; i++)
         cofi_coverage_close(job->counted[i]);
     free(job->counted);
-    if (status == EXIT_DONE && cofi_coverage_learn(job->all) < 0)
+    if (!job->counted || (status == EXIT_DONE && cofi_coverage_learn(job->all) < 0)) {
+        complain("coverage: %s", cofi_error_text(COFI_ERR_NOMEM));
         status = EXIT_ENVIRONMENT;
+    }
     return status;
 }
 

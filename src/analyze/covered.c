@@ -59,11 +59,12 @@ static int32_t function_of_place(const struct making *m, const struct place_coun
 static int begin_functions(struct making *m)
 {
     const struct covered_module *module = m->module;
-    m->functions_n = m->coverage->options.names ? module->functions_n + 1 : 0;
-    m->functions = calloc(m->functions_n + 1, sizeof *m->functions);
-    m->wanted = calloc(m->functions_n + 1, sizeof *m->wanted);
+    size_t functions_n = m->coverage->options.names ? module->functions_n + 1 : 0;
+    m->functions = calloc(functions_n + 1, sizeof *m->functions);
+    m->wanted = calloc(functions_n + 1, sizeof *m->wanted);
     if (!m->functions || !m->wanted)
         return COFI_ERR_NOMEM;
+    m->functions_n = functions_n;
     for (size_t i = 0; i < m->functions_n; i++) {
         const struct known_function *known = i < module->functions_n ? &module->functions[i] : &(struct known_function){0};
         m->functions[i] = (struct cofi_coverage_function){.name = known->name, .addr = known->addr};

@@ -74,6 +74,8 @@ int cofi_module_functions(const struct cofi_module *module, int (*each)(void *op
     pthread_mutex_lock(&symbols->lock);
     int status = symbols->frames_tried || source->kind != COFI__SOURCE_FILE ? 0 : cofi__frames_load(symbols);
     pthread_mutex_unlock(&symbols->lock);
+    if (symbols->incomplete)
+        status = COFI_ERR_NOMEM;
     return status < 0 ? status : each_function(symbols, each, opaque);
 }
 

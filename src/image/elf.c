@@ -71,8 +71,10 @@ int cofi__elf_inspect(struct cofi__source *source, int fd)
         source->elf = true;
         source->elf_exec = ehdr.e_type == ET_EXEC;
         source->mode = gelf_getclass(elf) == ELFCLASS32 ? 32 : 64;
-        if (add_loads(source, elf))
+        if (add_loads(source, elf)) {
+            snprintf(source->why, COFI__WHY_BYTES, "%.300s: out of memory", source->path);
             status = COFI_ERR_NO_CODE;
+        }
     }
     if (elf)
         elf_end(elf);

@@ -16,12 +16,16 @@ struct slot {
 struct slots {
     struct slot *rows;
     size_t n, room;
+    bool incomplete; /* as the symbols are then */
 };
 
 static void add_slot(struct slots *slots, uint64_t addr, const char *name)
 {
-    if (cofi__array_grow(&slots->rows, &slots->room, slots->n, sizeof *slots->rows) == 0)
-        slots->rows[slots->n++] = (struct slot){addr, name};
+    if (cofi__array_grow(&slots->rows, &slots->room, slots->n, sizeof *slots->rows) < 0) {
+        slots->incomplete = true;
+        return;
+    }
+    slots->rows[slots->n++] = (struct slot){addr, name};
 }
 
 static const char *symbol_name(Elf *elf, size_t table, size_t index)
@@ -69,7 +73,7 @@ static void name_stub(struct cofi__symbols *symbols, uint64_t addr, uint64_t siz
 {
     char *text = NULL;
     if (asprintf(&text, "%s@plt", name) < 0)
-        return;
+        text = NULL;
     const char *own = cofi__symbols_own(symbols, text);
     if (own)
         cofi__symbols_add(symbols, addr, size, own, 20);
@@ -163,5 +167,6 @@ void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf)
         if (name && !strncmp(name, ".plt", 4) && shdr.sh_type == SHT_PROGBITS)
             read_section(symbols, elf, scn, &shdr, name, got, &slots);
     }
+    symbols->incomplete |= slots.incomplete;
     free(slots.rows);
 }

@@ -13,8 +13,10 @@
 
 void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank)
 {
-    if (cofi__array_grow(&symbols->functions, &symbols->functions_room, symbols->n_functions, sizeof *symbols->functions) < 0)
+    if (cofi__array_grow(&symbols->functions, &symbols->functions_room, symbols->n_functions, sizeof *symbols->functions) < 0) {
+        symbols->incomplete = true;
         return;
+    }
     symbols->functions[symbols->n_functions++] = (struct cofi__function){addr, size, name, rank};
 }
 
@@ -22,6 +24,7 @@ const char *cofi__symbols_own(struct cofi__symbols *symbols, char *name)
 {
     char **made = name ? realloc(symbols->made, (symbols->n_made + 1) * sizeof *made) : NULL;
     if (!made) {
+        symbols->incomplete = true;
         free(name);
         return NULL;
     }

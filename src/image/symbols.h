@@ -36,6 +36,7 @@ struct cofi__symbols {
     GElf_Addr elf_bias;
     struct cofi__function *functions; /* by address */
     size_t n_functions, functions_room;
+    bool incomplete; /* there was no memory for some of them */
     char **made; /* names that no table holds ("puts@plt") */
     size_t n_made;
     pthread_mutex_t lock; /* libdw's caches, and what follows */

@@ -231,6 +231,7 @@ static void join(struct cofi_recording *recording, struct cofi__in_stream *befor
     const struct cofi__piece *a = &before->shown, *b = stream->pieces.items;
     uint64_t twice = overlap(cofi__piece_bytes(recording, a), a->bytes, cofi__piece_bytes(recording, b), b->bytes);
     struct cofi__piece *piece = twice ? cofi__vector_push(&before->pieces) : NULL;
+    recording->nomem |= twice && !piece;
     if (!piece)
         return;
     *piece = (struct cofi__piece){before->public.bytes, b->file_offset + (b->memory ? 0 : twice), b->bytes - twice, b->reference,

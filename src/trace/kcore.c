@@ -44,6 +44,7 @@ void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *m
         struct name *row = function ? cofi__vector_push(&names) : NULL;
         if (row)
             *row = (struct name){symbol.addr + slide, symbol.name};
+        recording->nomem |= function && !row;
     }
     struct name *rows = names.items;
     if (names.n)

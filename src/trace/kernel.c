@@ -128,6 +128,7 @@ static bool has_joined(const struct cofi_recording *recording, uint64_t at, cons
 static bool join_anew(struct cofi_recording *recording, const struct cofi_sideband *first, uint64_t n)
 {
     uint8_t *bytes = malloc(n);
+    recording->nomem |= !bytes;
     if (bytes)
         join(recording, first, bytes);
     if (bytes && (n != recording->vdso.n || memcmp(bytes, recording->vdso.bytes, n))) {

@@ -20,8 +20,10 @@ void *cofi__keep_alloc(struct cofi__keep *keep, size_t n)
     if (!block || block->room - block->n < n) {
         size_t room = n > BLOCK ? n : BLOCK;
         block = malloc(sizeof *block + room);
-        if (!block)
+        if (!block) {
+            keep->failed = true;
             return NULL;
+        }
         *block = (struct cofi__keep_block){keep->blocks, 0, room};
         keep->blocks = block;
     }

@@ -35,6 +35,7 @@ void cofi__input_unneeded(const struct cofi__input *input, uint64_t start, uint6
 /* Strings and bytes that live as long as the recording. */
 struct cofi__keep {
     struct cofi__keep_block *blocks;
+    bool failed; /* sticks */
 };
 void *cofi__keep_alloc(struct cofi__keep *keep, size_t n);
 /* A string of at most n bytes, which need not end in NUL. Null: out of memory. */

@@ -100,6 +100,25 @@ static void warn_of_losses(struct cofi_recording *recording)
                    (unsigned long long)collided);
 }
 
+/* Whether there was no memory for something: what was read is not what the file has. */
+static bool lacks_memory(const struct cofi_recording *r)
+{
+    const struct cofi__vector *const read[] = {&r->warnings, &r->attrs, &r->ids, &r->guest_ids, &r->vcpus, &r->sideband, &r->streams, &r->build_ids,
+                                               &r->comms, &r->processes, &r->ksymbols, &r->bpf, &r->processors, &r->machines};
+    bool lacks = r->nomem || r->keep.failed;
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        lacks |= read[i]->failed;
+    return lacks;
+}
+
+static int no_trace(const struct cofi_recording *recording, uint64_t start, struct cofi_error *error)
+{
+    if (lacks_memory(recording))
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s", cofi_error_text(COFI_ERR_NOMEM));
+    return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
+                      "cofi record, or perf record -e intel_pt//");
+}
+
 static int read_all(struct cofi_recording *recording, struct cofi_error *error)
 {
     uint64_t start, end;
@@ -112,18 +131,17 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
         cofi__read_records(recording, recording->in.parts[i].start, recording->in.parts[i].end, unclosed);
     }
     if (!recording->has_info && !recording->streams.n)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
-                          "cofi record, or perf record -e intel_pt//");
+        return no_trace(recording, start, error);
     cofi__find_codes(recording);
     cofi__finish_streams(recording);
     warn_of_losses(recording);
     bool sorted = sort_by_time(recording->sideband.items, recording->sideband.n);
-    int status = sorted && !recording->nomem ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
+    int status = sorted && !lacks_memory(recording) ? cofi__build_processes(recording) : COFI_ERR_NOMEM;
     if (status >= 0)
         status = cofi__build_processors(recording);
     if (status >= 0)
         status = cofi__build_guests(recording);
-    if (recording->sideband.failed || recording->streams.failed || recording->nomem)
+    if (lacks_memory(recording))
         status = COFI_ERR_NOMEM;
     return status < 0 ? cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status)) : 0;
 }

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * Without memory for one allocation, whichever it is, functions say so, or do all that they do. */
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#include <cofi/analyze.h>
+
+#include "cli/jobs.h"
+
+#include "../trace/sample.h"
+
+/* The linker leads the library's calls here (--wrap), not those of other libraries. */
+static atomic_bool armed;
+static atomic_long left; /* allocations until one fails */
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t n);
+
+static bool fails(void) { return atomic_load(&armed) && atomic_fetch_sub(&left, 1) == 0; }
+
+void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *old, size_t n) { return fails() ? NULL : __real_realloc(old, n); }
+
+static void fail_at(long n)
+{
+    atomic_store(&left, n);
+    atomic_store(&armed, true);
+}
+
+/* Whether it came to that. */
+static bool failed(void)
+{
+    atomic_store(&armed, false);
+    return atomic_load(&left) < 0;
+}
+
+static void a_recording_is_read_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    const char *path = scratch_path("a.data");
+    bool more = true;
+    write_sample(path, 8);
+    for (long i = 0; more; i++) {
+        struct cofi_recording *recording;
+        struct cofi_error error;
+        fail_at(i);
+        int status = cofi_recording_open(&recording, path, &error);
+        more = failed();
+        if (status < 0) {
+            assert_int_equal(status, COFI_ERR_NOMEM);
+            continue;
+        }
+        assert_null(cofi_recording_warning(recording, 0));
+        assert_int_equal(cofi_recording_streams(recording), 1);
+        assert_int_equal(cofi_recording_stream(recording, 0)->bytes, sizeof sample_trace);
+        assert_non_null(cofi_recording_sideband(recording, 7));
+        assert_string_equal(cofi_recording_comm(recording, 100, UINT64_MAX), "sample");
+        cofi_recording_close(recording);
+    }
+}
+
+/* Count the beginning of a function of this program, by its file. functions: how many the result has. */
+static int cover(size_t *functions)
+{
+    const struct cofi_coverage_options options = {.size = sizeof options, .names = true};
+    uint64_t ip = (uint64_t)(uintptr_t)a_recording_is_read_whole_or_not_at_all;
+    const struct cofi_flow_insn insn = {.ip = ip, .length = 1, .mode = 64};
+    const struct cofi_flow_block block = {.ip = ip, .end = ip + 1, .insns = &insn, .n = 1, .mode = 64}, *blocks = &block;
+    struct cofi_image *image = NULL;
+    struct cofi_view *view = NULL;
+    struct cofi_coverage *coverage = NULL;
+    Dl_info here;
+    size_t n = 0;
+    assert_true(dladdr((void *)(uintptr_t)ip, &here));
+    int status = cofi_image_open(&image);
+    if (status >= 0)
+        status = cofi_image_map_elf_at(image, 0, "/proc/self/exe", (uint64_t)(uintptr_t)here.dli_fbase, NULL);
+    if (status >= 0)
+        status = cofi_view_open(&view, image);
+    if (status >= 0)
+        status = cofi_coverage_open(&coverage, &options);
+    if (status >= 0)
+        status = cofi_coverage_blocks(coverage, view, &blocks, 1);
+    if (status >= 0)
+        status = cofi_coverage_learn(coverage);
+    if (status >= 0)
+        status = cofi_coverage_finish(coverage);
+    const struct cofi_coverage_module *modules = status >= 0 ? cofi_coverage_modules(coverage, &n) : NULL;
+    *functions = n ? modules[0].functions_n : 0;
+    cofi_coverage_close(coverage);
+    cofi_view_close(view);
+    cofi_image_close(image);
+    return status;
+}
+
+static void coverage_has_all_functions_or_none(void **state)
+{
+    (void)state;
+    size_t all, n;
+    bool more = true;
+    assert_int_equal(cover(&all), 0);
+    assert_true(all > 100);
+    for (long i = 0; more; i++) {
+        fail_at(i);
+        int status = cover(&n);
+        more = failed();
+        if (status >= 0)
+            assert_int_equal(n, all);
+        else if (status != COFI_ERR_NO_CODE) /* of cofi_image_map_elf_at, whose file cannot be read then */
+            assert_int_equal(status, COFI_ERR_NOMEM);
+    }
+}
+
+/* The first job waits for the others, whose messages have to be held. */
+static int say(void *opaque, size_t i)
+{
+    atomic_size_t *said = opaque;
+    while (i == 0 && atomic_load(said) < 1)
+        sched_yield();
+    if (i)
+        jobs_write(STDERR_FILENO, "gone\n", 5);
+    atomic_fetch_add(said, 1);
+    return 0;
+}
+
+static void a_message_that_cannot_be_held_is_said(void **state)
+{
+    (void)state;
+    char text[8] = "";
+    atomic_size_t said = 0;
+    int file = memfd_create("err", 0), kept = dup(STDERR_FILENO);
+    dup2(file, STDERR_FILENO);
+    fail_at(1); /* the first is that of jobs_run */
+    int status = jobs_run(2, 2, say, &said);
+    assert_true(failed());
+    dup2(kept, STDERR_FILENO);
+    assert_int_equal(status, 0);
+    assert_int_equal(pread(file, text, sizeof text, 0), 5);
+    assert_string_equal(text, "gone\n");
+    close(file);
+    close(kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_is_read_whole_or_not_at_all),
+        cmocka_unit_test(coverage_has_all_functions_or_none),
+        cmocka_unit_test(a_message_that_cannot_be_held_is_said),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
