@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+enum { MOST = 1 << 16 }; /* no struct becomes so large: what says more was never set */
+
 int cofi__sized(void *known, size_t size, const void *given, size_t least, struct cofi_error *error)
 {
     const unsigned char *bytes = given;
     size_t n;
     memcpy(&n, given, sizeof n);
-    if (n < least)
+    if (n < least || n > MOST)
         return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "the member 'size' is %zu; it must be the sizeof of its struct", n);
     for (size_t i = size; i < n; i++)
         if (bytes[i])
