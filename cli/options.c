@@ -39,7 +39,8 @@ static int parse_place(const char *text, uint64_t *offset, uint64_t *ns)
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping)
 {
     int n = 0;
-    return sscanf(text, "%" SCNu32 "/%" SCNu32 "%n/%" SCNu32 "%n", family, model, &n, stepping, &n) >= 2 && !text[n];
+    bool plain = !text[strspn(text, "0123456789/")]; /* scanf takes signs, too, and of what is too large the low bits */
+    return plain && sscanf(text, "%3" SCNu32 "/%3" SCNu32 "%n/%3" SCNu32 "%n", family, model, &n, stepping, &n) >= 2 && !text[n];
 }
 
 static int parse_gen(struct session_options *options, const char *text)

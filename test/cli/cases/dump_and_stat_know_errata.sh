@@ -16,6 +16,6 @@ for cpu in 6/94 6/85/4 6/61; do
     $COFI stat --no-flow --cpu=$cpu --raw=odd.bin | grep -E ' (tnt.8|tma|cyc|ovf) '
 done
 $COFI dump --json --cpu=6/94 odd.bin 2>/dev/null | grep error
-$COFI dump --cpu=6 odd.bin
+for cpu in 6 -6/94 4294967302/94 6/94/-3; do $COFI dump --cpu=$cpu odd.bin; done
 $COFI dump --gen=rtit --cpu=6/94 odd.bin
 true
