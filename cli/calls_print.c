@@ -29,21 +29,29 @@ void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_no
                  ",\"total\":%" PRIu64 "}\n", node->function.start, node->calls, node->recursions, node->self, node->total);
 }
 
+/* A frame of a path, which has neither of what parts frames and paths. */
+static void print_frame(struct writer *out, const char *text)
+{
+    char name[COFI_NAME_BYTES];
+    in_a_line(text, name, sizeof name);
+    for (char *c = name; (c = strchr(c, ';')); c++)
+        *c = ':';
+    write_text(out, name);
+}
+
 void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns)
 {
     char name[COFI_NAME_BYTES];
     if (!insns)
         return;
-    write_text(out, comm);
+    print_frame(out, comm);
     for (unsigned depth = 1; depth <= node->depth; depth++) {
         const struct cofi_calls_node *at = node;
         while (at->depth > depth)
             at = &nodes[at->parent];
         cofi_function_print(&at->function, name, sizeof name);
-        for (char *c = name; (c = strchr(c, ';')); c++)
-            *c = ':';
         write_text(out, ";");
-        write_text(out, name);
+        print_frame(out, name);
     }
     write_format(out, " %" PRIu64 "\n", insns);
 }

@@ -27,6 +27,18 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value);
 /* "family/model" or "family/model/stepping", decimal. */
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 
+/* How many bytes of text are a control character that a terminal would obey, be it one of two (U+0080 to U+009F); 0: it shows what is
+ * there, or goes on to the next line or column. */
+static inline size_t control_bytes(const char *text, size_t n)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if (*c == 0xc2 && n > 1 && c[1] >= 0x80 && c[1] < 0xa0)
+        return 2;
+    return (*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f;
+}
+/* A text that a recording has, which may hold anything, as a part of a line, without control characters. Cut to fit; returns out, which may
+ * not be the text. */
+const char *in_a_line(const char *text, char *out, size_t n);
 /* What stands behind a path's last slash. */
 const char *file_name(const char *path);
 /* Whether a name, or that of the file if it is a path, matches a shell pattern. Without a pattern all do, null does not match. */

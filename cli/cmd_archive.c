@@ -26,16 +26,6 @@ struct collection {
     unsigned refused;
 };
 
-/* A name from a recording may hold anything; a terminal is to see letters. */
-static const char *shown(const char *text, char *out, size_t n)
-{
-    snprintf(out, n, "%s", text);
-    for (char *c = out; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            *c = '?';
-    return out;
-}
-
 /* The library's reasons begin with the file's name. */
 static void refuse(struct collection *collection, const char *path, const char *why)
 {
@@ -43,8 +33,8 @@ static void refuse(struct collection *collection, const char *path, const char *
     size_t n = strlen(path) < 300 ? strlen(path) : 300;
     if (!strncmp(why, path, n) && why[n] == ':')
         why += n + 1 + (why[n + 1] == ' ');
-    shown(path, name, sizeof name);
-    complain("archive: %s: not copied: %s", name, shown(why, line, sizeof line));
+    in_a_line(path, name, sizeof name);
+    complain("archive: %s: not copied: %s", name, in_a_line(why, line, sizeof line));
     collection->refused++;
 }
 
@@ -61,7 +51,7 @@ static int take(void *opaque, const struct cofi_recording_file *file)
     if (collection->archive.fd < 0)
         complain("archive: %s: %s", collection->archive.path, strerror(errno));
     else
-        complain("archive: %s: %s: %s", collection->archive.path, shown(file->path, name, sizeof name), strerror(errno));
+        complain("archive: %s: %s: %s", collection->archive.path, in_a_line(file->path, name, sizeof name), strerror(errno));
     return EXIT_ENVIRONMENT;
 }
 

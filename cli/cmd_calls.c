@@ -217,8 +217,9 @@ static void print_tree(const struct feeder *feeder)
 
 static void print_title(const struct feeder *feeder)
 {
+    char name[COFI_NAME_BYTES];
     if (!feeder->options->session.json)
-        write_format(feeder->out, "== thread %d (%s)\n", feeder->tid, feeder->comm);
+        write_format(feeder->out, "== thread %d (%s)\n", feeder->tid, in_a_line(feeder->comm, name, sizeof name));
 }
 
 /* ---- lists ---- */

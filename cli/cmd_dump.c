@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cofi/demangle.h>
 #include <cofi/stream.h>
 #include <cofi/trace.h>
 
@@ -100,10 +101,11 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
         if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
             continue;
         const char *comm = cofi_recording_comm(recording, s->tid, UINT64_MAX);
+        char name[COFI_NAME_BYTES];
         any = true;
         if (!o->json && !o->quiet && s->tid >= 0)
             printf("# stream %zu: pid %d, tid %d%s%s\n", i, s->pid, s->tid, comm ? ", " : "",
-                   comm ? comm : "");
+                   comm ? in_a_line(comm, name, sizeof name) : "");
         else if (!o->json && !o->quiet)
             printf("# stream %zu: cpu %d\n", i, s->cpu);
         good &= dump_stream(o, &source, gen, cyc, stdout);

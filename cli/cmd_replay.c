@@ -117,7 +117,8 @@ static void print_found_out(const struct replay_setup *setup, const struct found
 static void report_text(const struct session_stream *stream, const struct replay_setup *setup, const struct found_out *found,
                         const struct replay_result *r)
 {
-    printf("thread %d (%s): ", stream->tid, stream->comm);
+    char name[COFI_NAME_BYTES];
+    printf("thread %d (%s): ", stream->tid, in_a_line(stream->comm, name, sizeof name));
     if (r->differences)
         printf("differs after %zu of %zu packets and outcomes", r->equal, r->compared);
     else

@@ -260,12 +260,13 @@ static void print_recording(const struct session *session)
     if (!recording)
         return;
     const struct cofi_recording_info *info = cofi_recording_info(recording);
+    char command[8192];
     printf("%s, %s register %#" PRIx64, info->gen == COFI_PT ? "Intel PT" : "RTIT",
            info->gen == COFI_PT ? "IA32_RTIT_CTL" : "RTIT_CTL", info->config);
     if (info->family)
         printf(", processor %u/%u/%u", info->family, info->model, info->stepping);
     if (info->command)
-        printf(", recorded: %s", info->command);
+        printf(", recorded: %s", in_a_line(info->command, command, sizeof command));
     if (info->snapshot)
         printf(", snapshot: only the newest bytes were kept");
     putchar('\n');

@@ -29,6 +29,18 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value)
     return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
 }
 
+const char *in_a_line(const char *text, char *out, size_t n)
+{
+    size_t length = strlen(text), written = 0;
+    for (size_t at = 0; at < length && written + 1 < n; written++) {
+        size_t control = text[at] == '\n' || text[at] == '\t' ? 1 : control_bytes(text + at, length - at);
+        out[written] = control ? '?' : text[at];
+        at += control ? control : 1;
+    }
+    out[written] = 0;
+    return out;
+}
+
 const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');

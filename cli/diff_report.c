@@ -340,7 +340,7 @@ void diff_report_free(struct diff_report *report)
 
 void diff_report_only(struct writer *out, const struct diff_options *options, unsigned run, const struct thread *thread)
 {
-    char string[COFI_NAME_JSON_BYTES];
+    char string[COFI_NAME_JSON_BYTES], name[COFI_NAME_BYTES];
     if (options->brief)
         return;
     if (options->session.json) {
@@ -350,7 +350,7 @@ void diff_report_only(struct writer *out, const struct diff_options *options, un
         return;
     }
     write_format(out, "== thread %d (", thread->tid);
-    write_text(out, thread->name);
+    write_text(out, in_a_line(thread->name, name, sizeof name));
     write_text(out, ") is in ");
     write_text(out, options->files[run]);
     write_text(out, " only\n");

@@ -41,7 +41,7 @@ struct jobs {
 static _Thread_local struct jobs *current;
 static _Thread_local size_t mine;
 
-static int write_all(int fd, const char *bytes, size_t n)
+static int write_raw(int fd, const char *bytes, size_t n)
 {
     while (n) {
         ssize_t some = write(fd, bytes, n);
@@ -53,6 +53,29 @@ static int write_all(int fd, const char *bytes, size_t n)
         n -= (size_t)some;
     }
     return 0;
+}
+
+/* Names come from programs and recordings, which may be anybody's. */
+static int write_terminal(int fd, const char *bytes, size_t n)
+{
+    char shown[4096];
+    size_t held = 0;
+    int error = 0;
+    for (size_t at = 0; at < n && !error;) {
+        size_t control = control_bytes(bytes + at, n - at);
+        shown[held++] = control ? '?' : bytes[at];
+        at += control ? control : 1;
+        if (held == sizeof shown || at == n) {
+            error = write_raw(fd, shown, held);
+            held = 0;
+        }
+    }
+    return error;
+}
+
+static int write_all(int fd, const char *bytes, size_t n)
+{
+    return isatty(fd) ? write_terminal(fd, bytes, n) : write_raw(fd, bytes, n);
 }
 
 /* Write what is held of the job whose turn it is; only its owner does that. */

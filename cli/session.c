@@ -389,7 +389,8 @@ int session_write_each(struct session *session, session_write *write, void *opaq
 const char *session_title(const struct session_stream *stream, char *out, size_t n)
 {
     int at = stream->cpu < 0 ? 0 : snprintf(out, n, "processor %d: ", stream->cpu);
-    snprintf(out + at, n - (size_t)at, "thread %d (%s)", stream->tid, stream->comm);
+    char name[COFI_NAME_BYTES];
+    snprintf(out + at, n - (size_t)at, "thread %d (%s)", stream->tid, in_a_line(stream->comm, name, sizeof name));
     return out;
 }
 
