@@ -35,13 +35,28 @@ typedef void answer(struct server *server, const char *arguments, FILE *reply);
 
 /* ---- documents ---- */
 
+/* UTF-8 without control characters: what XML can hold. */
+static bool is_text(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c;) {
+        int more = *c < 0x80 ? 0 : *c < 0xc2 ? -1 : *c < 0xe0 ? 1 : *c < 0xf0 ? 2 : *c < 0xf5 ? 3 : -1;
+        if (more < 0 || *c < ' ')
+            return false;
+        for (c++; more; more--)
+            if ((*c++ & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
 static void write_xml(FILE *out, const char *text)
 {
+    bool whole = is_text(text);
     for (; *text; text++)
-        if (strchr("<>&\"'", *text) || (unsigned char)*text < ' ')
-            fprintf(out, "&#%u;", (unsigned char)*text < ' ' ? '?' : (unsigned char)*text);
+        if (strchr("<>&\"'", *text))
+            fprintf(out, "&#%d;", *text);
         else
-            fputc(*text, out);
+            fputc(whole || (*text >= ' ' && *text < 0x7f) ? *text : '?', out);
 }
 
 static void write_features(const struct server *server, const char *annex, FILE *out)
@@ -54,11 +69,12 @@ static void write_features(const struct server *server, const char *annex, FILE 
 static void write_threads(const struct server *server, const char *annex, FILE *out)
 {
     const struct gdb_history *history = server->target->history;
+    char name[sizeof history->threads->name];
     (void)annex;
     fputs("<threads>\n", out);
     for (size_t i = 0; i < history->n; i++) {
         fprintf(out, "<thread id=\"%x\" name=\"", (unsigned)history->threads[i].tid);
-        write_xml(out, history->threads[i].name);
+        write_xml(out, in_a_line(history->threads[i].name, name, sizeof name));
         fputs("\"/>\n", out);
     }
     fputs("</threads>\n", out);
@@ -102,7 +118,7 @@ static void write_libraries(const struct server *server, const char *annex, FILE
     fputs("<library-list-svr4 version=\"1.0\">\n", out);
     for (size_t i = 0; i < modules->n; i++) {
         const struct gdb_module *module = &modules->all[i];
-        if (i == modules->program || !module->dynamic)
+        if (i == modules->program || !module->dynamic || !is_text(module->path))
             continue;
         fputs("<library name=\"", out);
         write_xml(out, module->path);

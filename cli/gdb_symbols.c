@@ -134,6 +134,19 @@ static size_t strings_bytes(const struct functions *functions)
     return last->name_at + strlen(last->name) + 1;
 }
 
+/* Names come from anybody's files; gdb gives a terminal what it has. As long as it is. */
+static void write_name(FILE *out, const char *name)
+{
+    for (size_t n = strlen(name); n;) {
+        size_t control = control_bytes(name, n), bytes = control ? control : 1;
+        for (size_t i = 0; i < bytes; i++)
+            fputc(control || *name == '\n' || *name == '\t' ? '?' : *name, out);
+        name += bytes;
+        n -= bytes;
+    }
+    fputc(0, out);
+}
+
 static void write_section(FILE *out, Elf64_Shdr section) { fwrite(&section, sizeof section, 1, out); }
 
 static void write_code_sections(FILE *out, const struct functions *functions)
@@ -158,7 +171,7 @@ static void write_file(FILE *out, const struct functions *functions, size_t sect
     fwrite(section_names, sizeof section_names, 1, out);
     fputc(0, out);
     for (size_t i = 0; i < functions->n; i++)
-        fwrite(functions->all[i].name, strlen(functions->all[i].name) + 1, 1, out);
+        write_name(out, functions->all[i].name);
     for (size_t i = at_strings + strings; i < at_symbols; i++)
         fputc(0, out);
     fwrite(&(Elf64_Sym){.st_name = 0}, sizeof(Elf64_Sym), 1, out);
