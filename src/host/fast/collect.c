@@ -338,7 +338,8 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
     /* Killed between two chunks, the thread has no other than the full ones. */
     else if (chunk == t->head.full % k->chunks)
         take_last(c, t, seat, chunk);
-    cofi__fast_encode_end(&seat->encoder);
+    if (cofi__fast_encode_end(&seat->encoder) == 0)
+        cofi__fast_encode_over(&seat->encoder);
     c->result->branches += seat->alien ? 0 : seat->encoder.branches;
     cofi__fast_write_out(c, seat);
     if (c->writer)

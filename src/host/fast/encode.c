@@ -415,6 +415,8 @@ int cofi__fast_encode_end(struct cofi__fast_encoder *e)
     return 0;
 }
 
+void cofi__fast_encode_over(struct cofi__fast_encoder *e) { put_ovf(e); }
+
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e)
 {
     free(e->out);

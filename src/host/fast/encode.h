@@ -44,6 +44,8 @@ void cofi__fast_encode_lost(struct cofi__fast_encoder *e);
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e);
 /* Write outcomes that do not fill a packet. */
 int cofi__fast_encode_end(struct cofi__fast_encoder *e);
+/* Behind that: no records follow, ever. Write OVF where the last ones are missing. */
+void cofi__fast_encode_over(struct cofi__fast_encoder *e);
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e);
 
 #endif
