@@ -2,28 +2,18 @@
  * An ELF core file [core(5), elf(5)] -> registers by gdb's numbers, and memory. See gdb_core.h. */
 #include "gdb_core.h"
 
-#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/user.h>
 
 #include "cli.h"
+#include "elf_members.h"
 
 /* ---- the file ---- */
 
-static uint64_t get(const uint8_t *bytes, size_t n)
-{
-    uint64_t value = 0;
-    while (n--)
-        value = value << 8 | bytes[n];
-    return value;
-}
-
-/* A member of a structure in the file, of either class. */
-#define GET(core, at, Type, member)                                                                               \
-    ((core)->is_32 ? get((at) + offsetof(Elf32_##Type, member), sizeof ((Elf32_##Type *)0)->member)               \
-                   : get((at) + offsetof(Elf64_##Type, member), sizeof ((Elf64_##Type *)0)->member))
-#define SIZE(core, Type) ((core)->is_32 ? sizeof(Elf32_##Type) : sizeof(Elf64_##Type))
+/* A member of a structure in the file. */
+#define GET(core, at, Type, member) ELF_GET((core)->is_32, at, Type, member)
+#define SIZE(core, Type) ELF_SIZE((core)->is_32, Type)
 
 /* Bytes [offset, offset + n) of the file; null: they are not all there. */
 static const uint8_t *bytes_at(const struct gdb_core *core, uint64_t offset, uint64_t n)
@@ -62,7 +52,7 @@ static bool take_note(struct gdb_core *core, uint32_t type, const uint8_t *bytes
     if (type == NT_PRSTATUS && n >= status->registers + status->bytes) {
         if (!array_grow(&core->threads, core->n, &core->room, sizeof *core->threads))
             return false;
-        core->threads[core->n++] = (struct gdb_core_thread){(int32_t)get(bytes + status->tid, 4), bytes + status->registers, NULL};
+        core->threads[core->n++] = (struct gdb_core_thread){(int32_t)elf_number(bytes + status->tid, 4), bytes + status->registers, NULL};
     } else if (type == NT_FPREGSET && core->n && n >= FX_BYTES) { /* of the thread before it */
         core->threads[core->n - 1].fx = bytes;
     } else if (type == NT_AUXV) {
@@ -78,11 +68,11 @@ static uint64_t aligned(uint64_t n) { return (n + 3) & ~UINT64_C(3); }
 static bool take_notes(struct gdb_core *core, const uint8_t *notes, uint64_t n)
 {
     for (const uint8_t *note = notes; n >= sizeof(Elf64_Nhdr);) {
-        uint64_t name = aligned(get(note + offsetof(Elf64_Nhdr, n_namesz), 4)), bytes = get(note + offsetof(Elf64_Nhdr, n_descsz), 4);
+        uint64_t name = aligned(elf_number(note + offsetof(Elf64_Nhdr, n_namesz), 4)), bytes = elf_number(note + offsetof(Elf64_Nhdr, n_descsz), 4);
         uint64_t before = sizeof(Elf64_Nhdr) + name;
         if (before > n || bytes > n - before)
             return true;
-        if (!take_note(core, (uint32_t)get(note + offsetof(Elf64_Nhdr, n_type), 4), note + before, (size_t)bytes))
+        if (!take_note(core, (uint32_t)elf_number(note + offsetof(Elf64_Nhdr, n_type), 4), note + before, (size_t)bytes))
             return false;
         uint64_t step = before + aligned(bytes) < n ? before + aligned(bytes) : n;
         note += step;
@@ -181,7 +171,7 @@ size_t gdb_core_register(bool is_32, const struct gdb_core_thread *thread, unsig
 
 uint64_t gdb_core_pc(const struct gdb_core *core, const struct gdb_core_thread *thread)
 {
-    return core->is_32 ? get(thread->registers + 12 * 4, 4) : get(thread->registers + offsetof(struct user_regs_struct, rip), 8);
+    return core->is_32 ? elf_number(thread->registers + 12 * 4, 4) : elf_number(thread->registers + offsetof(struct user_regs_struct, rip), 8);
 }
 
 /* ---- memory ---- */

@@ -2,57 +2,25 @@
  * Recorded mappings and what a view shows there -> a process's program and libraries. See gdb_modules.h. */
 #include "gdb_modules.h"
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "cli.h"
+#include "elf_members.h"
 
 /* ---- an ELF file's head ---- */
 
-struct field {
-    uint8_t at, bytes;
-};
-
-/* Where the two classes have what is asked for. */
-#define FIELD(type, member) {offsetof(type, member), sizeof ((type *)0)->member}
-#define LAYOUT(Ehdr, Phdr)                                                                                             \
-    {FIELD(Ehdr, e_entry), FIELD(Ehdr, e_phoff), FIELD(Ehdr, e_phentsize), FIELD(Ehdr, e_phnum), FIELD(Phdr, p_type), \
-     FIELD(Phdr, p_vaddr), FIELD(Phdr, p_memsz), FIELD(Phdr, p_flags), sizeof(Ehdr), sizeof(Phdr)}
-static const struct layout {
-    struct field entry, headers, header_bytes, headers_n, type, addr, size, flags;
-    size_t head_bytes, header_least;
-} layout32 = LAYOUT(Elf32_Ehdr, Elf32_Phdr), layout64 = LAYOUT(Elf64_Ehdr, Elf64_Phdr);
-
-static uint64_t get(const uint8_t *bytes, struct field field)
+static void read_header(struct gdb_module *module, bool is_32, const uint8_t *header)
 {
-    uint64_t value = 0;
-    for (unsigned i = field.bytes; i--;)
-        value = value << 8 | bytes[field.at + i];
-    return value;
-}
-
-static void read_header(struct gdb_module *module, const struct layout *layout, const uint8_t *header)
-{
-    uint64_t type = get(header, layout->type), addr = module->base + get(header, layout->addr);
+    uint64_t type = ELF_GET(is_32, header, Phdr, p_type), addr = module->base + ELF_GET(is_32, header, Phdr, p_vaddr);
     if (type == PT_DYNAMIC)
         module->dynamic = addr;
-    if (type != PT_LOAD || get(header, layout->flags) & PF_W || module->constant_n == GDB_CONSTANT_MAX)
+    if (type != PT_LOAD || ELF_GET(is_32, header, Phdr, p_flags) & PF_W || module->constant_n == GDB_CONSTANT_MAX)
         return;
     module->constant[module->constant_n].start = addr;
-    module->constant[module->constant_n++].end = addr + get(header, layout->size);
-}
-
-static void read_headers(struct gdb_module *module, const struct layout *layout, const uint8_t *headers, size_t n)
-{
-    for (size_t i = 0; i < module->headers_n && n >= layout->header_least; i++) {
-        read_header(module, layout, headers);
-        size_t step = module->header_bytes < n ? module->header_bytes : n;
-        headers += step;
-        n -= step;
-    }
+    module->constant[module->constant_n++].end = addr + ELF_GET(is_32, header, Phdr, p_memsz);
 }
 
 /* first: the module's own address of its first byte. False: it is no ELF file that begins there. */
@@ -62,18 +30,18 @@ static bool read_head(struct gdb_module *module, const struct cofi_module *of, u
     if (cofi_module_code(of, first, &code) < 0 || code.start > first || code.end - first < EI_NIDENT)
         return false;
     const uint8_t *bytes = code.bytes + (first - code.start);
-    size_t n = code.end - first;
-    const struct layout *layout = bytes[EI_CLASS] == ELFCLASS32 ? &layout32 : &layout64;
-    if (memcmp(bytes, ELFMAG, SELFMAG) || n < layout->head_bytes)
+    uint64_t n = code.end - first;
+    bool is_32 = bytes[EI_CLASS] == ELFCLASS32;
+    if (memcmp(bytes, ELFMAG, SELFMAG) || n < ELF_SIZE(is_32, Ehdr))
         return false;
-    uint64_t headers = get(bytes, layout->headers);
+    uint64_t headers = ELF_GET(is_32, bytes, Ehdr, e_phoff);
     module->of = of;
-    module->entry = module->base + get(bytes, layout->entry);
+    module->entry = module->base + ELF_GET(is_32, bytes, Ehdr, e_entry);
     module->headers = module->base + first + headers;
-    module->headers_n = (unsigned)get(bytes, layout->headers_n);
-    module->header_bytes = (unsigned)get(bytes, layout->header_bytes);
-    if (headers < n && module->header_bytes >= layout->header_least)
-        read_headers(module, layout, bytes + headers, n - headers);
+    module->headers_n = (unsigned)ELF_GET(is_32, bytes, Ehdr, e_phnum);
+    module->header_bytes = (unsigned)ELF_GET(is_32, bytes, Ehdr, e_phentsize);
+    for (uint64_t i = 0; i < module->headers_n && headers <= n && n - headers >= ELF_SIZE(is_32, Phdr); i++, headers += module->header_bytes)
+        read_header(module, is_32, bytes + headers);
     return true;
 }
 
