@@ -27,9 +27,17 @@ struct cofi__name {
     char *text;
 };
 
+/* From since_ns on the addresses are another program's (exec), or are as the parent had them (fork; null: nobody knows whose). */
+struct cofi__era {
+    uint64_t since_ns;
+    const struct cofi_image *parent;
+};
+
 struct cofi__names {
     struct cofi__name *rows; /* by address, then by when they were given */
     size_t n, room;
+    struct cofi__era *eras;  /* by time; before the first one is one, too */
+    size_t n_eras, eras_room;
 };
 
 struct cofi_image {
@@ -43,11 +51,13 @@ struct cofi_image {
     struct cofi__names names;
 };
 
-/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; ask for that of code
- * which was there first at time_ns; let go of them. */
+/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; begin an era, in the order
+ * of their times, the parent to live as long as the image; ask at now_ns for the name of code which was there first at time_ns; let go of
+ * all that. */
 int cofi__image_name(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t size, const char *name);
 void cofi__image_names_done(struct cofi_image *image);
-const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t time_ns, uint64_t addr);
+int cofi__image_names_era(struct cofi_image *image, uint64_t since_ns, const struct cofi_image *parent);
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t now_ns, uint64_t time_ns, uint64_t addr);
 void cofi__image_names_free(struct cofi_image *image);
 
 /* cofi_image_map_bytes for one function whose name is the label. */

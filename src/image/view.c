@@ -272,8 +272,9 @@ const char *cofi_view_why(const struct cofi_view *view)
 static void jit_name(const struct cofi_view *view, const struct cofi__source *source, uint64_t addr,
                      struct cofi_symbol *symbol)
 {
-    const struct cofi_image *image = addr >> 63 ? view->kernel->image : view->user->image;
-    const struct cofi__name *name = image ? cofi__image_name_at(image, source->since_ns, addr) : NULL;
+    const struct cofi__table *table = addr >> 63 ? view->kernel : view->user;
+    uint64_t now = table->next ? table->image->changes[table->next - 1].time_ns : 0;
+    const struct cofi__name *name = table->image ? cofi__image_name_at(table->image, now, source->since_ns, addr) : NULL;
     if (source->is_function) {
         symbol->name = source->path; /* the offset is that in its bytes */
         symbol->module = "[jit]";

@@ -100,10 +100,19 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
     if (reused)
         COFI_TRY(cofi_image_clear(child, sb->time_ns));
     struct cofi__process *parent = find_process(recording, sb->machine, sb->ppid);
+    COFI_TRY(cofi__image_names_era(child, sb->time_ns, parent ? parent->image : NULL));
     if (!parent)
         return 0;
     struct cofi__table *now = table_now(parent, sb->time_ns);
     return now ? cofi__image_fork_table(child, now, sb->time_ns) : COFI_ERR_NOMEM;
+}
+
+/* Who is seen first when it has long been there (cofi record -p) has a COMM by exec, too: nothing ends then. */
+static int apply_exec(struct cofi_image *image, uint64_t time_ns)
+{
+    if (image->n || image->names.n_eras)
+        COFI_TRY(cofi__image_names_era(image, time_ns, NULL));
+    return cofi_image_clear(image, time_ns);
 }
 
 static int by_path(const void *a, const void *b)
@@ -221,7 +230,7 @@ static int apply(struct cofi_recording *recording, struct cofi_sideband *sb)
         struct cofi_image *image = cofi__process_image(recording, sb->machine, sb->pid);
         if (!image)
             return COFI_ERR_NOMEM;
-        return sb->exec ? cofi_image_clear(image, sb->time_ns) : 0;
+        return sb->exec ? apply_exec(image, sb->time_ns) : 0;
     }
     case COFI_SB_MMAP: return apply_mmap(recording, sb);
     case COFI_SB_CODE:

@@ -206,31 +206,57 @@ static void below_symfs_are_a_jitdump_and_a_perf_map_too(void **state)
     unlink(map);
 }
 
-static void put_code(struct cofi_writer *writer, uint64_t time, uint64_t addr, const uint8_t *bytes)
+static void put_code(struct cofi_writer *writer, int32_t pid, uint64_t time, uint64_t addr, const uint8_t *bytes)
 {
-    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 100, .tid = 100, .time_ns = time, .addr = addr, .bytes = bytes,
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = pid, .tid = pid, .time_ns = time, .addr = addr, .bytes = bytes,
                                        .len = sizeof sample_code});
 }
 
-/* One that tells code as it ran, at 401000 twice, and that maps a jitdump. */
-static const char *write_code(bool monotonic, const uint8_t *other, const char *dump)
+static void put_exec(struct cofi_writer *writer, int32_t pid, uint64_t time)
+{
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = pid, .tid = pid, .time_ns = time, .name = "jit", .exec = true});
+}
+
+static void put_fork(struct cofi_writer *writer, int32_t parent, int32_t pid, uint64_t time)
+{
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = pid, .tid = pid, .ppid = parent, .ptid = parent, .time_ns = time});
+}
+
+static void put_jitdump(struct cofi_writer *writer, uint64_t time, const char *dump)
+{
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 100, .tid = 100, .time_ns = time, .name = dump, .addr = 0x7f0000000000,
+                                       .len = 0x1000, .prot = 5, .flags = 2});
+}
+
+/* A recording of 100, which executes something and maps a jitdump. */
+static struct cofi_writer *begin_code(bool monotonic, const char *dump)
 {
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
-    const char *path = scratch_path("jit.data");
     info.time.conv = (struct cofi_time_conv){.mult = 1024, .shift = 10};
     info.time.monotonic = monotonic;
-    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
-    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 100, .tid = 100, .time_ns = 1, .name = "jit"});
-    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 100, .tid = 100, .time_ns = 2, .name = dump, .addr = 0x7f0000000000,
-                                       .len = 0x1000, .prot = 5, .flags = 2});
-    put_code(writer, 0x2000, 0x401000, sample_code);
-    put_code(writer, 0x3000, 0x402000, sample_code);
-    put_code(writer, 0x4000, 0x403000, sample_code);
-    put_code(writer, 0x6000, 0x401000, other);
+    assert_int_equal(cofi_writer_open(&writer, scratch_path("jit.data"), &info, NULL), 0);
+    put_exec(writer, 100, 0x100);
+    put_jitdump(writer, 0x101, dump);
+    return writer;
+}
+
+static const char *end_code(struct cofi_writer *writer)
+{
     assert_int_equal(cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 0x1fff), 0);
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
-    return path;
+    return scratch_path("jit.data");
+}
+
+/* One that tells code as it ran, at 401000 twice. */
+static const char *write_code(bool monotonic, const uint8_t *other, const char *dump)
+{
+    struct cofi_writer *writer = begin_code(monotonic, dump);
+    put_code(writer, 100, 0x2000, 0x401000, sample_code);
+    put_code(writer, 100, 0x3000, 0x402000, sample_code);
+    put_code(writer, 100, 0x4000, 0x403000, sample_code);
+    put_code(writer, 100, 0x6000, 0x401000, other);
+    return end_code(writer);
 }
 
 static void assert_called(uint64_t addr, const char *name)
@@ -241,6 +267,7 @@ static void assert_called(uint64_t addr, const char *name)
         assert_null(symbol.name);
         return;
     }
+    assert_non_null(symbol.name);
     assert_string_equal(symbol.name, name);
     assert_int_equal(symbol.offset, addr & 0xfff);
 }
@@ -282,6 +309,98 @@ static void a_jitdump_names_code_that_the_recording_tells(void **state)
     close_all();
 }
 
+static const char *write_dump(const struct dump *dump)
+{
+    const char *path = scratch_path("jit-100.dump");
+    write_whole(path, dump->p, dump->n);
+    return path;
+}
+
+static void names_given_before_an_exec_are_not_those_of_what_runs_behind_it(void **state)
+{
+    (void)state;
+    struct dump dump;
+    begin_dump(&dump, 0);
+    add_load(&dump, 1, 0x403000, 0, "before it was recorded");
+    add_load(&dump, 0x1fff, 0x401000, 1, "before");
+    add_load(&dump, 0x5800, 0x402000, 2, "behind");
+    const char *path = write_dump(&dump);
+    struct cofi_writer *writer = begin_code(true, path);
+    put_code(writer, 100, 0x2000, 0x401000, sample_code);
+    put_code(writer, 100, 0x3000, 0x402000, sample_code);
+    put_code(writer, 100, 0x3000, 0x403000, sample_code);
+    put_exec(writer, 100, 0x5000);
+    put_jitdump(writer, 0x5001, path);
+    put_code(writer, 100, 0x6000, 0x401000, sample_code);
+    put_code(writer, 100, 0x6000, 0x402000, sample_code);
+    open_at(end_code(writer), 100, 0x4fff);
+    assert_called(0x401002, "before");
+    assert_called(0x402002, NULL); /* though it is named a little later, elsewhere a JIT that tells late */
+    assert_called(0x403002, "before it was recorded");
+    cofi_view_advance(view, 0x6000, NULL, NULL);
+    assert_called(0x401002, NULL);
+    assert_called(0x402002, "behind");
+    close_all();
+}
+
+/* 100 forks 101, and that 102: what 100 names later is not theirs, nor is what 102 puts there named by 100. At last 101 executes something
+ * else, and makes another 100. */
+static const char *write_forks(const uint8_t *other, const char *dump)
+{
+    struct cofi_writer *writer = begin_code(true, dump);
+    put_code(writer, 100, 0x2000, 0x401000, sample_code);
+    put_fork(writer, 100, 101, 0x3000);
+    put_fork(writer, 101, 102, 0x3100);
+    put_code(writer, 100, 0x4000, 0x401000, other);
+    put_exec(writer, 101, 0x5000);
+    put_code(writer, 101, 0x5100, 0x401000, sample_code);
+    put_code(writer, 102, 0x6000, 0x402000, sample_code);
+    put_code(writer, 102, 0x6100, 0x401000, other);
+    put_fork(writer, 101, 100, 0x7000);
+    return end_code(writer);
+}
+
+static void assert_called_at(const char *data, int32_t pid, uint64_t time, uint64_t addr, const char *name)
+{
+    open_at(data, pid, time);
+    assert_called(addr, name);
+    close_all();
+}
+
+static void a_forked_childs_code_has_the_names_that_its_parent_gave(void **state)
+{
+    (void)state;
+    struct dump dump;
+    uint8_t other[sizeof sample_code] = {0x90};
+    begin_dump(&dump, 0);
+    add_load(&dump, 0x1fff, 0x401000, 1, "first");
+    add_load(&dump, 0x3800, 0x401000, 2, "second");
+    const char *data = write_forks(other, write_dump(&dump));
+    assert_called_at(data, 101, 0x4fff, 0x401002, "first");
+    assert_called_at(data, 101, 0x5100, 0x401002, NULL);
+    assert_called_at(data, 102, 0x6000, 0x401002, "first");
+    assert_called_at(data, 102, 0x6100, 0x401002, NULL);
+    assert_called_at(data, 100, 0x6fff, 0x401002, "second");
+    assert_called_at(data, 100, 0x7000, 0x401002, NULL);
+}
+
+static void a_forked_childs_code_has_the_names_of_its_parents_perf_map(void **state)
+{
+    (void)state;
+    enum { PID = 4194002 };
+    char map[64];
+    struct cofi_writer *writer = begin_code(true, scratch_path("none"));
+    put_exec(writer, PID, 0x1000);
+    put_code(writer, PID, 0x2000, 0x401000, sample_code);
+    put_fork(writer, PID, PID + 1, 0x3000);
+    snprintf(map, sizeof map, "/tmp/perf-%d.map", PID);
+    write_whole(map, "401000 20 named\n", 16);
+    open_at(end_code(writer), PID + 1, 0x4000);
+    unlink(map);
+    assert_called(0x401002, "named");
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +409,9 @@ int main(void)
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
         cmocka_unit_test(below_symfs_are_a_jitdump_and_a_perf_map_too),
         cmocka_unit_test(a_jitdump_names_code_that_the_recording_tells),
+        cmocka_unit_test(names_given_before_an_exec_are_not_those_of_what_runs_behind_it),
+        cmocka_unit_test(a_forked_childs_code_has_the_names_that_its_parent_gave),
+        cmocka_unit_test(a_forked_childs_code_has_the_names_of_its_parents_perf_map),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

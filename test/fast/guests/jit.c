@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -460,7 +461,7 @@ static void dump_function(FILE *dump, const char *name, const uint8_t *code, uin
     fflush(dump);
 }
 
-/* Two functions one after the other at the same place, whose names only the jitdump has. */
+/* Two functions one after the other at the same place, whose names only the jitdump has; a child calls the second one, too. */
 int guest_jit_named(void)
 {
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -474,6 +475,13 @@ int guest_jit_named(void)
         sum += call(p);
     }
     printf("%ld\n", sum);
+    fflush(stdout);
+    if (!fork()) {
+        for (int i = 0; i < 5; i++)
+            call(p);
+        _exit(0);
+    }
+    wait(NULL);
     return fclose(dump);
 }
 
