@@ -51,8 +51,8 @@ static uint8_t *read_below(const struct cofi_recording *recording, const char *p
 
 /* ---- jitdump [linux: jitdump-specification] ---- */
 
-enum { JIT_LOAD = 0, JIT_MOVE = 1 };
-enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
+enum { JIT_LOAD = 0, JIT_MOVE = 1, JIT_KINDS = 16 /* five, and room for more */ };
+enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_PID = 20, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
 enum { JIT_PREFIX = 16, JIT_LOAD_FIXED = 56, JIT_MOVE_FIXED = 64 };
 
 struct dump {
@@ -77,17 +77,55 @@ static uint64_t named_since(const struct dump *dump, uint64_t time)
     return dump->tsc || dump->recording->info.time.monotonic ? time : 0;
 }
 
+/* Where the code begins in a LOAD, behind the name; 0: it does not hold both. */
+static size_t code_in(const uint8_t *record, size_t n)
+{
+    if (n <= JIT_LOAD_FIXED)
+        return 0;
+    size_t at = JIT_LOAD_FIXED + strnlen((const char *)record + JIT_LOAD_FIXED, n - JIT_LOAD_FIXED) + 1;
+    return at <= n && le64(record + 40) <= n - at ? at : 0;
+}
+
+/* 0: no whole record is there. */
+static size_t size_at(const struct dump *dump, size_t at)
+{
+    const uint8_t *record = dump->bytes + at;
+    size_t left = dump->n - at, size = left >= JIT_PREFIX ? le32(record + 4) : 0;
+    if (size < JIT_PREFIX || size > left || le32(record) >= JIT_KINDS)
+        return 0;
+    return le32(record) != JIT_LOAD || code_in(record, size) ? size : 0;
+}
+
+static bool is_load(const struct dump *dump, size_t at) { return size_at(dump, at) && le32(dump->bytes + at) == JIT_LOAD; }
+
+/* One that is surely one: of the dump's process, and with nothing behind the code. */
+static bool is_sure_load(const struct dump *dump, size_t at)
+{
+    const uint8_t *record = dump->bytes + at;
+    return is_load(dump, at) && le32(record + JIT_PREFIX) == le32(dump->bytes + JIT_HEADER_PID) &&
+           code_in(record, le32(record + 4)) + le64(record + 40) == le32(record + 4);
+}
+
+/* Where no record is, a LOAD is next. (A child of Python closes the dump that it has from its parent, and so writes what that has not
+ * written yet; the parent writes it again, and it may begin inside a record.) */
+static size_t next_record(const struct dump *dump, size_t at)
+{
+    size_t size = size_at(dump, at);
+    if (size)
+        return at + size;
+    do
+        at++;
+    while (at < dump->n && !is_sure_load(dump, at));
+    return at;
+}
+
 /* pid, tid, vma, address, size, index; the name; the code. */
 static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64_t addr, uint64_t time)
 {
     uint64_t size = le64(record + 40);
-    size_t name = strnlen((const char *)record + JIT_LOAD_FIXED, n - JIT_LOAD_FIXED);
-    size_t code = JIT_LOAD_FIXED + name + 1;
-    if (code > n || size > n - code)
-        return 0;
     if (dump->names_only)
         return cofi__image_name(dump->image, named_since(dump, time), addr, size, (const char *)record + JIT_LOAD_FIXED);
-    return cofi__image_named_bytes(dump->image, time, addr, record + code, (size_t)size,
+    return cofi__image_named_bytes(dump->image, time, addr, record + code_in(record, n), (size_t)size,
                                    (const char *)record + JIT_LOAD_FIXED);
 }
 
@@ -95,14 +133,11 @@ static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64
 static const uint8_t *find_load(const struct dump *dump, size_t at, const uint8_t *end, uint64_t index, size_t *n)
 {
     const uint8_t *found = NULL;
-    for (size_t size; dump->bytes + at < end; at += size) {
-        const uint8_t *record = dump->bytes + at;
-        size = le32(record + 4);
-        if (le32(record) == JIT_LOAD && size > JIT_LOAD_FIXED && le64(record + 48) == index) {
-            found = record;
-            *n = size;
+    for (; dump->bytes + at < end; at = next_record(dump, at))
+        if (is_load(dump, at) && le64(dump->bytes + at + 48) == index) {
+            found = dump->bytes + at;
+            *n = le32(found + 4);
         }
-    }
     return found;
 }
 
@@ -116,16 +151,14 @@ static int move(const struct dump *dump, size_t first, const uint8_t *record)
 
 static int read_dump(const struct dump *dump, const char *path)
 {
-    size_t first = le32(dump->bytes + JIT_HEADER_SIZE), at = first, size;
+    size_t first = le32(dump->bytes + JIT_HEADER_SIZE);
     int status = 0;
-    for (; status >= 0 && at < dump->n; at += size) {
+    for (size_t at = first; status >= 0 && at < dump->n; at = next_record(dump, at)) {
         const uint8_t *record = dump->bytes + at;
-        size = dump->n - at >= JIT_PREFIX ? le32(record + 4) : 0;
-        if (size < JIT_PREFIX || size > dump->n - at) {
-            cofi__warn(dump->recording, "%.160s: ends inside a record at %#zx", path, at);
-            return 0;
-        }
-        if (le32(record) == JIT_LOAD && size > JIT_LOAD_FIXED)
+        size_t size = size_at(dump, at);
+        if (!size)
+            cofi__warn(dump->recording, "%.160s: no whole record at %#zx", path, at);
+        else if (le32(record) == JIT_LOAD)
             status = load(dump, record, size, le64(record + 32), time_of(dump, record));
         else if (le32(record) == JIT_MOVE && size >= JIT_MOVE_FIXED)
             status = move(dump, first, record);

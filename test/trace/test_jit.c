@@ -155,6 +155,30 @@ static void a_jitdump_cut_anywhere_gives_what_precedes(void **state)
     close_all();
 }
 
+/* What its parent had not written yet a child wrote, too: the second time it does not begin with a record. */
+static void a_jitdump_is_read_on_behind_bytes_that_are_no_record(void **state)
+{
+    (void)state;
+    struct dump dump;
+    for (size_t part = 1; part < 60; part++) {
+        begin_dump(&dump, 0);
+        add_load(&dump, 0x2000, 0x401000, 7, "fib");
+        memcpy(dump.p + dump.n, dump.p + dump.n - part, part);
+        dump.n += part;
+        add_load(&dump, 0x2000, 0x402000, 8, "fac");
+        add_move(&dump, 0x3000, 0x403000, 8);
+        const char *path = scratch_path("jit-100.dump");
+        write_whole(path, dump.p, dump.n);
+        open_at(write_recording(100, path, false), 100, 0x5000);
+        assert_non_null(cofi_recording_warning(recording, 0));
+        assert_null(cofi_recording_warning(recording, 1));
+        assert_is(0x401000, "fib", 0);
+        assert_is(0x402000, "fac", 0);
+        assert_is(0x403000, "fac", 0);
+        close_all();
+    }
+}
+
 static void perf_map_files_name_code_that_no_file_names(void **state)
 {
     (void)state;
@@ -406,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
+        cmocka_unit_test(a_jitdump_is_read_on_behind_bytes_that_are_no_record),
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
         cmocka_unit_test(below_symfs_are_a_jitdump_and_a_perf_map_too),
         cmocka_unit_test(a_jitdump_names_code_that_the_recording_tells),
