@@ -123,14 +123,18 @@ static bool pop_to_return(struct cofi_calls *calls, uint64_t to)
     return false;
 }
 
-/* Pop down to the youngest frame whose function holds `to`. */
-static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_function *function)
+/* Pop down to the youngest frame whose function holds `to`; tails: only through tail calls, all of which return to where that frame does. */
+static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_function *function, bool tails)
 {
-    for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++)
-        if (calls->stack[calls->depth - 1 - i].start == function->start) {
+    for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++) {
+        const struct frame *frame = &calls->stack[calls->depth - 1 - i];
+        if (tails && frame->ret != cofi__calls_top(calls)->ret)
+            return false;
+        if (frame->start == function->start) {
             drop_to(calls, calls->depth - i);
             return true;
         }
+    }
     return false;
 }
 
@@ -218,7 +222,7 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
     const struct cofi_function *function = &place->function;
     if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place))
         return 0;
-    if ((to != function->start || !function->name) && unwind_to_function(calls, function))
+    if ((to != function->start || !function->name) && unwind_to_function(calls, function, to == function->start && place->called))
         return 0;
     return calls->depth ? jump_to(calls, place) : enter(calls, 0, place, 0);
 }

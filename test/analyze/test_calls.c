@@ -211,6 +211,43 @@ static void without_symbols_calls_tell_where_functions_start(void **state)
     assert_int_equal(nodes[1].self, 2);
 }
 
+/* Python's evaluator is jumped to by what it has called. */
+static void without_symbols_a_tail_call_of_a_function_that_has_not_returned_is_one(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    cofi_calls_call(calls, MAIN + 5, 0x1000);
+    cofi_calls_call(calls, 0x1015, 0x2000);
+    cofi_calls_jump(calls, 0x1000);
+    cofi_calls_insns(calls, 0x1000, 5);
+    cofi_calls_ret(calls, 0x1015);
+    cofi_calls_insns(calls, 0x1015, 3);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_insns(calls, MAIN + 5, 1);
+    cofi_calls_finish(calls);
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 5); /* root, main, 0x1000, 0x2000, 0x1000 */
+    assert_int_equal(nodes[4].self, 5);
+    assert_int_equal(nodes[2].self, 3);
+    assert_int_equal(nodes[1].self, 2);
+}
+
+static void without_symbols_two_functions_that_jump_to_each_other_make_no_paths(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    size_t n;
+    cofi_calls_call(calls, MAIN + 5, 0x2000);
+    cofi_calls_ret(calls, MAIN + 5);
+    cofi_calls_call(calls, MAIN + 15, 0x1000);
+    for (int i = 0; i < 1000; i++)
+        cofi_calls_jump(calls, i & 1 ? 0x1000 : 0x2000);
+    cofi_calls_ret(calls, MAIN + 15);
+    cofi_calls_insns(calls, MAIN + 15, 1);
+    assert_int_equal(at(calls, "main")->self, 2);
+    cofi_calls_nodes(calls, &n);
+    assert_int_equal(n, 5); /* root, main, 0x2000, 0x1000, 0x2000 below it */
+}
+
 static void another_librarys_function_at_the_same_address_is_another_node(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -787,6 +824,8 @@ int main(void)
         TEST(a_call_of_displacement_zero_is_no_call),
         TEST(a_signal_handler_is_a_child_of_what_it_interrupted),
         TEST(without_symbols_calls_tell_where_functions_start),
+        TEST(without_symbols_a_tail_call_of_a_function_that_has_not_returned_is_one),
+        TEST(without_symbols_two_functions_that_jump_to_each_other_make_no_paths),
         TEST(another_librarys_function_at_the_same_address_is_another_node),
         TEST(children_are_in_the_order_of_their_totals),
         TEST(code_that_changed_is_asked_for_anew),
