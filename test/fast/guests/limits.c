@@ -166,6 +166,8 @@ int guest_resident(void)
     l.rlim_cur = l.rlim_max;
     printf("limit %d\n", setrlimit(RLIMIT_MEMLOCK, &l));
     lock_all("enough", MCL_CURRENT | MCL_FUTURE);
+    printf("farther code %d\n", far(0x510000000000));
+    print_locked("and its page");
     l.rlim_cur = l.rlim_max = 0;
     munlockall();
     printf("limit %d\n", setrlimit(RLIMIT_MEMLOCK, &l));

@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
+enum { PAGE = 4096, ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
        COUNTS = (CACHE_COUNTS_END - CACHE_COUNTS) / GENERATIONS / sizeof(uint16_t) };
 
 /* One half of all memory. */
@@ -110,17 +110,22 @@ static uint64_t room, room_end;
 
 bool arena_is_room(uint64_t address) { return address >= room && address < room_end; }
 
-/* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. */
+/* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. It does not count to what the
+ * guest may lock either, but for a page: that is unlocked, and what grows is as it was. */
 static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
 {
     flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     if (!rt.locks)
         return sys(SYS_mmap, want, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, flags, (uint64_t)-1, 0);
-    long got = sys(SYS_mmap, want, bytes, PROT_NONE, flags, (uint64_t)-1, 0);
-    if (got > 0) {
-        sys(SYS_munlock, (uint64_t)got, bytes, 0, 0, 0, 0);
+    long page = sys(SYS_mmap, want, PAGE, PROT_NONE, flags, (uint64_t)-1, 0);
+    if (page <= 0)
+        return page;
+    sys(SYS_munlock, (uint64_t)page, PAGE, 0, 0, 0, 0);
+    long got = sys(SYS_mremap, (uint64_t)page, PAGE, bytes, flags & MAP_FIXED_NOREPLACE ? 0 : MREMAP_MAYMOVE, 0, 0);
+    if (got > 0)
         sys(SYS_mprotect, (uint64_t)got, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
-    }
+    else
+        sys(SYS_munmap, (uint64_t)page, PAGE, 0, 0, 0, 0);
     return got;
 }
 
