@@ -6,10 +6,12 @@
 
 #include "host/fast/rt/cache.h"
 
-/* Whether the threads of t's process are to rest. A child that shares its parent's memory for a while is to come to its end or exec. */
+/* Whether the threads of t's process are to rest. A child that shares its parent's memory for a while is to come to its end or exec. One that
+ * was attached to in a wait of some time is to go on with that first: if it was stopped in the wait below, it would go on with that. */
 bool leave_wanted(const struct thread *t)
 {
-    return !t->head.vfork && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
+    enum { RESTART_BLOCK = 516 };
+    return !t->head.vfork && t->restart != RESTART_BLOCK && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
            !(__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
 }
 

@@ -418,6 +418,7 @@ void do_syscall(struct thread *t)
     if (t->dispatch && forbid_call(t))
         return;
     t->sysno = (uint64_t)(int64_t)(int32_t)t->regs[RAX]; /* as the kernel */
+    t->restart = 0;
     if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
         follow_no_more(t);
     if (t->strict)
