@@ -269,6 +269,7 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
     pid_t self = getpid();
     if (!open_door(&door)) {
         complain("gdb: %s: %s", door.path, strerror(errno));
+        close_door(&door);
         return EXIT_ENVIRONMENT;
     }
     write_names(&door, target);

@@ -61,9 +61,9 @@ static int add_thread(struct functions *functions, const struct gdb_thread *thre
 {
     size_t n = thread->n - thread->from;
     struct gdb_block *blocks = malloc(n * sizeof *blocks);
-    int status = blocks ? 0 : COFI_ERR_NOMEM;
+    int status = 0;
     if (!blocks)
-        return status;
+        return COFI_ERR_NOMEM;
     memcpy(blocks, thread->blocks + thread->from, n * sizeof *blocks);
     qsort(blocks, n, sizeof *blocks, by_first);
     for (size_t i = 0; i < n && status >= 0; i++)
