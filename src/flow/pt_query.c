@@ -77,7 +77,7 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         return 0;
     }
     if (missing) {
-        COFI_TRY(cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to a FUP's address [PTREF 9.5]"));
+        COFI_TRY(cofi__walk_lose(flow, &place, "no code on the way to a FUP's address [PTREF 9.5]"));
         return go_on(flow, ip);
     }
     return cofi__lose(flow, COFI_ERR_MISMATCH, true, text);
@@ -211,7 +211,7 @@ static int act_pgd_sync(struct cofi_flow *flow)
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR) {
-        COFI_TRY(cofi__lose(flow, flow->code_error, true, "no code on the way to a TIP.PGD [PTREF 9.4]"));
+        COFI_TRY(cofi__walk_lose(flow, &place, "no code on the way to a TIP.PGD [PTREF 9.4]"));
         return disable_from_gap(flow);
     }
     if (stop == STOP_BRANCH && cofi__is_untold(flow, &place)) {

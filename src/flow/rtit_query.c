@@ -97,7 +97,7 @@ static int act_pgd(struct cofi_flow *flow)
     if (left_by_branch(flow, stop == STOP_INSN))
         return disable(flow, COFI_FLOW_DISABLED, ip);
     if (stop == STOP_ERROR)
-        return cofi__lose(flow, flow->code_error, true, "no code on the way to a FUP.PGD [RTIT 4.2.8]");
+        return cofi__walk_lose(flow, &place, "no code on the way to a FUP.PGD [RTIT 4.2.8]");
     if (stop == STOP_BRANCH && !place.named)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP.PGD's address is not reached [RTIT 4.2.8]");
     COFI_TRY(cofi__walk_take(flow, &place, stop == STOP_INSN ? place.insn : place.insn + 1));
@@ -117,7 +117,7 @@ static int act_far(struct cofi_flow *flow)
     struct place place;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR)
-        return cofi__lose(flow, flow->code_error, true, "no code on the way to a FUP.FAR [RTIT 4.2.9]");
+        return cofi__walk_lose(flow, &place, "no code on the way to a FUP.FAR [RTIT 4.2.9]");
     if (stop == STOP_BRANCH && !place.named)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP.FAR's address is not reached [RTIT 4.2.9]");
     flow->far = stop == STOP_BRANCH;

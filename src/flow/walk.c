@@ -132,6 +132,7 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
         next = b->pub.cls == COFI_CLASS_OTHER ? b->pub.end : b->pub.target;
         b = onward(flow, b);
     }
+    *place = (struct place){.ip = next};
     if (b)
         flow->code_error = COFI_ERR_MISMATCH;
     return STOP_ERROR;
@@ -168,4 +169,12 @@ int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t 
     flow->last_end = b->pub.cls == COFI_CLASS_OTHER ? 0 : b->pub.end;
     place_set(flow, is_direct(b->pub.cls) && b->pub.cls != COFI_CLASS_OTHER ? b->pub.target : b->pub.end);
     return 0;
+}
+
+int cofi__walk_lose(struct cofi_flow *flow, const struct place *place, const char *text)
+{
+    int cause = flow->code_error;
+    if (cause == COFI_ERR_NO_CODE)
+        COFI_TRY(cofi__walk_take(flow, place, 0));
+    return cofi__lose(flow, cause, true, text);
 }

@@ -316,13 +316,15 @@ struct place {
     struct block *block;
     uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
     bool named;           /* STOP_BRANCH: the goal names it */
-    uint64_t ip;          /* where the block begins, or would: it may be null when ip is the goal */
+    uint64_t ip;          /* where the block begins, or would: it is null where there is no code, and may be when ip is the goal */
 };
 /* Go from the current position along direct jumps only, without changing anything. The path is kept
  * for cofi__walk_take. */
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place);
 /* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
+/* Behind STOP_ERROR: a gap begins. Where that is for code that is missing, what lies before it ran. */
+int cofi__walk_lose(struct cofi_flow *flow, const struct place *place, const char *text);
 bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip);
 /* It takes more than what needs only a context that is traced to show that tracing is on. */
 static inline bool may_be_stray(const struct cofi_flow *flow) { return flow->tentative && flow->stray; }

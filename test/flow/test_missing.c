@@ -112,8 +112,22 @@ static bool leaves(const struct reader *r, size_t i)
     return r->place < t->places_n && next->n == i + 1 && (hw.wire.bytes[next->offset] & 31) == HW_PGD;
 }
 
+/* Whether the first packet behind instruction i that is about the flow is a TIP.PGD, or a FUP of an event, each of which is looked for in the code. */
+static bool is_looked_for(const struct reader *r, size_t i)
+{
+    const struct hw_truth *t = &hw.truth;
+    for (size_t k = r->place; k < t->places_n; k++) {
+        unsigned kind = hw.wire.bytes[t->places[k].offset] & 31;
+        if (kind == HW_PGD || kind == HW_FUP)
+            return t->places[k].n > i && !t->places[k].resumes;
+        if (kind != 0x19) /* TSC */
+            return false;
+    }
+    return false;
+}
+
 /* A reader of packets that knows the code that is there and goes on at the first packet that allows it. What it has read since the last branch
- * before a gap need not be shown. */
+ * before a gap need not be shown, but where a packet is looked for. */
 static uint8_t *what_must_be_shown(void)
 {
     const struct hw_truth *t = &hw.truth;
@@ -122,6 +136,8 @@ static uint8_t *what_must_be_shown(void)
     for (size_t i = 0; i < t->n; i++) {
         const struct hw_insn *insn = hw_code_find(&hw.code, t->ran[i]);
         read_places(&r, i);
+        if (!r.lost && !is_there(insn) && is_looked_for(&r, i))
+            memset(must + r.from, MUST, i - r.from);
         r.lost |= !is_there(insn);
         if (r.lost)
             continue;
