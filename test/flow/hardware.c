@@ -66,10 +66,11 @@ static struct jcc *jcc_of(struct jcc *jccs, const struct cofi_flow_block *block)
     return jcc;
 }
 
+/* An event may be behind instructions that are not shown [ERR BDM64]. */
 static void add_outcome(struct said *said, uint64_t to)
 {
-    if (said->open)
-        said->open->led[to != said->open->end || said->open->target == to]++;
+    if (said->open && (to == said->open->end || to == said->open->target))
+        said->open->led[to == said->open->target]++;
     said->open = NULL;
 }
 
