@@ -23,27 +23,33 @@ static bool calm(const struct cofi_flow *flow)
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
 
-/* The next SPAN_KEY bytes of outcomes and targets; zeros where there are not so many. False: less than SPAN_LEAST. */
-static bool bytes_ahead(const struct cofi_flow *flow, uint64_t bytes[2])
+/* How many bytes of outcomes and targets come next, at least up to SPAN_KEY; the last packet may reach beyond. */
+static unsigned bytes_ahead(const struct cofi_flow *flow)
 {
     const uint8_t *sizes = sizes_of(flow), *p = flow->s.p;
     unsigned n = 0;
     for (unsigned size; n < SPAN_KEY && (size = sizes[p[n]]); n += size) {
     }
-    bytes[0] = le64(p);
-    bytes[1] = n >= SPAN_KEY ? le64(p + 8) : n > SPAN_LEAST ? le64(p + 8) & ((UINT64_C(1) << 8 * (n - SPAN_LEAST)) - 1) : 0;
-    return n >= SPAN_LEAST;
+    return n;
 }
 
-/* False: no span may begin here. */
+static uint64_t mix(uint64_t x, uint64_t word)
+{
+    return ((x ^ x >> 32) ^ word) * UINT64_C(0xc2b2ae3d27d4eb4f);
+}
+
+/* False: no span may begin here, for less than SPAN_LEAST bytes come. */
 static bool key_here(const struct cofi_flow *flow, uint64_t *key)
 {
-    uint64_t bytes[2], x = ((uint64_t)(uintptr_t)flow->cur >> 4) + (pending(flow) << 32) + ((uint64_t)flow->n << 58);
-    if (!bytes_ahead(flow, bytes))
+    const uint8_t *p = flow->s.p;
+    unsigned n = bytes_ahead(flow), at = 0;
+    uint64_t x = mix((uint64_t)(uintptr_t)flow->cur >> 4, pending(flow) << 8 | flow->n);
+    if (n < SPAN_LEAST)
         return false;
-    x = (x ^ x >> 23) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 32 ^ bytes[0]) * UINT64_C(0xc2b2ae3d27d4eb4f);
-    x = (x ^ x >> 32 ^ bytes[1]) * UINT64_C(0x9e3779b97f4a7c15);
+    for (; at < SPAN_KEY && at + 8 <= n; at += 8)
+        x = mix(x, le64(p + at));
+    if (at < SPAN_KEY && at < n)
+        x = mix(x, le64(p + at) & ((UINT64_C(1) << 8 * (n - at)) - 1));
     *key = x ^ x >> 29;
     return true;
 }
@@ -488,6 +494,7 @@ bool cofi__span_go(struct cofi_flow *flow)
         if (!s)
             break;
         spans->draft.on = false;
+        spans->hope = SPAN_HOPE;
         use(flow, s);
     }
     return flow->s.p != from;

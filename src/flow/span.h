@@ -18,7 +18,7 @@ enum {
     SPAN_BYTES = 160,     /* at most; one that was put together of others: */
     SPAN_BYTES_LONG = 240, SPAN_RUNS_LONG = 160,
     SPAN_AGAIN = 4,       /* times that one followed another until they are put together */
-    SPAN_LEAST = 8, SPAN_KEY = 16, /* bytes that it has at least, and of which up to so many are looked up */
+    SPAN_LEAST = 8, SPAN_KEY = 32, /* bytes that it has at least, and of which up to so many are looked up */
     SPAN_AHEAD = 256,     /* bytes that are left in a piece where a span may begin */
     SPAN_CALLS = 32, SPAN_GUARDS = 16,
     SPAN_PEAK = 40,       /* with SPAN_GUARDS less than RET_DEPTH, so that what it takes off was there */
