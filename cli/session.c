@@ -470,7 +470,8 @@ static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct session_stream *stream = opaque;
     const uint8_t *bytes = session_bytes(stream, stream->position, n);
-    session_unneeded(stream, stream->position);
+    uint64_t behind = stream->position > WINDOW ? stream->position - WINDOW : 0; /* threads are not so far yet */
+    session_unneeded(stream, *n ? behind : stream->position);
     stream->position += *n;
     return bytes;
 }
@@ -570,6 +571,7 @@ static void set_bytes(struct session_stream *stream, struct cofi_flow_config *co
         config->n = n;
     } else {
         config->pull = pull;
+        config->pull_stays = true;
         config->opaque = stream;
         config->start = start_of(stream);
         config->offset = stream->position = before_start(stream, config->start);

@@ -160,6 +160,7 @@ struct cofi_flow_config {
     /* PT: the first byte begins a packet, so that decoding need not wait for a PSB. Before one, it begins at a TIP.PGE that is the first
      * packet of the flow, or else at the first address that does not rest on others. Says nothing of bytes that begin with a PSB. */
     bool synced;
+    bool pull_stays; /* what pull returns stays valid for good, not until the next call only: cofi_flow_parallel need not copy it */
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
@@ -226,10 +227,10 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
  * batch and its blocks are valid until this returns. Not 0: stop, and return that. */
 typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch);
 /* Decode the whole stream with so many threads, the calling one among them, split at PSBs about every piece_bytes
- * (0: 16 to 64 KiB, RTIT to 256). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
+ * (0: 16 to 64 KiB; by pull whose bytes stay, and RTIT, 256). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
  * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
- * one at a time; bytes that come by pull are copied. With config->no_blocks batches hold events only, as without want_time, and blocks_n
+ * one at a time; bytes that come by pull are copied, unless they stay. With config->no_blocks batches hold events only, as without want_time, and blocks_n
  * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs
  * are 1 MiB apart or more the calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces with
  * at most 1 MiB more each than piece_bytes.

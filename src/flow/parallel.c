@@ -452,11 +452,11 @@ static void pool_close(struct pool *pool)
     cofi__pieces_close(pieces);
 }
 
-/* Large enough that beginning one does not count, small enough that all threads have some. RTIT's begin with what lies
- * between two PSBs, some KiB. */
+/* Large enough that beginning one does not count, small enough that all threads have some, and that what comes by a pipe is shown soon. RTIT's
+ * begin with what lies between two PSBs, some KiB. */
 static size_t usual_piece(const struct cofi_flow_config *config, unsigned threads)
 {
-    size_t most = config->gen == COFI_PT ? 1 << 16 : 1 << 18;
+    size_t most = config->gen == COFI_PT && !config->pull_stays ? 1 << 16 : 1 << 18;
     size_t fair = config->pull ? most : config->n / (8 * (size_t)threads);
     return fair < 1 << 14 ? 1 << 14 : fair > most ? most : fair;
 }

@@ -23,17 +23,20 @@ int cofi__pieces_open(struct pieces *pieces, const struct cofi_flow_config *conf
 void cofi__pieces_close(struct pieces *pieces)
 {
     for (uint64_t i = 0; pieces->ring && i < pieces->room; i++) {
-        free(pieces->ring[i].bytes);
+        free(pieces->ring[i].copy.bytes);
         cofi__output_free(&pieces->ring[i].out);
     }
     free(pieces->ring);
-    free(pieces->ahead);
+    free(pieces->ahead.bytes);
+    for (unsigned i = 0; i < pieces->spare_n; i++)
+        free(pieces->spare[i].bytes);
     cofi_flow_close(pieces->skimmer);
     cofi__pool_free(&pieces->chunks);
     pthread_cond_destroy(&pieces->change);
     pthread_mutex_destroy(&pieces->lock);
 }
 
+enum { PSB_SURE = 18 }; /* with what follows, see find_psb */
 static const uint8_t psb[16] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
 
 /* The first PSB in [from, n), or n. Two bytes of one before it may look like its own [SDM Packet Stream Boundary
@@ -44,7 +47,7 @@ static size_t find_psb(const uint8_t *bytes, size_t from, size_t n)
     if (!hit)
         return n;
     size_t at = (size_t)(hit - bytes);
-    while (at + 18 <= n && bytes[at + 16] == 2 && bytes[at + 17] == 0x82)
+    while (at + PSB_SURE <= n && bytes[at + 16] == 2 && bytes[at + 17] == 0x82)
         at += 2;
     return at;
 }
@@ -151,35 +154,79 @@ static void cut_bytes(struct pieces *pieces)
 
 /* ---- by pull ---- */
 
+static bool buffer_room(struct buffer *b, size_t n)
+{
+    if (b->max - b->n >= n)
+        return true;
+    size_t max = 2 * b->n + n + 64;
+    uint8_t *larger = realloc(b->bytes, max);
+    if (!larger)
+        return false;
+    b->bytes = larger;
+    b->max = max;
+    return true;
+}
+
+static void drop_copy(struct pieces *pieces, struct piece *piece)
+{
+    struct buffer *copy = &piece->copy;
+    copy->n = 0;
+    if (copy->bytes && pieces->spare_n < sizeof pieces->spare / sizeof pieces->spare[0])
+        pieces->spare[pieces->spare_n++] = *copy;
+    else
+        free(copy->bytes);
+    *copy = (struct buffer){0};
+}
+
+/* What pull gives behind `rest`; looked at only. False: nothing. */
+static bool look_behind(struct pieces *pieces)
+{
+    if (!pieces->after_n && !pieces->pull_ended) {
+        pieces->after = pieces->config->pull(pieces->config->opaque, &pieces->after_n);
+        pieces->after_n = pieces->after ? pieces->after_n : 0;
+        pieces->pull_ended = !pieces->after_n;
+    }
+    return pieces->after_n;
+}
+
+static bool fetch(struct pieces *pieces)
+{
+    if (!pieces->rest_n && look_behind(pieces)) {
+        pieces->rest = pieces->after;
+        pieces->rest_n = pieces->after_n;
+        pieces->rest_past = pieces->after_n = 0;
+    }
+    return pieces->rest_n;
+}
+
+/* What is left of the stream is in `ahead`. */
+static bool all_read(const struct pieces *pieces) { return pieces->pull_ended && !pieces->rest_n; }
+
+static void pass(struct pieces *pieces, size_t n)
+{
+    pieces->rest += n;
+    pieces->rest_n -= n;
+    pieces->rest_past += n;
+}
+
 /* More bytes into `ahead`. */
 static int read_on(struct pieces *pieces)
 {
-    if (!pieces->rest_n) {
-        size_t n = 0;
-        pieces->rest = pieces->config->pull(pieces->config->opaque, &n);
-        pieces->rest_n = pieces->rest ? n : 0;
-        pieces->pull_ended = !pieces->rest_n;
-    }
+    struct buffer *ahead = &pieces->ahead;
+    if (!fetch(pieces))
+        return 0;
     size_t take = pieces->rest_n < pieces->piece_bytes ? pieces->rest_n : pieces->piece_bytes;
-    if (pieces->ahead_max - pieces->ahead_n < take) {
-        size_t max = 2 * pieces->ahead_n + take + 64;
-        uint8_t *larger = realloc(pieces->ahead, max);
-        if (!larger)
-            return COFI_ERR_NOMEM;
-        pieces->ahead = larger;
-        pieces->ahead_max = max;
-    }
-    if (take)
-        memcpy(pieces->ahead + pieces->ahead_n, pieces->rest, take);
-    pieces->ahead_n += take;
-    pieces->rest += take;
-    pieces->rest_n -= take;
+    if (!buffer_room(ahead, take))
+        return COFI_ERR_NOMEM;
+    memcpy(ahead->bytes + ahead->n, pieces->rest, take);
+    ahead->n += take;
+    pass(pieces, take);
     return 0;
 }
 
 static int read_rtit_piece(struct pieces *pieces, size_t *size)
 {
-    while (!skim_piece(pieces, pieces->ahead, pieces->ahead_n, pieces->pull_ended, size))
+    while (!skim_piece(pieces, pieces->ahead.bytes, pieces->ahead.n, all_read(pieces), size))
         COFI_TRY(read_on(pieces));
     return 0;
 }
@@ -191,55 +238,104 @@ static int read_piece(struct pieces *pieces, size_t *size)
         return read_rtit_piece(pieces, size);
     size_t from = pieces->piece_bytes;
     for (;;) {
-        *size = find_psb(pieces->ahead, from, pieces->ahead_n);
-        if (*size + 18 <= pieces->ahead_n || pieces->pull_ended)
+        *size = find_psb(pieces->ahead.bytes, from, pieces->ahead.n);
+        if (*size + PSB_SURE <= pieces->ahead.n || all_read(pieces))
             return 0;
-        if (pieces->ahead_n >= pieces->piece_bytes + PIECE_LONG) {
-            *size = pieces->ahead_n;
+        if (pieces->ahead.n >= pieces->piece_bytes + PIECE_LONG) {
+            *size = pieces->ahead.n;
             return 0;
         }
-        if (*size == pieces->ahead_n && *size > from + 15)
+        if (*size == pieces->ahead.n && *size > from + 15)
             from = *size - 15;
-        else if (*size < pieces->ahead_n)
+        else if (*size < pieces->ahead.n)
             from = *size;
         COFI_TRY(read_on(pieces));
     }
 }
 
-/* Hand the first bytes of `ahead` over to a piece, and keep what is behind them. */
-static int take_piece(struct pieces *pieces, size_t size)
+/* Whether a piece may be what pull gave, and no copy of it. */
+static bool may_lie(const struct pieces *pieces) { return pieces->config->pull_stays && !pieces->skimmer; }
+
+static void add_pulled(struct pieces *pieces, const uint8_t *bytes, size_t n, struct buffer copy)
 {
-    uint8_t *bytes = pieces->ahead;
-    size_t left = pieces->ahead_n - size;
-    pieces->ahead_max = left + 2 * pieces->piece_bytes;
-    pieces->ahead = malloc(pieces->ahead_max + 1);
-    if (!pieces->ahead) {
-        pieces->ahead = bytes;
+    struct piece *piece = piece_at(pieces, pieces->cut);
+    drop_copy(pieces, piece);
+    pieces->ended = all_read(pieces) && !pieces->ahead.n;
+    add(pieces, n, !pieces->cut || is_psb(pieces, bytes, n));
+    piece->bytes = bytes;
+    piece->n = n;
+    piece->copy = copy;
+}
+
+/* What of `ahead` is left need not have been copied. */
+static void give_back(struct pieces *pieces)
+{
+    size_t n = pieces->ahead.n;
+    if (!n || !may_lie(pieces) || n > pieces->rest_past)
+        return;
+    pieces->rest -= n;
+    pieces->rest_n += n;
+    pieces->rest_past -= n;
+    pieces->ahead.n = 0;
+}
+
+/* Hand the first bytes of `ahead` over to a piece, and keep what is behind them. */
+static int take_copy(struct pieces *pieces, size_t size)
+{
+    struct buffer own = pieces->ahead, ahead = {0};
+    size_t left = own.n - size;
+    if (pieces->spare_n)
+        ahead = pieces->spare[--pieces->spare_n];
+    if (!buffer_room(&ahead, left + 2 * pieces->piece_bytes)) {
+        pieces->spare[pieces->spare_n++] = ahead;
         return COFI_ERR_NOMEM;
     }
     if (left)
-        memcpy(pieces->ahead, bytes + size, left);
-    pieces->ahead_n = left;
-    struct piece *piece = piece_at(pieces, pieces->cut);
-    free(piece->bytes);
-    piece->bytes = NULL;
-    bool at_psb = !pieces->cut || is_psb(pieces, bytes, size);
-    pieces->ended = pieces->pull_ended && !left;
-    add(pieces, size, at_psb);
-    piece->bytes = bytes;
-    piece->n = size;
+        memcpy(ahead.bytes, own.bytes + size, left);
+    ahead.n = left;
+    own.n = size;
+    pieces->ahead = ahead;
+    add_pulled(pieces, own.bytes, size, own);
+    give_back(pieces);
     return 0;
+}
+
+static bool begins_with_psb(const uint8_t *bytes, size_t n) { return n >= PSB_SURE && find_psb(bytes, 0, PSB_SURE) == 0; }
+
+/* How much of `rest` is a piece as it lies there; 0: it has to be put together. */
+static size_t piece_that_lies(struct pieces *pieces)
+{
+    if (!may_lie(pieces) || pieces->ahead.n || !fetch(pieces))
+        return 0;
+    size_t most = pieces->piece_bytes + PIECE_LONG, n = pieces->rest_n < most ? pieces->rest_n : most;
+    size_t size = find_psb(pieces->rest, pieces->piece_bytes, n);
+    if (size + PSB_SURE <= n)
+        return size;
+    if (n == most)
+        return most;
+    return !look_behind(pieces) || begins_with_psb(pieces->after, pieces->after_n) ? pieces->rest_n : 0;
+}
+
+static void take_as_it_lies(struct pieces *pieces, size_t size)
+{
+    const uint8_t *bytes = pieces->rest;
+    pass(pieces, size);
+    add_pulled(pieces, bytes, size, (struct buffer){0});
 }
 
 static void cut_pulled(struct pieces *pieces)
 {
-    size_t size = 0;
+    int status = 0;
     pieces->reading = true;
     pthread_mutex_unlock(&pieces->lock);
-    int status = read_piece(pieces, &size);
+    size_t size = piece_that_lies(pieces), lies = size;
+    if (!lies)
+        status = read_piece(pieces, &size);
     pthread_mutex_lock(&pieces->lock);
-    if (status >= 0)
-        status = take_piece(pieces, size);
+    if (lies)
+        take_as_it_lies(pieces, size);
+    else if (status >= 0)
+        status = take_copy(pieces, size);
     pieces->reading = false;
     if (status < 0) {
         pieces->status = status;
@@ -266,10 +362,8 @@ bool cofi__pieces_get(struct pieces *pieces, uint64_t i)
 void cofi__pieces_drop(struct pieces *pieces)
 {
     struct piece *before = pieces->shown > 1 ? piece_at(pieces, pieces->shown - 2) : NULL;
-    if (before) {
-        free(before->bytes);
-        before->bytes = NULL;
-    }
+    if (before)
+        drop_copy(pieces, before);
     pieces->shown++;
     if (pieces->next < pieces->shown)
         pieces->next = pieces->shown;

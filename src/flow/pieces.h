@@ -47,12 +47,19 @@ struct seam cofi__seam_of(const struct cofi_flow *flow);
 /* Whether a piece that began like `right` is what follows one that ended like `left`. */
 bool cofi__seam_fits(const struct seam *left, const struct seam *right);
 
+/* Bytes of a stream. */
+struct buffer {
+    uint8_t *bytes;
+    size_t n, max;
+};
+
 enum piece_state { PIECE_CUT, PIECE_TAKEN, PIECE_DONE };
 
 struct piece {
     uint64_t index, begin, end;    /* offsets; end UINT64_MAX: the stream's end */
-    uint8_t *bytes;                /* a copy, where the stream comes by pull */
+    const uint8_t *bytes;          /* where the stream comes by pull */
     size_t n;
+    struct buffer copy;            /* that they lie in, or none: pull's own, which stay */
     struct skimmed from_psb;       /* RTIT: the PSB before it, where decoding begins so that it knows its way here */
     bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
     bool code_missed;              /* RTIT: so far, when the piece was begun */
@@ -88,9 +95,12 @@ struct pieces {
     bool reading, pull_ended;
     int status;
     const uint8_t *rest;           /* of what pull gave last */
-    size_t rest_n;
-    uint8_t *ahead;                /* read behind the last piece */
-    size_t ahead_n, ahead_max;
+    size_t rest_n, rest_past;      /* so many bytes before it were pull's, too */
+    const uint8_t *after;          /* what it gave behind that, if it was asked already */
+    size_t after_n;
+    struct buffer ahead;           /* read behind the last piece */
+    struct buffer spare[4];        /* to be used again: fresh ones cost a page fault for each 4 KiB */
+    unsigned spare_n;
     struct cofi_flow *skimmer;     /* RTIT: has read all before `skimmed`, which counts from where the next piece begins */
     size_t skimmed;
     struct skim skims[4];          /* of what follows, looked at together */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <cofi/flow.h>
+#include <cofi/stream.h>
 
 #include "base/error.h"
 #include "log.h"
@@ -50,11 +51,13 @@ static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ba
     return 0;
 }
 
-/* The stream in pieces of a size that changes, each in the same memory. */
+/* The stream in pieces of a size that changes, each in the same memory, or, where they are to stay, in its own; of these some end before a PSB. */
 struct feed {
     const uint8_t *bytes;
     size_t n, at, size;
     uint8_t piece[4096];
+    uint8_t **stay;
+    size_t stay_n;
 };
 
 static const uint8_t *feed(void *opaque, size_t *n)
@@ -65,6 +68,27 @@ static const uint8_t *feed(void *opaque, size_t *n)
     memcpy(f->piece, f->bytes + f->at, *n);
     f->at += *n;
     return f->piece;
+}
+
+static const uint8_t *feed_to_stay(void *opaque, size_t *n)
+{
+    struct feed *f = opaque;
+    const uint8_t *from = f->bytes + f->at;
+    f->size = f->size * 7 % 4093 + 1;
+    size_t left = f->n - f->at, psb = cofi_sync_forward(run.gen, from, left, left > 1);
+    *n = f->size < left ? f->size : left;
+    if (f->size % 3 && psb != COFI_NO_PSB)
+        *n = psb;
+    f->stay = realloc(f->stay, (f->stay_n + 1) * sizeof *f->stay);
+    f->at += *n;
+    return f->stay[f->stay_n++] = memcpy(malloc(*n + 1), from, *n);
+}
+
+static void take_away(struct feed *f)
+{
+    for (size_t i = 0; i < f->stay_n; i++)
+        free(f->stay[i]);
+    free(f->stay);
 }
 
 static void configure(struct cofi_flow_config *config, const uint8_t *bytes, size_t n)
@@ -111,8 +135,8 @@ static void same(const struct told *one, const struct told *many)
 static uint64_t compare(const uint8_t *bytes, size_t n)
 {
     struct cofi_flow_config config;
-    struct told one = {0}, many = {0}, pulled = {0};
-    struct feed pieces = {.bytes = bytes, .n = n, .size = n % 4093};
+    struct told one = {0}, many = {0}, pulled = {0}, stayed = {0};
+    struct feed pieces = {.bytes = bytes, .n = n, .size = n % 4093}, stay = pieces;
     uint64_t redone = 0;
     configure(&config, bytes, n);
     assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
@@ -124,6 +148,12 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
     config.opaque = &pieces;
     assert_int_equal(cofi_flow_parallel(&config, 3, 1 + n % 3000, visit, &pulled, NULL), 0);
     same(&one, &pulled);
+    config.pull = feed_to_stay;
+    config.pull_stays = true;
+    config.opaque = &stay;
+    assert_int_equal(cofi_flow_parallel(&config, 3, 1 + n % 3000, visit, &stayed, NULL), 0);
+    same(&one, &stayed);
+    take_away(&stay);
     free(one.log.words);
     return redone;
 }
