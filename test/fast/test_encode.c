@@ -75,6 +75,14 @@ static void records_before_the_first_synchronisation_are_dropped(void **state)
     expect(LOG(r), (const char *const *)lines);
 }
 
+static void what_is_lost_before_all_else_shows(void **state)
+{
+    (void)state;
+    const uint8_t r[] = {CONTROL(OVF, 7, 0), 2, CONTROL(PGE, 9, 0x401000), 3};
+    const char *const lines[] = {"psb", "tsc 9", "psbend", "ovf", "tsc 9", "mode.exec cs.l", "tip.pge 2: ????????00401000", "tnt.8 !", NULL};
+    expect(LOG(r), (const char *const *)lines);
+}
+
 static void an_event_is_a_fup_and_a_pgd(void **state)
 {
     (void)state;
@@ -477,6 +485,7 @@ int main(void)
         cmocka_unit_test(the_first_pge_follows_a_psb_without_fup),
         cmocka_unit_test(outcomes_fill_short_tnts_across_records),
         cmocka_unit_test(records_before_the_first_synchronisation_are_dropped),
+        cmocka_unit_test(what_is_lost_before_all_else_shows),
         cmocka_unit_test(an_event_is_a_fup_and_a_pgd),
         cmocka_unit_test(outcomes_keep_their_order_across_records),
         cmocka_unit_test(many_records_at_once_are_as_one_by_one),

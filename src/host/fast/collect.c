@@ -339,7 +339,7 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
     else if (chunk == t->head.full % k->chunks)
         take_last(c, t, seat, chunk);
     if (cofi__fast_encode_end(&seat->encoder) == 0)
-        cofi__fast_encode_over(&seat->encoder);
+        cofi__fast_encode_over(&seat->encoder, __builtin_ia32_rdtsc());
     c->result->branches += seat->alien ? 0 : seat->encoder.branches;
     cofi__fast_write_out(c, seat);
     if (c->writer)

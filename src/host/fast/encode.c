@@ -106,25 +106,26 @@ static void put_psb(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip, boo
         put_address(e, FUP, ip);
     }
     put_bytes(e, "\x02\x23", 2);
-    e->synced = true;
+    e->synced = e->begun = true;
 }
 
-/* OVF, where records were lost before this place. TIP.PGE or a FUP follows [SDM Overflow (OVF) Packet]. */
-static bool put_ovf(struct cofi__fast_encoder *e)
+/* OVF, where records were lost before this place. TIP.PGE or a FUP follows [SDM Overflow (OVF) Packet]. It has no meaning before a PSB. */
+static bool put_ovf(struct cofi__fast_encoder *e, uint64_t tsc)
 {
-    bool lost = e->lost;
-    if (lost)
-        put_bytes(e, "\x02\xf3", 2);
-    if (lost)
-        e->last_ip = 0;
+    if (!e->lost)
+        return false;
+    if (!e->begun)
+        put_psb(e, tsc, 0, false);
+    put_bytes(e, "\x02\xf3", 2);
+    e->last_ip = 0;
     e->lost = false;
-    e->synced |= lost;
-    return lost;
+    e->synced = true;
+    return true;
 }
 
 static void put_pge(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip)
 {
-    put_ovf(e);
+    put_ovf(e, tsc);
     if (!e->synced)
         put_psb(e, tsc, ip, false);
     else
@@ -146,7 +147,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
         put_tsc(e, tsc);
         break;
     case COFI__FAST_PSB:
-        if (put_ovf(e))
+        if (put_ovf(e, tsc))
             put_address(e, FUP, ip);
         put_psb(e, tsc, ip, true);
         e->enabled = true;
@@ -185,7 +186,7 @@ static void put_control(struct cofi__fast_encoder *e, unsigned what, uint64_t ts
 static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
 {
     unsigned what = p[1];
-    if (e->synced || what == COFI__FAST_PSB || what == COFI__FAST_PGE)
+    if (e->synced || what == COFI__FAST_PSB || what == COFI__FAST_PGE || what == COFI__FAST_OVF)
         put_control(e, what, le64(p + 2), le64(p + 10));
 }
 
@@ -393,11 +394,17 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
     }
 }
 
-void cofi__fast_encode_lost(struct cofi__fast_encoder *e)
+void cofi__fast_encode_gap(struct cofi__fast_encoder *e)
 {
     e->lost |= e->synced;
     e->synced = e->enabled = false;
     e->outstanding = 1;
+}
+
+void cofi__fast_encode_lost(struct cofi__fast_encoder *e)
+{
+    cofi__fast_encode_gap(e);
+    e->lost = true;
 }
 
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e)
@@ -415,7 +422,7 @@ int cofi__fast_encode_end(struct cofi__fast_encoder *e)
     return 0;
 }
 
-void cofi__fast_encode_over(struct cofi__fast_encoder *e) { put_ovf(e); }
+void cofi__fast_encode_over(struct cofi__fast_encoder *e, uint64_t tsc) { put_ovf(e, tsc); }
 
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e)
 {

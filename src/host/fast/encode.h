@@ -15,7 +15,8 @@ struct cofi__fast_memo;
 struct cofi__fast_encoder {
     uint64_t last_ip;
     unsigned outstanding;  /* up to 5 outcomes below a marker bit, oldest highest; 0 before the first record */
-    bool synced;           /* a PSB has been written */
+    bool synced;           /* a PSB has been written, and nothing is missing since */
+    bool begun;            /* a PSB has been written, ever */
     bool lost;             /* records were, before what comes */
     bool enabled;          /* between PGE and PGD */
     struct cofi__fast_memo *memo; /* of what was encoded before, for any thread; the caller's; null: none */
@@ -38,14 +39,17 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
 /* Tell the time before the branch that was encoded last, or where tracing began if nothing came since
  * [encode_time.c]. There is room for 16 bytes. */
 void cofi__fast_encode_time(struct cofi__fast_encoder *e, uint64_t tsc);
-/* Records are missing here: what comes up to the next PSB or PGE is skipped, and OVF written there. */
+/* Records are missing here that nobody was to keep, as in a ring: what comes up to the next PSB or PGE is skipped, and OVF written there if there
+ * were others before. */
+void cofi__fast_encode_gap(struct cofi__fast_encoder *e);
+/* … that were lost: OVF is written in any case. */
 void cofi__fast_encode_lost(struct cofi__fast_encoder *e);
 /* The caller has emptied out. */
 void cofi__fast_encode_emptied(struct cofi__fast_encoder *e);
 /* Write outcomes that do not fill a packet. */
 int cofi__fast_encode_end(struct cofi__fast_encoder *e);
-/* Behind that: no records follow, ever. Write OVF where the last ones are missing. */
-void cofi__fast_encode_over(struct cofi__fast_encoder *e);
+/* Behind that: no records follow, ever. Write OVF where the last ones are missing; tsc: now. */
+void cofi__fast_encode_over(struct cofi__fast_encoder *e, uint64_t tsc);
 void cofi__fast_encoder_fini(struct cofi__fast_encoder *e);
 
 #endif

@@ -57,7 +57,7 @@ static void take_copy(struct cofi__fast_collector *c, struct cofi__fast_seat *se
 {
     uint64_t before = taken_of(seat, number);
     if (number != seat->taken_chunks)
-        cofi__fast_encode_lost(&seat->encoder);
+        cofi__fast_encode_gap(&seat->encoder);
     cofi__fast_take_log(c, seat, copy, n);
     seat->taken_bytes = whole ? 0 : before + n;
     seat->taken_chunks = number + whole;
