@@ -136,7 +136,7 @@ static uint8_t *what_must_be_shown(void)
     for (size_t i = 0; i < t->n; i++) {
         const struct hw_insn *insn = hw_code_find(&hw.code, t->ran[i]);
         read_places(&r, i);
-        if (!r.lost && !is_there(insn) && is_looked_for(&r, i))
+        if (!r.lost && !r.doubtful && !is_there(insn) && is_looked_for(&r, i))
             memset(must + r.from, MUST, i - r.from);
         r.lost |= !is_there(insn);
         if (r.lost)
