@@ -75,8 +75,9 @@ static const uint8_t *feed_to_stay(void *opaque, size_t *n)
     struct feed *f = opaque;
     const uint8_t *from = f->bytes + f->at;
     f->size = f->size * 7 % 4093 + 1;
-    size_t left = f->n - f->at, psb = cofi_sync_forward(run.gen, from, left, left > 1);
+    size_t left = f->n - f->at;
     *n = f->size < left ? f->size : left;
+    size_t psb = cofi_sync_forward(run.gen, from, *n, *n > 1);
     if (f->size % 3 && psb != COFI_NO_PSB)
         *n = psb;
     f->stay = realloc(f->stay, (f->stay_n + 1) * sizeof *f->stay);
