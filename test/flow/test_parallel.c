@@ -11,6 +11,7 @@
 #include <cofi/flow.h>
 #include <cofi/stream.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "log.h"
 #include "prog.h"
@@ -57,7 +58,7 @@ struct feed {
     size_t n, at, size;
     uint8_t piece[4096];
     uint8_t **stay;
-    size_t stay_n;
+    size_t stay_n, stay_room;
 };
 
 static const uint8_t *feed(void *opaque, size_t *n)
@@ -80,7 +81,7 @@ static const uint8_t *feed_to_stay(void *opaque, size_t *n)
     size_t psb = cofi_sync_forward(run.gen, from, *n, *n > 1);
     if (f->size % 3 && psb != COFI_NO_PSB)
         *n = psb;
-    f->stay = realloc(f->stay, (f->stay_n + 1) * sizeof *f->stay);
+    assert_int_equal(cofi__array_grow(&f->stay, &f->stay_room, f->stay_n, sizeof *f->stay), 0);
     f->at += *n;
     return f->stay[f->stay_n++] = memcpy(malloc(*n + 1), from, *n);
 }
