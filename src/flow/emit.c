@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "flow/lists.h"
 
 uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks)
 {
@@ -49,7 +50,7 @@ static bool put_block(struct cofi_flow *flow, const struct block *block, struct 
     if (batch->times)
         batch->times[batch->blocks_n] = stamp;
     if (flow->lists)
-        flow->lists[flow->lists_n++] = list_word(block, 0);
+        flow->lists[flow->lists_n++] = list_word(block, LIST_BLOCK);
     else if (batch->blocks)
         batch->blocks[batch->blocks_n] = &block->pub;
     batch->blocks_n++;

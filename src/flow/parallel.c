@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "flow/lists.h"
 
 /* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
  * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
@@ -101,7 +102,7 @@ static struct piece *take(struct worker *w)
     struct pieces *pieces = &pool->pieces;
     for (;;) {
         if (pieces->stop || hopeless(pieces) || pieces->next + PIECE_BEHIND + 2 >= pieces->shown + pieces->room ||
-            pieces->out_bytes > OUTPUTS_MOST || (w->held && cofi__cache_full(w->flow)))
+            pieces->out_bytes > OUTPUTS_MOST || (w->held && (cofi__cache_full(w->flow) || cofi__spans_full(w->flow))))
             return NULL;
         if (pieces->next >= pieces->cut && (pieces->reading || !cofi__pieces_get(pieces, pieces->next)))
             return NULL;
@@ -117,14 +118,23 @@ static struct piece *take(struct worker *w)
     }
 }
 
+/* No piece that waits rests on what the flow keeps. */
+static void make_room(struct cofi_flow *flow)
+{
+    if (cofi__cache_full(flow))
+        cofi__cache_flush(flow);
+    if (cofi__spans_full(flow))
+        cofi__span_forget(flow);
+}
+
 /* With the lock held, which is open while the piece is decoded. */
 static void decode_ahead(struct worker *w, struct piece *piece)
 {
     struct pieces *pieces = w->pieces;
     bool alone = !w->held++;
     pthread_mutex_unlock(&pieces->lock);
-    if (alone && cofi__cache_full(w->flow))
-        cofi__cache_flush(w->flow);
+    if (alone)
+        make_room(w->flow);
     int status = cofi__worker_piece(w, piece);
     pthread_mutex_lock(&pieces->lock);
     piece->status = status;

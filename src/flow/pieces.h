@@ -10,7 +10,7 @@
 /* What was decoded, batch after batch. */
 struct mark {
     const struct cofi_flow_block **blocks;
-    const uint64_t *lists;     /* or where they are, packed: see list_word */
+    const uint64_t *lists;     /* or where they are, packed: see lists.h */
     size_t lists_n;
     struct cofi_flow_stamp *times;
     size_t blocks_n;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "flow/lists.h"
 #include "flow/query.h"
 
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
@@ -168,9 +169,9 @@ void cofi__run_show(struct cofi_flow *flow, struct run *run)
     if (batch->times)
         fill_times(flow, run->blocks);
     if (flow->lists)
-        flow->lists[flow->lists_n++] = list_word(run->list, run->blocks);
+        flow->lists[flow->lists_n++] = list_of_run(run);
     else if (batch->blocks)
-        run_copy(batch->blocks + batch->blocks_n, run);
+        list_copy(batch->blocks + batch->blocks_n, list_of_run(run));
     flow->batch->blocks_n += run->blocks;
 }
 

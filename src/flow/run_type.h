@@ -65,39 +65,6 @@ struct run_slot {
     uint64_t word;
 };
 
-/* Show a run's blocks; out has room for RUN_COPY more; behind the list there is memory to read. Returns what comes behind. */
-static inline const struct cofi_flow_block **run_copy(const struct cofi_flow_block **out, const struct run *run)
-{
-    for (unsigned i = 0; i < run->blocks; i += RUN_COPY) /* fixed sizes: what is too much is written over */
-        memcpy(out + i, run->list + i, RUN_COPY * sizeof *out);
-    return out + run->blocks;
-}
-
-/* What another thread will show is told by the lists that hold it: the address (48 bits) of one below how many blocks are
- * in it; 0: the address of a block. */
-enum { LIST_SHIFT = 48 };
-static inline uint64_t list_word(const void *list, unsigned n) { return (uint64_t)n << LIST_SHIFT | (uint64_t)(uintptr_t)list; }
-
-/* The lists' blocks; out has room for RUN_COPY more. Whole cache lines are read, none but the run's own: what lies behind
- * it, the thread that made it may be changing. Returns how many. */
-static inline size_t lists_unpack(const struct cofi_flow_block **out, const uint64_t *lists, size_t n)
-{
-    size_t at = 0;
-    for (size_t k = 0; k < n; k++) {
-        void *list = (void *)(uintptr_t)(lists[k] & ((UINT64_C(1) << LIST_SHIFT) - 1));
-        unsigned blocks = lists[k] >> LIST_SHIFT;
-        if (!blocks) {
-            out[at++] = list;
-            continue;
-        }
-        memcpy(out + at, list, LIST_FIRST * sizeof *out);
-        for (unsigned i = LIST_FIRST; i < blocks; i += RUN_COPY)
-            memcpy(out + at + i, (struct block **)list + i, RUN_COPY * sizeof *out);
-        at += blocks;
-    }
-    return at;
-}
-
 /* RTIT: address behind the branch that ran last, 0 if it was none. */
 static inline uint64_t run_end(const struct run *run)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Trace bytes met before -> the runs they led through, without reading their packets again. */
+#include "flow/lists.h"
 #include "flow/walker.h"
 
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
     if (s->exit->dead)
         return false;
     for (unsigned i = 0; i < s->runs; i++)
-        if (!cofi__run_is_whole(flow, span_runs_of(s)[i]))
+        if (!cofi__run_is_whole(flow, run_of_list(span_lists_of(s)[i])))
             return false;
     s->epoch = flow->epoch;
     return true;
@@ -119,15 +120,10 @@ static void show(struct cofi_flow *flow, struct span *s)
         edge_to(flow, s->first_hash, s->last_hash);
         return;
     }
-    struct run **run = span_runs_of(s);
-    if (flow->lists) {
-        for (unsigned i = 0; i < s->runs; i++)
-            flow->lists[flow->lists_n++] = list_word(run[i]->list, run[i]->blocks);
-    } else if (flow->batch->blocks) {
-        const struct cofi_flow_block **out = flow->batch->blocks + flow->batch->blocks_n;
-        for (unsigned i = 0; i < s->runs; i++)
-            out = run_copy(out, run[i]);
-    }
+    if (flow->lists)
+        flow->lists[flow->lists_n++] = list_word(s, LIST_SPAN);
+    else if (flow->batch->blocks)
+        span_copy(flow->batch->blocks + flow->batch->blocks_n, s);
     flow->batch->blocks_n += s->blocks;
 }
 
@@ -168,8 +164,11 @@ static void use(struct cofi_flow *flow, struct span *s)
 static void begin(struct cofi_flow *flow, uint64_t key)
 {
     struct span_draft *d = &flow->spans.draft;
-    if (flow->spans_arena.bytes > flow->config.cache_bytes / 4)
+    if (cofi__spans_full(flow)) {
+        if (flow->keep_cache)
+            return;
         cofi__span_forget(flow);
+    }
     d->span = (struct span){.entry = flow->cur, .bits = pending(flow), .n = (uint8_t)flow->n,
         .last_ip = flow->last_ip, .exit_last_ip = flow->last_ip, .epoch = flow->epoch};
     d->on = flow->config.gen == COFI_PT || flow->last_ip_valid;
@@ -251,7 +250,8 @@ static struct span *keep(struct cofi_flow *flow, const struct span_draft *d)
     s->exit_run = d->run[made->runs - 1];
     s->first_hash = d->run[0]->first_hash;
     s->last_hash = s->exit_run->last_hash;
-    memcpy(span_runs_of(s), d->run, made->runs * sizeof d->run[0]);
+    for (unsigned i = 0; i < made->runs; i++)
+        span_lists_of(s)[i] = list_of_run(d->run[i]);
     memcpy(span_calls_of(s), d->call, made->calls * sizeof d->call[0]);
     memcpy(span_guards_of(s), d->guard, made->guards * sizeof d->guard[0]);
     memcpy(span_bytes_of(s), d->from, made->bytes);
@@ -502,6 +502,8 @@ bool cofi__span_go(struct cofi_flow *flow)
 
 /* ---- all of them ---- */
 
+bool cofi__spans_full(const struct cofi_flow *flow) { return flow->spans_arena.bytes > flow->config.cache_bytes / 4; }
+
 void cofi__span_restart(struct cofi_flow *flow)
 {
     struct spans *spans = &flow->spans;
@@ -515,11 +517,13 @@ void cofi__span_restart(struct cofi_flow *flow)
 void cofi__span_count_all(struct cofi_flow *flow)
 {
     for (struct span *s = flow->spans.youngest; s; s = s->older) {
-        struct run **run = span_runs_of(s);
+        const struct run *before = NULL;
         for (unsigned i = 0; s->count && i < s->runs; i++) {
-            run[i]->count += s->count;
-            if (i)
-                cofi__edge(flow, edge_index(run[i - 1]->last_hash, run[i]->first_hash), s->count);
+            struct run *run = run_of_list(span_lists_of(s)[i]);
+            run->count += s->count;
+            if (before)
+                cofi__edge(flow, edge_index(before->last_hash, run->first_hash), s->count);
+            before = run;
         }
         s->count = 0;
     }

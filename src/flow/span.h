@@ -30,7 +30,7 @@ enum {
 };
 
 /* What a span rests on comes first, then what it does. Behind it lie the bytes of its outcomes and targets, the CALLs
- * that it takes off the return stack, those that it leaves there, and its runs: in the order in which they are needed. */
+ * that it takes off the return stack, those that it leaves there, and the lists of its runs: in the order in which they are needed. */
 struct span {
     struct block *entry;
     uint64_t bits;        /* pending outcomes */
@@ -62,7 +62,7 @@ struct span {
 static inline uint8_t *span_bytes_of(struct span *s) { return (uint8_t *)s->list; }
 static inline struct block **span_guards_of(struct span *s) { return (struct block **)s->list + (s->bytes + 7) / 8; }
 static inline struct block **span_calls_of(struct span *s) { return span_guards_of(s) + s->guards; }
-static inline struct run **span_runs_of(struct span *s) { return (struct run **)(span_calls_of(s) + s->calls); }
+static inline uint64_t *span_lists_of(struct span *s) { return (uint64_t *)(span_calls_of(s) + s->calls); }
 
 /* What has been done since a place that was met before, to be a span. */
 struct span_draft {
@@ -107,6 +107,8 @@ void cofi__span_join(struct cofi_flow *flow, struct span *a, struct span *b);
 void cofi__span_count_all(struct cofi_flow *flow);
 /* Decoding goes on elsewhere. */
 void cofi__span_restart(struct cofi_flow *flow);
+/* They have their part of the cache: no more are made until they are forgotten. */
+bool cofi__spans_full(const struct cofi_flow *flow);
 void cofi__span_forget(struct cofi_flow *flow);
 
 #endif

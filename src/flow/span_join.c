@@ -82,8 +82,8 @@ static void join_lists(const struct cofi_flow *flow, struct span *s, struct span
     unsigned own = s->calls - b->calls, below = s->guards - a->guards;
     memcpy(span_bytes_of(s), span_bytes_of(a), a->bytes);
     memcpy(span_bytes_of(s) + a->bytes, span_bytes_of(b), b->bytes);
-    memcpy(span_runs_of(s), span_runs_of(a), a->runs * sizeof(struct run *));
-    memcpy(span_runs_of(s) + a->runs, span_runs_of(b), b->runs * sizeof(struct run *));
+    memcpy(span_lists_of(s), span_lists_of(a), a->runs * sizeof(uint64_t));
+    memcpy(span_lists_of(s) + a->runs, span_lists_of(b), b->runs * sizeof(uint64_t));
     if (flow->config.gen == COFI_PT || !b->calls)
         memcpy(span_calls_of(s), span_calls_of(a), own * sizeof(struct block *));
     memcpy(span_calls_of(s) + own, span_calls_of(b), b->calls * sizeof(struct block *));

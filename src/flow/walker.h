@@ -145,7 +145,7 @@ struct cofi_flow {
 
     /* output */
     struct cofi_flow_batch *batch;
-    uint64_t *lists;       /* in place of the batch's blocks, if not null: see list_word */
+    uint64_t *lists;       /* in place of the batch's blocks, if not null: see lists.h */
     size_t lists_n;
     struct cofi_flow_coverage *coverage;
     uint64_t batch_offset; /* where the batch began */
