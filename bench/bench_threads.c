@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * One long stream decoded by one thread and by several: wall time, processor time of each thread, ratios; and by as many
- * processes at once, each of them all of it: what the machine alone leaves of a speed-up (caches and memory are shared). */
+ * processes at once, each of them all of it: what the machine alone leaves of a speed-up (caches and memory are shared).
+ * Before each: how long a cache line takes from one processor to the other. Where a virtual machine's two processors are moved
+ * apart meanwhile, what one thread decodes reaches the other later. */
 #include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +17,9 @@
 #include "load.h"
 #include "timing.h"
 
-enum { ROUNDS = 5,  THREADS_MAX = 64, VISITS = 256 };
+enum { ROUNDS = 5, VISITS = 256, PATIENCE = 1 << 24 /* looks for an answer */ };
+#define LINES_TIME 5e-3
+#define OVER (~0u)
 
 static double seconds(clockid_t clock)
 {
@@ -21,6 +27,51 @@ static double seconds(clockid_t clock)
     clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+/* ---- from one processor to another ---- */
+
+/* Odd: the other thread's turn. */
+static _Alignas(128) atomic_uint turn;
+
+static void *answer(void *opaque)
+{
+    (void)opaque;
+    for (unsigned seen; (seen = atomic_load(&turn)) != OVER;)
+        if (seen & 1)
+            atomic_compare_exchange_strong(&turn, &seen, seen + 1);
+    return NULL;
+}
+
+/* There and back. False: it is not answered, for both are on one processor, say. */
+static bool is_answered(void)
+{
+    unsigned back = atomic_fetch_add(&turn, 1) + 2;
+    for (unsigned i = 0; i < PATIENCE; i++)
+        if (atomic_load(&turn) == back)
+            return true;
+    return false;
+}
+
+/* Nanoseconds that a cache line takes there; 0: not known. */
+static double line_time(void)
+{
+    pthread_t other;
+    double begin, took = 0;
+    unsigned n = 0;
+    atomic_store(&turn, 0);
+    if (pthread_create(&other, NULL, answer, NULL))
+        exit(3);
+    bool good = is_answered(); /* it runs */
+    begin = seconds(CLOCK_MONOTONIC);
+    for (; good && took < LINES_TIME; took = seconds(CLOCK_MONOTONIC) - begin)
+        for (unsigned i = 0; i < 64 && good; i++)
+            n += good = is_answered();
+    atomic_store(&turn, OVER);
+    pthread_join(other, NULL);
+    return good ? took / n / 2 * 1e9 : 0;
+}
+
+/* ---- decoding ---- */
 
 /* One decode. The busiest thread's time is what wall time cannot be less than, however many processors there are. */
 struct measure {
@@ -127,7 +178,9 @@ static double busiest_of(const struct measure *m) { return m->busiest; }
 static void measure(const char *name, const struct cofi_flow_config *config, unsigned threads)
 {
     struct measure one[ROUNDS], many[ROUNDS], each[ROUNDS];
+    double line[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
+        line[i] = line_time();
         one[i] = decode(config, 1);
         many[i] = decode(config, threads);
         each[i] = apart(config, threads);
@@ -135,10 +188,11 @@ static void measure(const char *name, const struct cofi_flow_config *config, uns
             exit(1);
     }
     double cpu = median(one, cpu_of), sum = median(many, cpu_of), busiest = median(many, busiest_of), alone = median(each, cpu_of);
-    printf("%-20s %9zu bytes  one %7.3f s  %u threads: processor %7.3f s, busiest %7.3f s, wall %7.3f s; "
+    qsort(line, ROUNDS, sizeof *line, by_value);
+    printf("%-20s %9zu bytes  a line there %3.0f ns  one %7.3f s  %u threads: processor %7.3f s, busiest %7.3f s, wall %7.3f s; "
            "by wall %4.2f x, by processor time %4.2f x, by the busiest %4.2f x; %lu redone  (target 1.9 x); "
            "%u separate decodes at once: %7.3f s each, so the machine allows %4.2f x, of which that is %3.0f %%\n",
-           name, config->n, cpu, threads, sum, busiest, median(many, wall_of), median(one, wall_of) / median(many, wall_of),
+           name, config->n, line[ROUNDS / 2], cpu, threads, sum, busiest, median(many, wall_of), median(one, wall_of) / median(many, wall_of),
            threads * cpu / sum, cpu / busiest, (unsigned long)many[0].redone, threads, alone, threads * cpu / alone, 100 * alone / sum);
 }
 
