@@ -17,6 +17,14 @@ static void write_string(struct writer *out, const char *key, const char *text)
     write_text(out, cofi_json_string(text, string, sizeof string));
 }
 
+/* A file may be called anything; its name ends no line. What else a terminal would obey, the writer keeps from one. */
+static void write_name(struct writer *out, char *name)
+{
+    for (char *end = name; (end = strpbrk(end, "\r\n"));)
+        *end = '?';
+    write_text(out, name);
+}
+
 /* A module's memory is told apart by whose it is. */
 static void module_title(const struct cofi_coverage_module *module, char *out, size_t n)
 {
@@ -92,7 +100,7 @@ static void print_module(const struct cofi_coverage_module *module, struct write
     write_format(out, "%14" PRIu64 " %8s %13s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
                  part_of(module->lines_ran, module->lines, lines), part_of(module->outcomes_seen, module->outcomes, outcomes),
                  part_of(sums.functions_ran, sums.functions, functions));
-    write_text(out, title);
+    write_name(out, title);
     write_text(out, "\n");
 }
 
@@ -163,7 +171,7 @@ static void print_function(const struct coverage_table *table, const struct cofi
     function_name(table, module, f, name, sizeof name);
     write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
                  part_of(f->lines_ran, f->lines, lines), part_of(f->outcomes_seen, f->outcomes, outcomes));
-    write_text(out, name);
+    write_name(out, name);
     if (f->file)
         write_format(out, "  %.1000s:%d", basename(f->file), f->line);
     write_text(out, "\n");
@@ -175,7 +183,7 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
     char title[COFI_NAME_BYTES], bytes[PERCENT_BYTES];
     module_title(module, title, sizeof title);
     write_text(out, "== ");
-    write_text(out, title);
+    write_name(out, title);
     write_format(out, ": %" PRIu64 " instructions", module->executed);
     if (sums.functions)
         write_format(out, ", %" PRIu64 " of %" PRIu64 " functions", sums.functions_ran, sums.functions);
@@ -322,7 +330,7 @@ static void print_branches(const struct coverage_table *table, const struct cofi
             continue;
         if (!titled) {
             write_text(out, "== ");
-            write_text(out, title);
+            write_name(out, title);
             write_format(out, "\n%14s %14s  %12s  %s\n", "taken", "not taken", "address", "branch");
         }
         titled = true;
@@ -409,7 +417,7 @@ static void print_targets(const struct coverage_table *table, const struct cofi_
             continue;
         if (!titled) {
             write_text(out, "== ");
-            write_text(out, title);
+            write_name(out, title);
             write_format(out, "\n%14s %8s  %12s  %s\n", "count", "share", "address", "branch, and where it led");
         }
         titled = true;
@@ -442,7 +450,7 @@ static void print_insns(const struct coverage_table *table, const struct cofi_co
     module_title(module, title, sizeof title);
     if (!table->json) {
         write_text(out, "== ");
-        write_text(out, title);
+        write_name(out, title);
         write_text(out, "\n");
     }
     for (size_t i = 0; i < module->insns_n; i++) {

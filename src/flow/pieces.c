@@ -328,7 +328,8 @@ static void cut_pulled(struct pieces *pieces)
     int status = 0;
     pieces->reading = true;
     pthread_mutex_unlock(&pieces->lock);
-    size_t size = piece_that_lies(pieces), lies = size;
+    size_t size = piece_that_lies(pieces);
+    bool lies = size;
     if (!lies)
         status = read_piece(pieces, &size);
     pthread_mutex_lock(&pieces->lock);

@@ -14,3 +14,7 @@ for command in stat calls coverage 'coverage --by=module' dump; do
     LC_ALL=C tr -d '\n\r\t -~' <shown | od -An -c | sed "s/^/$command: /"
 done
 "$COFI" coverage --by=module | LC_ALL=C tr -d '\n\r\t -~' | od -An -c
+for by in function module insn; do
+    "$COFI" coverage --by=$by >shown
+    echo "$by: $(grep -c '^b;' shown) lines begin with what ends the name"
+done
