@@ -140,6 +140,8 @@ static void use(struct cofi_flow *flow, struct span *s)
     ask_for(s->next);
     show(flow, s);
     flow->spans.used++;
+    flow->spans.met += !s->met;
+    s->met = true;
     ret_apply(flow, s->peak, s->guards, span_calls_of(s), s->calls);
     flow->stats.tnt_bits += s->tnt_bits;
     flow->stats.tips += s->tips;
@@ -172,6 +174,7 @@ static void begin(struct cofi_flow *flow, uint64_t key)
     d->span = (struct span){.entry = flow->cur, .bits = pending(flow), .n = (uint8_t)flow->n,
         .last_ip = flow->last_ip, .exit_last_ip = flow->last_ip, .epoch = flow->epoch};
     d->on = flow->config.gen == COFI_PT || flow->last_ip_valid;
+    d->hoped = false;
     d->key = key;
     d->from = flow->s.p;
     d->moves = flow->s.moves;
@@ -308,7 +311,10 @@ static void end(struct cofi_flow *flow, const uint8_t *until)
     struct span *kept = keep(flow, d);
     if (!kept)
         return;
-    flow->spans.made++;
+    if (d->hoped)
+        flow->spans.hoped++;
+    else
+        flow->spans.made++;
     insert(flow, d->key, kept);
     if (flow->spans.last)
         remember(flow->spans.last, kept);
@@ -363,6 +369,21 @@ void cofi__span_break(struct cofi_flow *flow)
         flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
 }
 
+static uint64_t chances(const struct cofi_flow *flow) { return source_offset(&flow->s) / SPAN_CHANCE; }
+
+static bool credit(const struct cofi_flow *flow)
+{
+    const struct spans *spans = &flow->spans;
+    return spans->made < SPAN_CREDIT + spans->used / 2 + chances(flow);
+}
+
+/* Where a trace repeats itself, what follows a span that was found is one to come, met before or not. In most programs hardly any is met again. */
+static bool hope(const struct cofi_flow *flow)
+{
+    const struct spans *spans = &flow->spans;
+    return spans->last && spans->hope && spans->hoped < SPAN_HOPES + 2 * spans->met + spans->used / SPAN_HOPE_USES + chances(flow);
+}
+
 /* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of
  * any in turn. */
 static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
@@ -373,7 +394,7 @@ static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
         uint64_t what = slots[i] & (~UINT64_C(0) >> TAG_BITS);
         if (slots[i] == slot_word(key, SPAN_SEEN)) {
             spans->hope = SPAN_HOPE;
-            if (!spans->draft.on && spans->made < SPAN_CREDIT + spans->used / 2)
+            if (!spans->draft.on && credit(flow))
                 begin(flow, key);
             return;
         }
@@ -381,9 +402,10 @@ static void note(struct cofi_flow *flow, uint64_t key, uint64_t *slots)
             victim = i;
     }
     slots[victim] = slot_word(key, SPAN_SEEN);
-    if (spans->last && !spans->draft.on && spans->hope) {
+    if (!spans->draft.on && hope(flow)) {
         spans->hope--;
         begin(flow, key);
+        spans->draft.hoped = true;
     }
 }
 
@@ -537,6 +559,6 @@ void cofi__span_forget(struct cofi_flow *flow)
     if (flow->spans.slots)
         memset(flow->spans.slots, 0, SPAN_SLOTS * sizeof *flow->spans.slots);
     flow->spans.last = flow->spans.youngest = NULL;
-    flow->spans.made = flow->spans.used = 0;
+    flow->spans.made = flow->spans.hoped = flow->spans.met = flow->spans.used = 0;
     flow->spans.draft.on = false;
 }

@@ -23,8 +23,11 @@ enum {
     SPAN_CALLS = 32, SPAN_GUARDS = 16,
     SPAN_PEAK = 40,       /* with SPAN_GUARDS less than RET_DEPTH, so that what it takes off was there */
     SPAN_SLOTS = 1 << 16, SPAN_WAYS = 8,
-    SPAN_CREDIT = 4096,   /* so many are made before their use must pay: one for two uses */
-    SPAN_HOPE = 4,
+    SPAN_CREDIT = 4096,   /* so many places that were met twice become one before their use must pay: one for two uses */
+    SPAN_HOPE = 32,       /* so many are drafted one behind another, though their places were not met before, */
+    SPAN_HOPES = 1024,    /* as long as those made so far were met again: but for so many, two for each that was, one for */
+    SPAN_HOPE_USES = 256, /* so many uses; for SPAN_CHANCE bytes of trace one of either, as there may be another part of the program */
+    SPAN_CHANCE = 1 << 16,
     SPAN_SCORE = 64, SPAN_GRACE = 1000, SPAN_LEVELS = 6,
     SPAN_STEPS = 16,      /* after so many steps one may begin, whatever its key */
 };
@@ -53,6 +56,7 @@ struct span {
     uint64_t count;       /* coverage: visits not yet added up */
     uint32_t first_hash, last_hash; /* of its first and last block */
     uint8_t again;        /* so many times in a row `next` followed */
+    bool met;             /* used once at least */
     uint8_t tip_at;       /* bytes before the last TIP */
     uint8_t peak;         /* how far the return stack grew */
     struct span *older;
@@ -67,6 +71,7 @@ static inline uint64_t *span_lists_of(struct span *s) { return (uint64_t *)(span
 /* What has been done since a place that was met before, to be a span. */
 struct span_draft {
     bool on;
+    bool hoped;              /* its place was not met before */
     struct span span;
     uint64_t key;
     const uint8_t *from;     /* trace bytes */
@@ -83,7 +88,8 @@ struct spans {
     uint64_t *slots;      /* a pointer (48 bits) below 16 bits of its key; 1 for a pointer: met once */
     struct span *last;    /* the one that was used or made just now */
     struct span *youngest;
-    uint64_t made, used;
+    uint64_t made, hoped; /* of places met twice, and of others */
+    uint64_t met, used;   /* how many of them, and how often */
     unsigned turn;        /* which of the slots of a key is next to be lost */
     unsigned hope;        /* so many more are drafted where the one before ended */
     int level, score;     /* one in 2^(level + 1) places is looked at; whether it was worth it */
