@@ -461,7 +461,7 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->bits = 0;
     flow->n = 0;
     flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
-    flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->headless = flow->in_psb = flow->ended = flow->tentative = false;
+    flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->headless = flow->overflow_before = flow->in_psb = flow->ended = flow->tentative = false;
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;

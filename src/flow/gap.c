@@ -141,6 +141,13 @@ bool cofi__at_psb(struct cofi_flow *flow)
     return flow->s.end - flow->s.p >= (ptrdiff_t)sizeof pt_psb && !memcmp(flow->s.p, pt_psb, sizeof pt_psb);
 }
 
+/* Or bytes that look like it, of a packet that is not read: a FUP behind the PSB+ is doubtful in either case. */
+static bool ovf_precedes(const struct cofi_flow *flow, const uint8_t *p)
+{
+    const uint8_t *first = flow->config.bytes ? flow->config.bytes : flow->s.begin;
+    return p - first >= 2 && p[-2] == 0x02 && p[-1] == 0xf3;
+}
+
 /* Go to the next PSB at or after the current byte. False: there is none, all bytes are used up. */
 bool cofi__sync(struct cofi_flow *flow)
 {
@@ -158,6 +165,7 @@ bool cofi__sync(struct cofi_flow *flow)
         const uint8_t *hit = left ? memmem(s->p, left, pattern, size) : NULL;
         if (hit) {
             s->p = hit;
+            flow->overflow_before = pt && ovf_precedes(flow, hit);
             if (pt)
                 last_of_pattern(flow);
             return true;

@@ -72,8 +72,8 @@ int cofi__tip_after_overflow(struct cofi_flow *flow)
  *
  * Two ways lead to it: the overflow's own may be missing [ERR SKD010]; and a PSB+ may have come before it and told the address already [SDM Overflow (OVF)
  * Packet]. Execution is there in any case. Of an event a TIP follows. So does it of the overflow's own where an indirect branch comes next:
- * then nothing tells which of the two it was, and what ran up to that TIP is a gap (decision 0620). Where decoding begins at the PSB+ no OVF was
- * seen, and it is an event's. */
+ * then nothing tells which of the two it was, and what ran up to that TIP is a gap (decision 0620). Where decoding begins at the PSB+ and no OVF stands
+ * before it, it is an event's. */
 
 const char cofi__doubtful_fup[] = "a FUP behind an overflow may be that's own or an event's, and a TIP follows [ERR SKD010]";
 

@@ -423,7 +423,7 @@ static int psb_position(struct cofi_flow *flow)
         }
         flow->enabled = flow->psb_has_ip;
         if (flow->psb_has_ip && !flow->speculative) {
-            cofi__expect_overflows_fup(flow, false);
+            cofi__expect_overflows_fup(flow, flow->overflow_before);
             cofi__presume_enabled(flow, flow->psb_offset);
         }
         flow->speculative = false;
@@ -668,6 +668,8 @@ static int act_headless(struct cofi_flow *flow)
     bool tells = begins || (kind == COFI_PT_TIP && flow->packet_full_ip);
     flow->headless = !tells && kind != COFI_PT_PSB;
     flow->synced = tells;
+    if (flows || kind == COFI_PT_TIP_PGE)
+        flow->overflow_before = kind == COFI_PT_OVF;
     if (flows || (kind == COFI_PT_TIP_PGE && !begins))
         COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
     return tells || !(flows || kind == COFI_PT_TIP_PGE);

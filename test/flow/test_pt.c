@@ -677,6 +677,26 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
     assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
 }
 
+/* The FUP behind the first PSB+ is an event's; but where an OVF stands before that the branch at its address may have led to the TIP. */
+static void an_overflow_before_the_first_psb_is_seen(void **state)
+{
+    (void)state;
+    const char *event = "[psb 401000] [enabled >401000] [async 401000 >401002] 401002 401004 [disabled 401004]";
+    const char *doubtful = "[psb 401000] [enabled >401000] [gap 401000 MISMATCH] 401002 401004 [disabled 401004]";
+    const struct {
+        const char *before, *after;
+    } rows[] = {
+        {"06", event}, {"06 02f3", doubtful}, {"02f3 19010203040506 07", doubtful}, {"06 02f3 7d021040000000", event},
+        {"05 06", event}, {"05 02f3", doubtful}, {"05 02f306", event}, /* not read: the 05 is no packet */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t piece = 0; piece < 40; piece++) {
+            char trace[200];
+            snprintf(trace, sizeof trace, "%s P 9901 7d001040000000 0223 3d0010 2d0210 06 01", rows[i].before);
+            assert_string_equal(strchr(decode_synced("ffe0 7500 0f05", trace, piece), ']') + 2, rows[i].after);
+        }
+}
+
 /* [libxdc]: it is no packet; anywhere else it is damage. */
 static void a_mark_may_stand_behind_the_last_packet(void **state)
 {
@@ -864,6 +884,7 @@ int main(void)
         cmocka_unit_test(where_tracing_was_not_known_to_be_on_the_next_packet_tells),
         cmocka_unit_test(a_stream_that_begins_with_a_packet_needs_no_psb),
         cmocka_unit_test(before_a_psb_only_a_whole_address_is_believed),
+        cmocka_unit_test(an_overflow_before_the_first_psb_is_seen),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
