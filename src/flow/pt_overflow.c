@@ -15,15 +15,21 @@ void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset)
     flow->stray = false;
 }
 
-/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. Above 4 GiB there
- * is only 64-bit code. */
+/* There is only 64-bit code. */
+void cofi__mode_above_4_gib(struct cofi_flow *flow)
+{
+    if (flow->pend.mode ? flow->pend.mode_bits == 64 : flow->mode == 64)
+        return;
+    flow->pend.mode = true;
+    flow->pend.mode_bits = 64;
+    flow->pend.mode_offset = flow->packet_offset;
+}
+
+/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. */
 static int go_on_behind_loss(struct cofi_flow *flow, uint64_t ip)
 {
-    if (ip >> 32 && flow->mode != 64 && !flow->pend.mode) {
-        flow->pend.mode = true;
-        flow->pend.mode_bits = 64;
-        flow->pend.mode_offset = flow->packet_offset;
-    }
+    if (ip >> 32 && !flow->pend.mode)
+        cofi__mode_above_4_gib(flow);
     place_set(flow, ip);
     return cofi__due_at_target(flow, may_be_stray(flow) ? COFI_NO_IP : ip);
 }

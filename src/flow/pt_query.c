@@ -668,10 +668,14 @@ static int act_headless(struct cofi_flow *flow)
     bool tells = begins || (kind == COFI_PT_TIP && flow->packet_full_ip);
     flow->headless = !tells && kind != COFI_PT_PSB;
     flow->synced = tells;
-    if (flows || kind == COFI_PT_TIP_PGE)
+    if (flows || kind == COFI_PT_TIP_PGE) {
         flow->overflow_before = kind == COFI_PT_OVF;
+        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP)); /* the rest of a packet may look as if a FUP belonged to it */
+    }
     if (flows || (kind == COFI_PT_TIP_PGE && !begins))
         COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
+    if (tells && flow->packet_ip >> 32)
+        cofi__mode_above_4_gib(flow);
     return tells || !(flows || kind == COFI_PT_TIP_PGE);
 }
 

@@ -22,6 +22,7 @@ int cofi__rtit_release(struct cofi_flow *flow);
 int cofi__resume_at_tip(struct cofi_flow *flow);
 int cofi__end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind);
 /* pt_overflow.c */
+void cofi__mode_above_4_gib(struct cofi_flow *flow);
 void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset);
 int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip);
 int cofi__fup_after_overflow(struct cofi_flow *flow);

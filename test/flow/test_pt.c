@@ -677,6 +677,19 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
     assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
 }
 
+/* What was cut may look like a TRIG, a PTW and the like with a FUP, or like a MODE.Exec. */
+static void what_stands_before_the_first_address_claims_nothing_behind_it(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_synced("7500 9090 7500 0f05", "d99480 2d0010 6d001040000000 06 3d0310 01", 0),
+        "[trig a80 b0 c0] [gap NO_SYNC] 401000 401002 [async-disabled 401003]");
+    rig_open(&rig, COFI_PT, UINT64_C(0x500000401000), "48ffc0 7500 0f05");
+    rig_trace(&rig, "9900 6d001040000050 06 01");
+    rig.config.synced = true;
+    assert_string_equal(rig_run(&rig), "[gap NO_SYNC] 500000401000 500000401003 500000401005 [disabled 500000401005]");
+    rig_close(&rig);
+}
+
 /* The FUP behind the first PSB+ is an event's; but where an OVF stands before that the branch at its address may have led to the TIP. */
 static void an_overflow_before_the_first_psb_is_seen(void **state)
 {
@@ -885,6 +898,7 @@ int main(void)
         cmocka_unit_test(a_stream_that_begins_with_a_packet_needs_no_psb),
         cmocka_unit_test(before_a_psb_only_a_whole_address_is_believed),
         cmocka_unit_test(an_overflow_before_the_first_psb_is_seen),
+        cmocka_unit_test(what_stands_before_the_first_address_claims_nothing_behind_it),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
