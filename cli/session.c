@@ -450,9 +450,10 @@ bool session_cyc(const struct session_stream *stream)
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
 
+enum { PSB_BYTES = 16 };
+
 bool session_synced(const struct session_stream *stream)
 {
-    enum { PSB_BYTES = 16 };
     struct session *session = stream->session;
     size_t n;
     if (session->recording || session->info.gen != COFI_PT || session->options.from_psb)
@@ -464,6 +465,18 @@ bool session_synced(const struct session_stream *stream)
         return true; /* what follows need not have come yet */
     bytes = pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n);
     return cofi_stream_guess_synced(bytes, n);
+}
+
+/* 0: nothing tells it, or the PSB does with which the bytes begin. */
+static unsigned begins_in_mode(struct session *session)
+{
+    size_t n = session->raw.n;
+    const uint8_t *bytes = session->pipe.fd < 0 ? raw_bytes(session) : pipe_peek(&session->pipe, PSB_BYTES, &n);
+    if (n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0))
+        return 0;
+    if (session->pipe.fd >= 0)
+        bytes = pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n);
+    return cofi_stream_guess_mode(bytes, n);
 }
 
 static const uint8_t *pull(void *opaque, size_t *n)
@@ -649,6 +662,8 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     } else {
         config->time.cyc = session_cyc(stream);
         config->synced = session_synced(stream);
+        if (config->synced)
+            config->mode = begins_in_mode(session);
         registers_apply(&session->options.registers, config);
     }
     set_bytes(stream, config);

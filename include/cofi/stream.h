@@ -22,7 +22,7 @@ extern "C" {
 size_t cofi_sync_forward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t from);
 size_t cofi_sync_backward(enum cofi_gen gen, const uint8_t *bytes, size_t n, size_t before);
 
-/* What the next two read at most, in bytes. */
+/* What the next three read at most, in bytes. */
 enum { COFI_GUESS_BYTES = 4 << 20 };
 
 /* Whether an RTIT stream has cycle counts after its packets (RTIT_CTL.Cycle_Acc), which it does not
@@ -34,6 +34,9 @@ bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 /* Whether PT bytes begin with a packet, of at most the first COFI_GUESS_BYTES: all are packets up to the first PSB, or the end. What was cut off
  * inside a packet may seem so, until it falls into step with the packets, which is soon. */
 bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n);
+/* The mode of the code (16, 32, 64) that PT bytes begin in, for cofi_flow_config.mode where they do not begin with a PSB: by the first MODE.Exec of at
+ * most the first COFI_GUESS_BYTES. A PSB+ repeats it, and so does, most likely, what tracing goes on with; one before a TIP is a change. 0: not told. */
+unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n);
 
 /* One step of a stream: a packet, or bytes that are none. */
 struct cofi_stream_item {

@@ -204,6 +204,43 @@ bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n)
     return n;
 }
 
+static unsigned mode_of(const struct cofi_packet *packet)
+{
+    return packet->mode_exec.csl ? 64 : packet->mode_exec.csd ? 32 : 16;
+}
+
+/* The first mode other than 64-bit that the items to come tell; 64: none does. */
+static unsigned other_than_64(struct cofi_stream *stream)
+{
+    struct cofi_stream_item item;
+    while (cofi_stream_next(stream, &item))
+        if (!item.status && item.packet.kind == COFI_PT_MODE_EXEC && mode_of(&item.packet) != 64)
+            return mode_of(&item.packet);
+    return 64;
+}
+
+unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n)
+{
+    struct cofi_stream stream;
+    struct cofi_stream_item item;
+    unsigned told = 0;
+    bool in_psb = false;
+    cofi_stream_init(&stream, COFI_PT, 0, true);
+    stream.context.lenient = true;
+    cofi_stream_feed(&stream, bytes, n < COFI_GUESS_BYTES ? n : COFI_GUESS_BYTES);
+    while (cofi_stream_next(&stream, &item)) {
+        enum cofi_packet_kind kind = item.status ? COFI_PT_PAD : (enum cofi_packet_kind)item.packet.kind;
+        in_psb = (in_psb || kind == COFI_PT_PSB) && kind != COFI_PT_PSBEND;
+        if (kind == COFI_PT_MODE_EXEC)
+            told = mode_of(&item.packet);
+        if (told && kind == COFI_PT_TIP) /* or, with EventEn, RFLAGS.IF changes: in 64-bit code only where nothing else is told [PTREF 5.8] */
+            return told == 64 ? other_than_64(&stream) : 64;
+        if (told && (in_psb || kind == COFI_PT_TIP_PGE || kind == COFI_PT_FUP))
+            return told;
+    }
+    return told;
+}
+
 /* Bytes that are no packet from the first PSB on, with or without cycle counts; one at least for
  * each place. */
 static uint64_t count_bad(const uint8_t *bytes, size_t n, bool cyc)

@@ -385,6 +385,22 @@ static void whether_a_stream_begins_with_a_packet_is_found_out(void **state)
     assert_false(GUESS(""));
 }
 
+static void the_mode_that_a_stream_begins_in_is_found_out(void **state)
+{
+    (void)state;
+#define MODE(text) cofi_stream_guess_mode((const uint8_t *)(text), sizeof(text) - 1)
+#define TIP "\x2d\x01\x02"
+    assert_int_equal(MODE(""), 0);
+    assert_int_equal(MODE("\x06" TIP), 0);
+    assert_int_equal(MODE("\x06" PSB "\x99\x02\x02\x23"), 32); /* repeated */
+    assert_int_equal(MODE("\x06" PSB "\x99\x08\x02\x23"), 16);
+    assert_int_equal(MODE("\x06" PSB "\x99\x01\x02\x23\x99\x02" TIP), 64);
+    assert_int_equal(MODE("\x06" PSB "\x02\x23\x99\x02\x31\x01\x02"), 32);     /* tracing went on with it */
+    assert_int_equal(MODE("\x06\x99\x02" TIP), 64);                               /* a change */
+    assert_int_equal(MODE("\x06\x99\x01\x59\x01" TIP "\x06\x99\x02" TIP), 32); /* an interrupt, and back */
+    assert_int_equal(MODE("\x06\x99\x01" TIP "\x06\x99\x05" TIP), 64);          /* of RFLAGS.IF */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +416,7 @@ int main(void)
         cmocka_unit_test(an_empty_stream_and_one_without_psb_end),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(whether_a_stream_begins_with_a_packet_is_found_out),
+        cmocka_unit_test(the_mode_that_a_stream_begins_in_is_found_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
