@@ -466,7 +466,7 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->last_end = 0;
-    flow->outcomes_before = flow->waited = false;
+    flow->outcomes_before = flow->waited = flow->trusted = false;
     flow->forced_bits = flow->stats.tnt_bits;
     flow->cr3 = flow->vmcs = flow->last_ip = flow->seen_ns = 0;
     if (flow->space)

@@ -58,6 +58,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     if (flow->lost)
         return 0;
     cofi__sieve_leave(flow);
+    any_tip |= cause == COFI_ERR_MISMATCH && flow->trusted; /* it had waited, and the packets are good */
     note_waited(flow, cause != COFI_ERR_MISMATCH);
     flow->outcomes_before = flow->n || flow->stats.tnt_bits != flow->forced_bits;
     flow->lost = true;

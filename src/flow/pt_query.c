@@ -105,6 +105,9 @@ int cofi__resume_at_tip(struct cofi_flow *flow)
         return pass_over_tip(flow);
     COFI_TRY(go_on(flow, flow->packet_ip));
     flow->enabled = true;
+    flow->trusted = flow->outcomes_before;
+    if (flow->trusted)
+        flow->forced_bits = flow->stats.tnt_bits - 1; /* nothing has forced them out yet */
     return cofi__due_at_target(flow, flow->packet_ip);
 }
 
@@ -156,6 +159,7 @@ static int act_pge(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     }
     flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
+    flow->trusted = false;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     COFI_TRY(cofi__due_at_target(flow, ip));
@@ -369,7 +373,7 @@ static int act_ovf(struct cofi_flow *flow)
     flow->pend.tsx = flow->pend.mode = false;
     if (flow->enabled)
         flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
-    flow->async = flow->tip_due = flow->enabled = false;
+    flow->async = flow->tip_due = flow->enabled = flow->trusted = false;
     flow->overflow = true;
     flow->overflow_offset = flow->packet_offset;
     flow->overflow_ticks = cofi__clock_ticks(&flow->clock);

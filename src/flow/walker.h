@@ -177,6 +177,7 @@ struct cofi_flow {
     bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait (decision 0619) */
     uint64_t forced_bits;  /* stats.tnt_bits at the last packet that does */
     bool waited;           /* a TIP came while outcomes were pending, since decoding went on */
+    bool trusted;          /* decoding went on at a TIP that could have waited */
     bool asked;            /* it has mattered whether they may */
     uint64_t doubt_until;  /* units_used up to which TIPs may wait */
     uint64_t gap_offset, gap_ip, gap_ticks;
@@ -467,12 +468,13 @@ static inline bool may_have_waited(struct cofi_flow *flow)
     return doubt(flow) && cofi__may_have_waited(flow);
 }
 
-/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong. */
+/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong; so does a wrong way from one
+ * that could have. */
 static inline void note_waited(struct cofi_flow *flow, bool right)
 {
-    if (right && flow->waited)
+    if (right ? flow->waited : flow->trusted)
         doubt_set(flow, UNITS_DOUBTED);
-    flow->waited = false;
+    flow->waited = flow->trusted = false;
 }
 
 /* The current position, and the block there. */

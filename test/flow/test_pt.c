@@ -677,6 +677,19 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
     assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
 }
 
+/* None waited in 1024 outcomes; then one did, of which the way behind it tells: the packets are good, and the next short address is one. */
+static void a_tip_that_waited_after_all_costs_no_short_addresses(void **state)
+{
+    (void)state;
+    char trace[1000] = "H";
+    for (unsigned i = 0; i < 180; i++)
+        strcat(trace, " fe");
+    strcat(trace, " 04 2d0020 1e 2d0410 19010203040506 07 2d0210 2d0610 01");
+    const char *said = decode(0x401000, "75fe ffe0 7500 0f05", trace);
+    assert_non_null(strstr(said, "[gap"));
+    assert_string_equal(strstr(said, "[gap"), "[gap 402000 NO_CODE] [gap 401004 MISMATCH] 401002 401006 [disabled 401006]");
+}
+
 /* What was cut may look like a TRIG, a PTW and the like with a FUP, or like a MODE.Exec. */
 static void what_stands_before_the_first_address_claims_nothing_behind_it(void **state)
 {
@@ -899,6 +912,7 @@ int main(void)
         cmocka_unit_test(before_a_psb_only_a_whole_address_is_believed),
         cmocka_unit_test(an_overflow_before_the_first_psb_is_seen),
         cmocka_unit_test(what_stands_before_the_first_address_claims_nothing_behind_it),
+        cmocka_unit_test(a_tip_that_waited_after_all_costs_no_short_addresses),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
