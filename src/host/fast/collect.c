@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -398,11 +399,18 @@ static bool look_for(struct cofi__fast_collector *c, struct thread *t, const str
     return !hidden;
 }
 
+/* Whether a plain name leads to what the program's led to. What was served may have been unmounted since. */
+static bool lies_on(uint32_t device, const char *name)
+{
+    struct stat file;
+    return !stat(name, &file) && !major(file.st_dev) && minor(file.st_dev) == device;
+}
+
 /* Whether the mapping's file is none to look at. Else its code is what the file has, and other files there need not be asked about. */
 static bool is_served(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, const char *name)
 {
     uint32_t device = (uint32_t)h->d >> COFI__FAST_DEVICE_SHIFT, *plain = c->control->plain, *end = plain + COFI__FAST_DEVICES;
-    if (cofi__namespaces_serve(&c->namespaces, device, name))
+    if (cofi__namespaces_serve(&c->namespaces, device, name) || !lies_on(device, name))
         return true;
     while (plain < end && *plain && *plain != device)
         plain++;
