@@ -142,7 +142,7 @@ bool cofi__at_psb(struct cofi_flow *flow)
     return flow->s.end - flow->s.p >= (ptrdiff_t)sizeof pt_psb && !memcmp(flow->s.p, pt_psb, sizeof pt_psb);
 }
 
-/* Or bytes that look like it, of a packet that is not read: a FUP behind the PSB+ is doubtful in either case. */
+/* An OVF [SDM Overflow (OVF) Packet], or bytes that look like it, of a packet that is not read: a FUP behind the PSB+ is doubtful in either case. */
 static bool ovf_precedes(const struct cofi_flow *flow, const uint8_t *p)
 {
     const uint8_t *first = flow->config.bytes ? flow->config.bytes : flow->s.begin;
