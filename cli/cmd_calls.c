@@ -7,13 +7,16 @@
 
 #include <cofi/cofi.h>
 
+#include "calls_page.h"
 #include "calls_print.h"
 #include "cli.h"
 #include "session.h"
 #include "writer.h"
 
-enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_CHROME };
-static const char *const format_names[] = {[CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_CHROME] = "chrome", NULL};
+enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_HTML, CALLS_CHROME };
+static const char *const format_names[] = {
+    [CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_HTML] = "html", [CALLS_CHROME] = "chrome", NULL
+};
 
 struct calls_options {
     struct session_options session;
@@ -58,6 +61,7 @@ static const char usage[] =
     "      --format=tree       the tree (default)\n"
     "      --format=list       each call as it came, with the source line that it is in\n"
     "      --format=folded     a line a path, for flame graphs\n"
+    "      --format=html       a page with the trees as flame graphs, to look around in with a browser\n"
     "      --format=chrome     a timeline, for ui.perfetto.dev and other viewers of Chrome's trace events\n"
     "      --depth=N           at most N levels (default 64)\n"
     "      --min=PERCENT       of a tree's whole: leave out what is smaller (default 0)\n"
@@ -106,7 +110,7 @@ static const char *misused(const struct calls_options *options)
     bool tree = options->format == CALLS_TREE, list = options->format == CALLS_LIST;
     if (options->session.json && !tree && !list)
         return "--json is of trees and lists";
-    if (options->min_percent > 0 && !tree && options->format != CALLS_FOLDED)
+    if (options->min_percent > 0 && (list || options->format == CALLS_CHROME))
         return "--min is of a tree's whole, which is not known while it is shown";
     if (options->min_insns && list)
         return "--min-insns is of calls that have returned, a list shows them as they begin";
@@ -192,27 +196,51 @@ static void print(const struct feeder *feeder, const struct cofi_calls_node *nod
         print_node(feeder->out, node, nodes[0].total);
 }
 
-/* Depth first without recursion: the tree may be as deep as the program's stack. */
-static void print_tree(const struct feeder *feeder)
+static bool is_shown(const struct calls_options *options, const struct cofi_calls_node *node, uint64_t whole)
+{
+    return 100.0 * (double)node->total >= options->min_percent * (double)whole && node->total >= options->min_insns;
+}
+
+/* Depth first without recursion: the tree may be as deep as the program's stack. 0: behind the last one. */
+static uint32_t next_node(const struct cofi_calls_node *nodes, uint32_t i, bool below)
+{
+    if (below && nodes[i].first_child)
+        return nodes[i].first_child;
+    while (i && !nodes[i].next)
+        i = nodes[i].parent;
+    return i ? nodes[i].next : 0;
+}
+
+/* The nodes that are shown, each before those below it. out: room for all of the tree's, or null, to print them. Returns how many. */
+static size_t shown_nodes(const struct feeder *feeder, const struct cofi_calls_node **out)
 {
     const struct calls_options *options = feeder->options;
-    size_t n;
+    size_t n, shown = 0;
     const struct cofi_calls_node *nodes = cofi_calls_nodes(feeder->calls, &n);
-    uint64_t whole = nodes[0].total;
-    for (uint32_t i = nodes[0].first_child; i;) {
-        const struct cofi_calls_node *node = &nodes[i];
-        bool shown = 100.0 * (double)node->total >= options->min_percent * (double)whole && node->total >= options->min_insns;
-        if (shown)
-            print(feeder, nodes, node);
-        if (shown && node->first_child && node->depth < options->depth) {
-            i = node->first_child;
-            continue;
-        }
-        while (i && !nodes[i].next)
-            i = nodes[i].parent;
-        if (i)
-            i = nodes[i].next;
+    bool below;
+    for (uint32_t i = nodes[0].first_child; i; i = next_node(nodes, i, below && nodes[i].depth < options->depth)) {
+        below = is_shown(options, &nodes[i], nodes[0].total);
+        if (below && out)
+            out[shown] = &nodes[i];
+        else if (below)
+            print(feeder, nodes, &nodes[i]);
+        shown += below;
     }
+    return shown;
+}
+
+/* first: no other tree stands before it. */
+static int write_page(const struct feeder *feeder, bool first)
+{
+    size_t n;
+    const struct cofi_calls_node *nodes = cofi_calls_nodes(feeder->calls, &n), **list = calloc(n, sizeof *list);
+    if (!list)
+        return COFI_ERR_NOMEM;
+    struct page_tree tree = {.tid = feeder->tid, .comm = feeder->comm, .nodes = list, .insns = nodes[0].total, .first = first};
+    tree.n = shown_nodes(feeder, list);
+    int status = page_tree(&tree, feeder->out);
+    free(list);
+    return status;
 }
 
 static void print_title(const struct feeder *feeder)
@@ -278,10 +306,13 @@ static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
     return 0;
 }
 
-static void end_timelines(const struct calls_options *options, struct writer *out)
+/* Behind the last thread. */
+static void end_output(const struct calls_options *options, struct writer *out)
 {
     if (options->format == CALLS_CHROME)
         write_text(out, "\n]}\n");
+    if (options->format == CALLS_HTML)
+        page_end(out);
 }
 
 /* ---- a thread's ---- */
@@ -291,20 +322,24 @@ static int begin(const struct calls_job *job, struct feeder *feeder, struct writ
     feeder->out = out;
     if (job->options->format == CALLS_LIST)
         cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){list_call, NULL, feeder});
+    if (job->options->format == CALLS_HTML && feeder == job->feeders[0])
+        page_begin(out);
     return job->options->format == CALLS_CHROME ? begin_timeline(job, feeder) : 0;
 }
 
-/* All is known of it. */
-static int finish(struct feeder *feeder)
+/* All is known of it. first: of no other one before. */
+static int finish(struct feeder *feeder, bool first)
 {
     if (feeder->timeline)
         return cofi_timeline_end(feeder->timeline, feeder->insns);
     if (feeder->options->format == CALLS_LIST)
         return 0;
     cofi_calls_finish(feeder->calls);
+    if (feeder->options->format == CALLS_HTML)
+        return write_page(feeder, first);
     if (feeder->options->format == CALLS_TREE)
         print_title(feeder);
-    print_tree(feeder);
+    shown_nodes(feeder, NULL);
     return 0;
 }
 
@@ -348,9 +383,9 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
         status = session_walk(&stream, &(struct session_visitor){feed_blocks, feed_event, NULL, feeder,
                                                                  .time = feeder->timeline ? feed_time : NULL});
     if (status >= 0)
-        status = finish(feeder);
+        status = finish(feeder, i == 0);
     if (i + 1 == job->n)
-        end_timelines(job->options, out);
+        end_output(job->options, out);
     close_feeder(feeder);
     return status;
 }
@@ -421,13 +456,16 @@ static int write_threads(void *opaque, struct writer *out)
         return status;
     if (job->n)
         qsort(job->feeders, job->n, sizeof *job->feeders, by_thread);
+    bool first = true;
     for (size_t i = 0; i < job->n && status >= 0; i++) {
         size_t nodes;
         cofi_calls_nodes(job->feeders[i]->calls, &nodes);
-        if (nodes > 1 || job->feeders[i]->timeline) /* in some turns nothing was traced */
-            status = finish(job->feeders[i]);
+        if (nodes <= 1 && !job->feeders[i]->timeline) /* in some turns nothing was traced */
+            continue;
+        status = finish(job->feeders[i], first);
+        first = false;
     }
-    end_timelines(job->options, out);
+    end_output(job->options, out);
     return status;
 }
 

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * See calls_page.h. The page itself is calls_page.html, complete but for the trees: JSON, in which a function is told once a thread. */
+#include "calls_page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls_page_html.h"
+#include "cli.h"
+
+static const char place[] = "id=\"data\">"; /* behind it the trees stand */
+
+static const char *behind_place(void) { return strstr(page_html, place) + strlen(place); }
+
+void page_begin(struct writer *out)
+{
+    write_bytes(out, page_html, (size_t)(behind_place() - page_html));
+    write_text(out, "{\"v\":1,\"threads\":[");
+}
+
+void page_end(struct writer *out)
+{
+    write_text(out, "]}\n");
+    write_text(out, behind_place());
+}
+
+/* In a page a string must not end the script that it stands in. */
+static void write_string(struct writer *out, const char *text)
+{
+    char string[COFI_NAME_JSON_BYTES];
+    cofi_json_string(text, string, sizeof string);
+    for (const char *from = string, *to;; from = to + 1) {
+        to = strchrnul(from, '<');
+        write_bytes(out, from, (size_t)(to - from));
+        if (!*to)
+            return;
+        write_text(out, "\\u003c");
+    }
+}
+
+/* ---- functions, by number ---- */
+
+static int compare_text(const char *a, const char *b)
+{
+    return a == b ? 0 : !a ? -1 : !b ? 1 : strcmp(a, b);
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+    const struct cofi_function *x = *(const struct cofi_function *const *)a, *y = *(const struct cofi_function *const *)b;
+    int order = (x->start > y->start) - (x->start < y->start);
+    if (!order)
+        order = compare_text(x->module, y->module);
+    return order ? order : compare_text(x->name, y->name);
+}
+
+/* Those of a tree, each once. Returns how many. */
+static size_t list_functions(const struct page_tree *tree, const struct cofi_function **list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < tree->n; i++)
+        list[i] = &tree->nodes[i]->function;
+    qsort(list, tree->n, sizeof *list, compare_functions);
+    for (size_t i = 0; i < tree->n; i++)
+        if (!n || compare_functions(&list[n - 1], &list[i]))
+            list[n++] = list[i];
+    return n;
+}
+
+static size_t number_of(const struct cofi_function *const *list, size_t n, const struct cofi_function *function)
+{
+    return (size_t)((const struct cofi_function **)bsearch(&function, list, n, sizeof *list, compare_functions) - list);
+}
+
+/* ---- a tree ---- */
+
+static void write_function(struct writer *out, const struct cofi_function *function)
+{
+    char name[COFI_NAME_BYTES];
+    cofi_function_print(function, name, sizeof name);
+    write_text(out, "[");
+    write_string(out, name);
+    write_text(out, ",");
+    write_string(out, function->module);
+    write_text(out, "]");
+}
+
+int page_tree(const struct page_tree *tree, struct writer *out)
+{
+    const struct cofi_function **list = calloc(tree->n + 1, sizeof *list);
+    if (!list)
+        return COFI_ERR_NOMEM;
+    size_t n = list_functions(tree, list);
+    write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",", tree->tid, tree->insns);
+    write_string(out, tree->comm);
+    write_text(out, ",\"functions\":[");
+    for (size_t i = 0; i < n; i++) {
+        write_text(out, i ? ",\n" : "\n");
+        write_function(out, list[i]);
+    }
+    write_text(out, "],\"nodes\":[");
+    for (size_t i = 0; i < tree->n; i++) {
+        const struct cofi_calls_node *node = tree->nodes[i];
+        write_format(out, "%s[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", i ? ",\n" : "\n", node->depth - 1, node->total, node->self, node->calls,
+                     number_of(list, n, &node->function));
+    }
+    write_text(out, "]}");
+    free(list);
+    return 0;
+}
