@@ -13,9 +13,10 @@
 #include "session.h"
 #include "writer.h"
 
-enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_HTML, CALLS_CHROME };
+enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_HTML, CALLS_CHROME, CALLS_SQL };
 static const char *const format_names[] = {
-    [CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_HTML] = "html", [CALLS_CHROME] = "chrome", NULL
+    [CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_HTML] = "html", [CALLS_CHROME] = "chrome",
+    [CALLS_SQL] = "sql", NULL
 };
 
 struct calls_options {
@@ -39,6 +40,7 @@ struct feeder {
     struct cofi_demangler *names;
     uint64_t gaps, insns;
     int32_t pid, tid;
+    uint32_t number;           /* from 1 on, in the order in which threads came */
     const char *comm;
 };
 
@@ -63,6 +65,7 @@ static const char usage[] =
     "      --format=folded     a line a path, for flame graphs\n"
     "      --format=html       a page with the trees as flame graphs, to look around in with a browser\n"
     "      --format=chrome     a timeline, for ui.perfetto.dev and other viewers of Chrome's trace events\n"
+    "      --format=sql        a database of all calls and when they were, as perf's export has them: | sqlite3 calls.db\n"
     "      --depth=N           at most N levels (default 64)\n"
     "      --min=PERCENT       of a tree's whole: leave out what is smaller (default 0)\n"
     "      --min-insns=N       leave out what has fewer instructions, but from a list (default 0)\n"
@@ -104,13 +107,15 @@ static int take(void *opaque, int letter, const char *argument)
     }
 }
 
+static bool is_timeline(const struct calls_options *options) { return options->format == CALLS_CHROME || options->format == CALLS_SQL; }
+
 /* Null, or what an option is not for. */
 static const char *misused(const struct calls_options *options)
 {
     bool tree = options->format == CALLS_TREE, list = options->format == CALLS_LIST;
     if (options->session.json && !tree && !list)
         return "--json is of trees and lists";
-    if (options->min_percent > 0 && (list || options->format == CALLS_CHROME))
+    if (options->min_percent > 0 && (list || is_timeline(options)))
         return "--min is of a tree's whole, which is not known while it is shown";
     if (options->min_insns && list)
         return "--min-insns is of calls that have returned, a list shows them as they begin";
@@ -292,12 +297,17 @@ static bool names_process(const struct calls_job *job, const struct feeder *feed
     return feeder->tid == feeder->pid || first;
 }
 
+static enum cofi_timeline_format timeline_format(const struct calls_options *options)
+{
+    return options->format == CALLS_SQL ? COFI_TIMELINE_SQL : COFI_TIMELINE_CHROME;
+}
+
 static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
 {
     const struct cofi_timeline_options of = {
         .size = sizeof of, .put = write_put, .opaque = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm,
         .depth = job->options->depth, .least_insns = job->options->min_insns, .process = names_process(job, feeder),
-        .first = feeder == job->feeders[0],
+        .first = feeder == job->feeders[0], .format = timeline_format(job->options), .number = feeder->number,
     };
     int status = cofi_timeline_open(&feeder->timeline, &of);
     if (status < 0)
@@ -309,8 +319,8 @@ static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
 /* Behind the last thread. */
 static void end_output(const struct calls_options *options, struct writer *out)
 {
-    if (options->format == CALLS_CHROME)
-        write_text(out, "\n]}\n");
+    if (is_timeline(options))
+        write_text(out, cofi_timeline_tail(timeline_format(options)));
     if (options->format == CALLS_HTML)
         page_end(out);
 }
@@ -324,7 +334,7 @@ static int begin(const struct calls_job *job, struct feeder *feeder, struct writ
         cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){list_call, NULL, feeder});
     if (job->options->format == CALLS_HTML && feeder == job->feeders[0])
         page_begin(out);
-    return job->options->format == CALLS_CHROME ? begin_timeline(job, feeder) : 0;
+    return is_timeline(job->options) ? begin_timeline(job, feeder) : 0;
 }
 
 /* All is known of it. first: of no other one before. */
@@ -359,7 +369,9 @@ static struct feeder *add_feeder(struct calls_job *job, const struct session_str
     feeder->comm = stream->comm;
     feeder->conv = session_time_conv(job->session);
     feeder->names = session_names(job->session);
-    return job->feeders[job->n++] = feeder;
+    job->feeders[job->n++] = feeder;
+    feeder->number = (uint32_t)job->n;
+    return feeder;
 }
 
 static void close_feeder(struct feeder *feeder)
@@ -451,7 +463,7 @@ static int write_threads(void *opaque, struct writer *out)
     struct calls_job *job = opaque;
     job->out = out;
     int status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
-                                                                             job->options->format == CALLS_CHROME ? by_time : NULL});
+                                                                             is_timeline(job->options) ? by_time : NULL});
     if (status < 0)
         return status;
     if (job->n)

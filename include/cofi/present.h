@@ -58,10 +58,17 @@ int cofi_coverage_bolt(const struct cofi_coverage_module *module, cofi_put *put,
 
 /* ---- calls, as they come ---- */
 
-/* What a thread called, and when, as Chrome's trace events (JSON: B, E, i and M; times in microseconds, process and thread numbers as given), which
- * Perfetto and other viewers draw [Chrome's Trace Event Format]. Where no time is told instructions share what lies between two times that are; where
- * tracing was off meanwhile they have a nanosecond each at most. Memory: the calls that have not ended, and up to 2^18 events that wait for a time. */
+/* What a thread called, and when. Where no time is told instructions share what lies between two times that are; where
+ * tracing was off meanwhile they have a nanosecond each at most. Memory: the calls that have not ended, up to 2^18 events that wait for a time,
+ * and for SQL the distinct paths of calls. */
 struct cofi_timeline;
+
+enum cofi_timeline_format {
+    COFI_TIMELINE_CHROME, /* Chrome's trace events (JSON: B, E, i and M; times in microseconds, process and thread numbers as given), which
+                             Perfetto and other viewers draw [Chrome's Trace Event Format] */
+    COFI_TIMELINE_SQL     /* a script that makes a database of them, for sqlite3: a row a call, written where it ends, in tables as
+                             perf's export-to-sqlite makes them; times in nanoseconds. See cofi-calls(1) */
+};
 
 struct cofi_timeline_options {
     size_t size;          /* sizeof(struct cofi_timeline_options) */
@@ -72,10 +79,13 @@ struct cofi_timeline_options {
     uint64_t depth;       /* levels that are drawn */
     uint64_t least_insns; /* calls of fewer instructions are left out */
     bool process;         /* the thread's name is its process's, too */
-    bool first;           /* nothing was put yet: the object's head comes first. Behind the last thread's events its caller puts "\n]}\n" */
+    bool first;           /* nothing was put yet: a head comes first. Behind the last thread's its caller puts cofi_timeline_tail */
+    enum cofi_timeline_format format;
+    uint32_t number;      /* SQL: of the thread, from 1 on, no two have the same */
 };
 
-/* Copies the options; the names of process and thread are put. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (options of a newer library),
+const char *cofi_timeline_tail(enum cofi_timeline_format format);
+/* Copies the options; the names of process and thread are put. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (options or a format of a newer library),
  * COFI_ERR_RANGE (an impossible size). Inverse: cofi_timeline_close, which may be given null. */
 int cofi_timeline_open(struct cofi_timeline **timeline, const struct cofi_timeline_options *options);
 void cofi_timeline_close(struct cofi_timeline *timeline);

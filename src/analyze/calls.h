@@ -3,12 +3,11 @@
 #ifndef COFI_ANALYZE_CALLS_H
 #define COFI_ANALYZE_CALLS_H
 
-#include <string.h>
-
 #include <cofi/analyze.h>
 
 #include "analyze/places.h"
 #include "base/index.h"
+#include "base/strings.h"
 
 /* A call that has not returned. Tail calls share the return address of the frame below. */
 struct frame {
@@ -34,9 +33,6 @@ struct cofi_calls {
     uint8_t last_cls; /* enum cofi_class */
     uint64_t last_end;
 };
-
-/* Either may be null. */
-static inline bool cofi__same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 /* The frame of the function that runs; there is one. */
 static inline const struct frame *cofi__calls_top(const struct cofi_calls *calls)

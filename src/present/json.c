@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * A string -> its JSON form: UTF-8 whatever the bytes are. Those that are none become U+FFFD, one each. */
-#include <cofi/present.h>
+#include "present/put.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes the character at p has; 0: it is none (cut off, too long a form, a surrogate, beyond U+10FFFF). */
-static size_t utf8_length(const unsigned char *p)
+size_t cofi__utf8_length(const char *text)
 {
+    const unsigned char *p = (const unsigned char *)text;
     size_t n = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xf0 && *p < 0xf5 ? 4 : 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80)
@@ -22,7 +22,7 @@ static size_t utf8_length(const unsigned char *p)
 static size_t put(const char *text, char *out, size_t *at)
 {
     unsigned char c = (unsigned char)*text;
-    size_t n = utf8_length((const unsigned char *)text);
+    size_t n = cofi__utf8_length(text);
     const char *bytes = n ? text : "\xef\xbf\xbd";
     if (c < 0x20) {
         *at += (size_t)snprintf(out + *at, 7, "\\u%04x", c);

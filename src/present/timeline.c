@@ -1,111 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Calls and times as they are told -> Chrome's trace events [Chrome's Trace Event Format]. See decision 0802. */
-#include <cofi/present.h>
+ * Calls and times as they are told -> marks whose time is known, for who writes them. See decision 0802. */
+#include "present/timeline.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/sized.h"
-#include "present/put.h"
 
 enum { MARKS_MOST = 1 << 18 /* that wait for a time; then it is estimated */ };
-
-enum mark_kind { MARK_ENTER, MARK_LEAVE, MARK_OFF, MARK_ON, MARK_GAP };
-
-/* A moment: what it is called, when the next time is told. */
-struct moment {
-    uint64_t insns;
-    size_t offs;           /* since the last time was told */
-    bool known;
-    uint64_t ns;
-};
-
-/* Something that happened. */
-struct mark {
-    enum mark_kind kind;
-    struct moment when;
-    uint64_t insns;        /* LEAVE: since its ENTER */
-    struct cofi_function function; /* ENTER; OFF: its name */
-    char *text;            /* GAP */
-};
-
-struct call {
-    struct cofi_function function;
-    struct moment when;
-};
-
-struct cofi_timeline {
-    struct cofi_timeline_options options;
-    struct out out;        /* its status is that of all */
-    struct call *calls;    /* that have not been left, the outermost first */
-    size_t depth, room;
-    size_t shown;          /* of them, whose ENTER is a mark or written */
-    size_t known;          /* of them, whose time is */
-    struct mark *marks;
-    size_t marks_n, marks_room, offs;
-    bool off, timed;
-    double pace;           /* the last one's, ns an instruction */
-    uint64_t ns, insns;    /* the last time that was told, and how much had run */
-};
-
-/* ---- writing ---- */
-
-static void put_head(struct cofi_timeline *t, char phase, uint64_t ns)
-{
-    char text[128];
-    snprintf(text, sizeof text, ",\n{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase, t->options.pid, t->options.tid,
-             ns / 1000, (unsigned)(ns % 1000));
-    put_text(&t->out, text);
-}
-
-/* before: what stands before the string. */
-static void put_string(struct cofi_timeline *t, const char *before, const char *text)
-{
-    char string[COFI_NAME_JSON_BYTES];
-    put_text(&t->out, before);
-    put_text(&t->out, cofi_json_string(text, string, sizeof string));
-}
-
-static void put_function(struct cofi_timeline *t, const struct cofi_function *function)
-{
-    char name[COFI_NAME_BYTES];
-    cofi_function_print(function, name, sizeof name);
-    put_string(t, ",\"name\":", name);
-    if (function->module)
-        put_string(t, ",\"cat\":", function->module);
-}
-
-static void put_mark(struct cofi_timeline *t, const struct mark *mark)
-{
-    static const char phases[] = {[MARK_ENTER] = 'B', [MARK_LEAVE] = 'E', [MARK_OFF] = 'B', [MARK_ON] = 'E', [MARK_GAP] = 'i'};
-    char text[128] = "";
-    put_head(t, phases[mark->kind], mark->when.ns);
-    switch (mark->kind) {
-    case MARK_ENTER: put_function(t, &mark->function); break;
-    case MARK_LEAVE: snprintf(text, sizeof text, ",\"args\":{\"insns\":%" PRIu64 "}", mark->insns); break;
-    case MARK_OFF: snprintf(text, sizeof text, ",\"name\":\"[%.64s]\"", mark->function.name); break;
-    case MARK_ON: break;
-    case MARK_GAP: put_string(t, ",\"s\":\"t\",\"name\":", mark->text); break;
-    }
-    put_text(&t->out, text);
-    put_text(&t->out, "}");
-}
-
-/* The separator stands before each event but the first. */
-static void put_name(struct cofi_timeline *t, const char *what)
-{
-    char text[128];
-    snprintf(text, sizeof text, "%s\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\"", t->options.first ? "" : ",", t->options.pid,
-             t->options.tid, what);
-    put_text(&t->out, text);
-    put_string(t, ",\"args\":{\"name\":", t->options.comm);
-    put_text(&t->out, "}}");
-    t->options.first = false;
-}
 
 /* ---- when ---- */
 
@@ -131,7 +34,7 @@ static void know(const struct cofi_timeline *t, struct moment *when, struct pace
     when->known = true;
 }
 
-/* Write what waits: it was `ns` when so many instructions had run. */
+/* What waits is written: it was `ns` when so many instructions had run. */
 static void put_marks(struct cofi_timeline *t, uint64_t ns, uint64_t insns)
 {
     struct pace pace = pace_of(t, ns, insns);
@@ -139,7 +42,7 @@ static void put_marks(struct cofi_timeline *t, uint64_t ns, uint64_t insns)
         know(t, &t->calls[t->known].when, pace);
     for (size_t i = 0; i < t->marks_n; i++) {
         know(t, &t->marks[i].when, pace);
-        put_mark(t, &t->marks[i]);
+        t->writer->mark(t, &t->marks[i]);
         free(t->marks[i].text);
     }
     t->marks_n = t->offs = 0;
@@ -154,13 +57,6 @@ static void estimate(struct cofi_timeline *t, uint64_t insns)
     put_marks(t, t->ns + (uint64_t)(t->pace * (double)(insns - t->insns)), insns);
 }
 
-/* Out of memory, if nothing else was wrong before. */
-static void failed(struct cofi_timeline *t)
-{
-    if (t->out.status >= 0)
-        t->out.status = COFI_ERR_NOMEM;
-}
-
 static void add_mark(struct cofi_timeline *t, struct mark mark)
 {
     if (t->marks_n == MARKS_MOST)
@@ -169,7 +65,7 @@ static void add_mark(struct cofi_timeline *t, struct mark mark)
         t->marks[t->marks_n++] = mark;
         return;
     }
-    failed(t);
+    timeline_failed(t);
     free(mark.text);
 }
 
@@ -209,7 +105,7 @@ void cofi_timeline_enter(struct cofi_timeline *t, const struct cofi_function *fu
 {
     on(t, insns);
     if (cofi__array_grow(&t->calls, &t->room, t->depth, sizeof *t->calls) < 0) {
-        failed(t);
+        timeline_failed(t);
         return;
     }
     t->calls[t->depth++] = (struct call){*function, at(t, insns)};
@@ -228,7 +124,7 @@ void cofi_timeline_leave(struct cofi_timeline *t, uint64_t insns)
     if (t->shown <= t->depth)
         return;
     t->shown = t->depth;
-    add_mark(t, (struct mark){.kind = MARK_LEAVE, .when = at(t, insns), .insns = insns - call->when.insns});
+    add_mark(t, (struct mark){.kind = MARK_LEAVE, .when = at(t, insns), .insns = insns - call->when.insns, .runs = t->ending});
 }
 
 void cofi_timeline_off(struct cofi_timeline *t, const char *name, uint64_t insns)
@@ -246,33 +142,37 @@ void cofi_timeline_gap(struct cofi_timeline *t, const char *text, uint64_t insns
     if (copy)
         add_mark(t, (struct mark){.kind = MARK_GAP, .when = at(t, insns), .text = copy});
     else
-        failed(t);
+        timeline_failed(t);
 }
 
 int cofi_timeline_end(struct cofi_timeline *t, uint64_t insns)
 {
     on(t, insns);
+    t->ending = true;
     while (t->depth)
         cofi_timeline_leave(t, insns);
     estimate(t, insns);
     return t->out.status < 0 ? t->out.status : 0;
 }
 
+static const struct timeline_writer *const writers[] = {[COFI_TIMELINE_CHROME] = &cofi__chrome, [COFI_TIMELINE_SQL] = &cofi__sql};
+
+const char *cofi_timeline_tail(enum cofi_timeline_format format) { return writers[format]->tail; }
+
 int cofi_timeline_open(struct cofi_timeline **timeline, const struct cofi_timeline_options *options)
 {
     struct cofi_timeline_options known;
     COFI_TRY(cofi__sized(&known, sizeof known, options, offsetof(struct cofi_timeline_options, process), NULL));
+    if ((unsigned)known.format >= ARRAY_LEN(writers))
+        return COFI_ERR_UNSUPPORTED;
     struct cofi_timeline *t = calloc(1, sizeof *t);
     if (!t)
         return COFI_ERR_NOMEM;
     t->options = known;
     t->out = (struct out){known.put, known.opaque, 0};
     t->pace = 1;
-    if (known.first)
-        put_text(&t->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-    if (known.process)
-        put_name(t, "process_name");
-    put_name(t, "thread_name");
+    t->writer = writers[known.format];
+    t->writer->begin(t);
     *timeline = t;
     return 0;
 }
@@ -283,6 +183,8 @@ void cofi_timeline_close(struct cofi_timeline *t)
         return;
     for (size_t i = 0; i < t->marks_n; i++)
         free(t->marks[i].text);
+    if (t->writer->close)
+        t->writer->close(t);
     free(t->marks);
     free(t->calls);
     free(t);

@@ -161,6 +161,75 @@ static void time_does_not_go_back(void **state)
     assert_drawn(100, "a 1.000, b 1.020, - 1.100, - 1.100");
 }
 
+/* ---- as SQL ---- */
+
+static void begin_sql(void)
+{
+    const struct cofi_timeline_options options = {.size = sizeof options, .put = put, .comm = "it's", .depth = 8, .format = COFI_TIMELINE_SQL,
+                                                  .number = 2, .pid = 5, .tid = 6};
+    drawn_n = put_n = 0;
+    put_status = 0;
+    assert_int_equal(cofi_timeline_open(&line, &options), 0);
+    cofi_timeline_time(line, 1000, 0);
+}
+
+/* A row of a table that holds the text; then whatever was put. */
+static void assert_row(const char *table, const char *text)
+{
+    drawn[drawn_n] = '\0';
+    size_t n = strlen(table);
+    for (const char *at = drawn; (at = strstr(at, table)); at += n)
+        if ((size_t)(strstr(at, text) - at) < (size_t)(strchr(at, '\n') - at))
+            return;
+    fail_msg("no row of %s with %s in\n%s", table, text, drawn);
+}
+
+static void a_row_tells_what_a_call_lies_in_and_what_runs_at_the_end(void **state)
+{
+    enum { FIRST = 1 };
+    (void)state;
+    begin_sql();
+    enter("a", 0);
+    enter("b", 10);
+    cofi_timeline_leave(line, 20);
+    cofi_timeline_gap(line, "no code", 20);
+    cofi_timeline_off(line, "untraced", 20);
+    cofi_timeline_time(line, 1100, 20);
+    assert_int_equal(cofi_timeline_end(line, 30), 0);
+    cofi_timeline_close(line);
+    uint64_t number = UINT64_C(2) << 40;
+    char gap[64], untraced[64];
+    sprintf(gap, "2,%llu,1020,'no code');", (unsigned long long)number + FIRST);
+    sprintf(untraced, "2,%llu,1020,1100,'untraced');", (unsigned long long)number + FIRST);
+    assert_row("threads VALUES", "(2,1,5,5,6);");
+    assert_row("comms VALUES", "(2,'it''s',2,0,0);");
+    assert_row("calls VALUES", ",1010,1020,0,NULL,NULL,");
+    assert_row("calls VALUES", ",1,2,0,30,0);"); /* on a path from the root, no return, in no call, 30 instructions */
+    assert_row("gaps VALUES", gap);
+    assert_row("untraced VALUES", untraced);
+}
+
+/* SQLite's shell obeys lines that begin with a dot. */
+static void a_name_says_nothing_to_the_shell(void **state)
+{
+    (void)state;
+    begin_sql();
+    enter("x');\n.shell true\n", 0);
+    enter("\xff\xc3\xa4", 1);
+    assert_int_equal(cofi_timeline_end(line, 2), 0);
+    cofi_timeline_close(line);
+    assert_row("symbols VALUES", ",'x'');?.shell true?');");
+    assert_row("symbols VALUES", ",'\xef\xbf\xbd\xc3\xa4');");
+    assert_null(strstr(drawn, "\n."));
+}
+
+static void formats_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    const struct cofi_timeline_options options = {.size = sizeof options, .put = put, .comm = "t", .format = (enum cofi_timeline_format)2};
+    assert_int_equal(cofi_timeline_open(&line, &options), COFI_ERR_UNSUPPORTED);
+}
+
 /* Of very many calls without a time between them some are written before it is told. */
 static void very_many_do_not_wait(void **state)
 {
@@ -208,6 +277,9 @@ int main(void)
         cmocka_unit_test(without_times_an_instruction_is_a_nanosecond),
         cmocka_unit_test(behind_the_last_time_it_goes_on_as_before),
         cmocka_unit_test(time_does_not_go_back),
+        cmocka_unit_test(a_row_tells_what_a_call_lies_in_and_what_runs_at_the_end),
+        cmocka_unit_test(a_name_says_nothing_to_the_shell),
+        cmocka_unit_test(formats_that_are_none_are_refused),
         cmocka_unit_test(very_many_do_not_wait),
         cmocka_unit_test(the_first_error_of_put_is_told_at_the_end),
         cmocka_unit_test(options_of_an_impossible_size_are_refused),
