@@ -1,42 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * See calls_page.h. The page itself is calls_page.html, complete but for the trees: JSON, in which a function is told once a thread. */
+ * See calls_page.h. The page itself is calls_page.html. In its data a function is told once a thread. */
 #include "calls_page.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls_page_html.h"
-#include "cli.h"
+#include "calls_page.html.h"
+#include "page.h"
 
-static const char place[] = "id=\"data\">"; /* behind it the trees stand */
-
-static const char *behind_place(void) { return strstr(page_html, place) + strlen(place); }
-
-void page_begin(struct writer *out)
+void page_of_calls_begin(struct writer *out)
 {
-    write_bytes(out, page_html, (size_t)(behind_place() - page_html));
+    page_begin(out, calls_page_html);
     write_text(out, "{\"v\":1,\"threads\":[");
 }
 
-void page_end(struct writer *out)
+void page_of_calls_end(struct writer *out)
 {
     write_text(out, "]}\n");
-    write_text(out, behind_place());
-}
-
-/* In a page a string must not end the script that it stands in. */
-static void write_string(struct writer *out, const char *text)
-{
-    char string[COFI_NAME_JSON_BYTES];
-    cofi_json_string(text, string, sizeof string);
-    for (const char *from = string, *to;; from = to + 1) {
-        to = strchrnul(from, '<');
-        write_bytes(out, from, (size_t)(to - from));
-        if (!*to)
-            return;
-        write_text(out, "\\u003c");
-    }
+    page_end(out, calls_page_html);
 }
 
 /* ---- functions, by number ---- */
@@ -80,20 +62,20 @@ static void write_function(struct writer *out, const struct cofi_function *funct
     char name[COFI_NAME_BYTES];
     cofi_function_print(function, name, sizeof name);
     write_text(out, "[");
-    write_string(out, name);
+    page_string(out, name);
     write_text(out, ",");
-    write_string(out, function->module);
+    page_string(out, function->module);
     write_text(out, "]");
 }
 
-int page_tree(const struct page_tree *tree, struct writer *out)
+int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
 {
     const struct cofi_function **list = calloc(tree->n + 1, sizeof *list);
     if (!list)
         return COFI_ERR_NOMEM;
     size_t n = list_functions(tree, list);
     write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",", tree->tid, tree->insns);
-    write_string(out, tree->comm);
+    page_string(out, tree->comm);
     write_text(out, ",\"functions\":[");
     for (size_t i = 0; i < n; i++) {
         write_text(out, i ? ",\n" : "\n");

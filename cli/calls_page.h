@@ -8,7 +8,7 @@
 #include "writer.h"
 
 /* In this order: the beginning, trees, the end. */
-void page_begin(struct writer *out);
+void page_of_calls_begin(struct writer *out);
 /* A thread's: nodes, in the order in which they stand below each other, and the tree's instructions. 0 or COFI_ERR_NOMEM. */
 struct page_tree {
     int32_t tid;
@@ -18,7 +18,7 @@ struct page_tree {
     uint64_t insns;
     bool first; /* no other one stands before it */
 };
-int page_tree(const struct page_tree *tree, struct writer *out);
-void page_end(struct writer *out);
+int page_of_calls_tree(const struct page_tree *tree, struct writer *out);
+void page_of_calls_end(struct writer *out);
 
 #endif

@@ -243,7 +243,7 @@ static int write_page(const struct feeder *feeder, bool first)
         return COFI_ERR_NOMEM;
     struct page_tree tree = {.tid = feeder->tid, .comm = feeder->comm, .nodes = list, .insns = nodes[0].total, .first = first};
     tree.n = shown_nodes(feeder, list);
-    int status = page_tree(&tree, feeder->out);
+    int status = page_of_calls_tree(&tree, feeder->out);
     free(list);
     return status;
 }
@@ -322,7 +322,7 @@ static void end_output(const struct calls_options *options, struct writer *out)
     if (is_timeline(options))
         write_text(out, cofi_timeline_tail(timeline_format(options)));
     if (options->format == CALLS_HTML)
-        page_end(out);
+        page_of_calls_end(out);
 }
 
 /* ---- a thread's ---- */
@@ -333,7 +333,7 @@ static int begin(const struct calls_job *job, struct feeder *feeder, struct writ
     if (job->options->format == CALLS_LIST)
         cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){list_call, NULL, feeder});
     if (job->options->format == CALLS_HTML && feeder == job->feeders[0])
-        page_begin(out);
+        page_of_calls_begin(out);
     return is_timeline(job->options) ? begin_timeline(job, feeder) : 0;
 }
 

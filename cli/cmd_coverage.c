@@ -17,7 +17,7 @@
 #include "session.h"
 #include "writer.h"
 
-enum format { FORMAT_TEXT, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT };
+enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT };
 
 struct coverage_options {
     struct session_options session;
@@ -35,7 +35,8 @@ static const char usage[] =
     "Print which functions ran, and how often: for each module its functions with the instructions they executed,\n"
     "how often they were entered, how much of their code and of their source lines ran, and how many of the two outcomes\n"
     "of each conditional branch there were. Several recordings add up.\n\n"
-    "      --format=F          text (default); lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
+    "      --format=F          text (default); html: a page of files and functions, to look around in with a browser;\n"
+    "                          lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
@@ -61,7 +62,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "lcov", "drcov", "afl", "bolt", NULL},
+    static const char *const formats[] = {"text", "html", "lcov", "drcov", "afl", "bolt", NULL},
                              *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
@@ -83,6 +84,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static bool shows_lines(const struct coverage_options *options)
 {
+    if (options->format == FORMAT_HTML)
+        return !options->no_source;
     if (options->format != FORMAT_TEXT)
         return options->format == FORMAT_LCOV;
     return options->table.by == BY_LINE || options->table.by == BY_SOURCE;
@@ -108,10 +111,10 @@ static const char *useless(const struct coverage_options *options)
         return "--source is of lines, which this shows none of";
     if (options->function && options->format == FORMAT_AFL)
         return "--function has no effect on a map; --module has";
-    if (options->session.given['D'] && !text)
-        return "--demangle is of text; names in lcov's files are the linker's, and genhtml has --demangle-cpp";
-    if (options->no_source && !text)
-        return "--no-source is of text; this format has no lines";
+    if (options->session.given['D'] && !text && options->format != FORMAT_HTML)
+        return "--demangle is of text and pages; names in lcov's files are the linker's, and genhtml has --demangle-cpp";
+    if (options->no_source && !text && options->format != FORMAT_HTML)
+        return "--no-source is of text and pages; this format has no lines";
     return NULL;
 }
 
@@ -355,6 +358,7 @@ static int write_all(const struct job *job, struct writer *out)
     const struct coverage_options *options = job->options;
     switch (options->format) {
     case FORMAT_TEXT: return coverage_print(&options->table, job->all, out);
+    case FORMAT_HTML: return coverage_page(&options->table, job->all, out);
     case FORMAT_LCOV: return cofi_coverage_lcov(job->all, write_put, out);
     case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
     case FORMAT_BOLT: return cofi_coverage_bolt(only_file(job), write_put, out);
@@ -391,7 +395,7 @@ static int judge(const struct job *job, int status)
     size_t sources, modules;
     cofi_coverage_sources(job->all, &sources);
     cofi_coverage_modules(job->all, &modules);
-    bool lines = shows_lines(options);
+    bool lines = shows_lines(options) && options->format != FORMAT_HTML; /* a page has functions, too */
     if (job->gaps)
         complain("coverage: %" PRIu64 " gaps: what ran there is missing; 'cofi check' lists them", job->gaps);
     if (job->overflows)
@@ -438,7 +442,8 @@ static int open_names(struct coverage_options *options)
 static int run(struct coverage_options *options, FILE *file)
 {
     enum format format = options->format;
-    bool lines = format == FORMAT_LCOV || (format == FORMAT_TEXT && options->table.by != BY_INSN && !options->no_source);
+    bool tables = format == FORMAT_TEXT && options->table.by != BY_INSN;
+    bool lines = format == FORMAT_LCOV || ((tables || format == FORMAT_HTML) && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
                                 .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,

@@ -25,17 +25,16 @@ static void write_name(struct writer *out, char *name)
     write_text(out, name);
 }
 
-/* A module's memory is told apart by whose it is. */
-static void module_title(const struct cofi_coverage_module *module, char *out, size_t n)
+void coverage_module_title(const struct cofi_coverage_module *module, char *out, size_t n)
 {
     int length = snprintf(out, n, "%s", module->path);
     if (module->pid >= 0 && length >= 0 && (size_t)length < n)
         snprintf(out + length, n - (size_t)length, " (process %d)", module->pid);
 }
 
-/* As cofi_symbol_print: what has no name is told by where it begins. */
-static void function_name(const struct coverage_table *table, const struct cofi_coverage_module *module,
-                          const struct cofi_coverage_function *function, char *out, size_t n)
+/* As cofi_symbol_print. */
+void coverage_function_name(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                            const struct cofi_coverage_function *function, char *out, size_t n)
 {
     if (function->name)
         snprintf(out, n, "%s", cofi_demangle(table->names, function->name));
@@ -83,7 +82,7 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
 {
     struct sums sums = sum_up(module);
     char title[COFI_NAME_BYTES];
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     write_string(out, "{\"v\":1,\"module\":", title);
     write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
                  ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
@@ -96,7 +95,7 @@ static void print_module(const struct cofi_coverage_module *module, struct write
 {
     struct sums sums = sum_up(module);
     char title[COFI_NAME_BYTES], functions[48], lines[48], outcomes[48], bytes[PERCENT_BYTES];
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     write_format(out, "%14" PRIu64 " %8s %13s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
                  part_of(module->lines_ran, module->lines, lines), part_of(module->outcomes_seen, module->outcomes, outcomes),
                  part_of(sums.functions_ran, sums.functions, functions));
@@ -152,8 +151,8 @@ static void print_function_json(const struct coverage_table *table, const struct
                                 struct writer *out)
 {
     char title[COFI_NAME_BYTES], name[COFI_NAME_BYTES];
-    module_title(module, title, sizeof title);
-    function_name(table, module, f, name, sizeof name);
+    coverage_module_title(module, title, sizeof title);
+    coverage_function_name(table, module, f, name, sizeof name);
     write_string(out, "{\"v\":1,\"module\":", title);
     write_string(out, ",\"function\":", name);
     write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
@@ -168,7 +167,7 @@ static void print_function(const struct coverage_table *table, const struct cofi
                            struct writer *out)
 {
     char name[COFI_NAME_BYTES], bytes[PERCENT_BYTES], lines[48], outcomes[48];
-    function_name(table, module, f, name, sizeof name);
+    coverage_function_name(table, module, f, name, sizeof name);
     write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
                  part_of(f->lines_ran, f->lines, lines), part_of(f->outcomes_seen, f->outcomes, outcomes));
     write_name(out, name);
@@ -181,7 +180,7 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
 {
     struct sums sums = sum_up(module);
     char title[COFI_NAME_BYTES], bytes[PERCENT_BYTES];
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     write_text(out, "== ");
     write_name(out, title);
     write_format(out, ": %" PRIu64 " instructions", module->executed);
@@ -323,7 +322,7 @@ static void print_branches(const struct coverage_table *table, const struct cofi
 {
     char title[COFI_NAME_BYTES];
     bool titled = table->json;
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     for (size_t i = 0; i < module->branches_n; i++) {
         const struct cofi_coverage_branch *branch = &module->branches[i];
         if (!shows_branch(table, branch))
@@ -407,7 +406,7 @@ static void print_targets(const struct coverage_table *table, const struct cofi_
 {
     char title[COFI_NAME_BYTES];
     bool titled = table->json;
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     for (size_t i = 0, n; i < module->targets_n; i += n) {
         const struct cofi_coverage_target *first = &module->targets[i];
         for (n = 1; i + n < module->targets_n && first[n].addr == first->addr && first[n].function == first->function &&
@@ -447,7 +446,7 @@ static void print_insn(const struct coverage_table *table, const struct cofi_cov
 static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
 {
     char title[COFI_NAME_BYTES];
-    module_title(module, title, sizeof title);
+    coverage_module_title(module, title, sizeof title);
     if (!table->json) {
         write_text(out, "== ");
         write_name(out, title);

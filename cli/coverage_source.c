@@ -22,12 +22,6 @@ struct listing {
     uint32_t shown; /* the last line that was, 0: none */
 };
 
-/* What could not be shown as it should. */
-struct trouble {
-    size_t missing, newer;
-    const char *first_missing, *first_newer;
-};
-
 /* ---- beside a line ---- */
 
 /* "taken/not taken" of each branch of the line, or where that is too long, how many outcomes there were; empty: no branch. */
@@ -121,7 +115,7 @@ static FILE *open_file(const char *path, struct stat *status)
     return file;
 }
 
-static FILE *open_source(const struct coverage_table *table, const char *path, struct trouble *trouble)
+FILE *coverage_open_source(const struct coverage_table *table, const char *path, struct source_trouble *trouble)
 {
     char below[4352];
     struct stat status;
@@ -136,11 +130,21 @@ static FILE *open_source(const struct coverage_table *table, const char *path, s
     return file;
 }
 
-static void print_file(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out, struct trouble *trouble)
+void coverage_tell_trouble(const struct source_trouble *trouble)
+{
+    if (trouble->missing)
+        complain("coverage: source files that are not here: %zu, such as %s; their lines are without text (--symfs=DIR: they are below DIR)",
+                 trouble->missing, trouble->first_missing);
+    if (trouble->newer)
+        complain("coverage: source files that are newer than the recording: %zu, such as %s; counts may stand beside other lines", trouble->newer,
+                 trouble->first_newer);
+}
+
+static void print_file(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out, struct source_trouble *trouble)
 {
     struct listing listing = {.table = table, .source = source, .out = out};
     write_format(out, "%12s  %-*s %6s\n", "count", OUTCOMES_WIDTH, "taken/not", "line");
-    FILE *file = open_source(table, source->file, trouble);
+    FILE *file = coverage_open_source(table, source->file, trouble);
     if (file) {
         write_lines(&listing, file);
         fclose(file);
@@ -150,16 +154,11 @@ static void print_file(const struct coverage_table *table, const struct cofi_cov
 
 void coverage_print_source(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out)
 {
-    struct trouble trouble = {0};
+    struct source_trouble trouble = {0};
     size_t n;
     const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &n);
     for (size_t i = 0; i < n; i++)
         if (coverage_print_source_title(table, &sources[i], out))
             print_file(table, &sources[i], out, &trouble);
-    if (trouble.missing)
-        complain("coverage: source files that are not here: %zu, such as %s; their lines are without text (--symfs=DIR: they are below DIR)",
-                 trouble.missing, trouble.first_missing);
-    if (trouble.newer)
-        complain("coverage: source files that are newer than the recording: %zu, such as %s; counts may stand beside other lines", trouble.newer,
-                 trouble.first_newer);
+    coverage_tell_trouble(&trouble);
 }

@@ -22,6 +22,10 @@ say --format=afl --function=main
 say --format=afl --module=nothing
 say --format=drcov --function=nothing
 say --module=nothing
+say --format=html --json
+say --format=html --by=line
+say --format=html --all
+say --format=html --no-source --source=x.c
 say --threads=0
 say --tid=1
 say more.data
