@@ -68,6 +68,11 @@ static void write_function(struct writer *out, const struct cofi_function *funct
     write_text(out, "]");
 }
 
+static void write_node(struct writer *out, const struct cofi_calls_node *node, size_t function)
+{
+    write_format(out, "[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", node->depth - 1, node->total, node->self, node->calls, function);
+}
+
 int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
 {
     const struct cofi_function **list = calloc(tree->n + 1, sizeof *list);
@@ -83,9 +88,8 @@ int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
     }
     write_text(out, "],\"nodes\":[");
     for (size_t i = 0; i < tree->n; i++) {
-        const struct cofi_calls_node *node = tree->nodes[i];
-        write_format(out, "%s[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", i ? ",\n" : "\n", node->depth - 1, node->total, node->self, node->calls,
-                     number_of(list, n, &node->function));
+        write_text(out, i ? ",\n" : "\n");
+        write_node(out, tree->nodes[i], number_of(list, n, &tree->nodes[i]->function));
     }
     write_text(out, "]}");
     free(list);

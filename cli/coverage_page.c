@@ -100,30 +100,34 @@ static int32_t file_number(const struct cofi_coverage_source *sources, size_t n,
     return source ? numbers[source - sources] : -1;
 }
 
-int coverage_page(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out)
+static void write_modules(const struct cofi_coverage_module *modules, size_t n, struct writer *out)
 {
-    size_t modules_n, sources_n;
-    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &modules_n);
-    const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &sources_n);
-    int32_t *numbers = calloc(sources_n + 1, sizeof *numbers);
-    const char *between = "";
-    if (!numbers)
-        return COFI_ERR_NOMEM;
-    page_begin(out, coverage_page_html);
+    char title[COFI_NAME_BYTES];
     write_text(out, "{\"v\":1,\"modules\":[");
-    for (size_t i = 0; i < modules_n; i++) {
-        char title[COFI_NAME_BYTES];
+    for (size_t i = 0; i < n; i++) {
         coverage_module_title(&modules[i], title, sizeof title);
         write_text(out, i ? "," : "");
         page_string(out, title);
     }
     write_text(out, "]");
+}
+
+int coverage_page(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out)
+{
+    size_t modules_n, sources_n, written = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &modules_n);
+    const struct cofi_coverage_source *sources = cofi_coverage_sources(coverage, &sources_n);
+    int32_t *numbers = calloc(sources_n + 1, sizeof *numbers);
+    if (!numbers)
+        return COFI_ERR_NOMEM;
+    page_begin(out, coverage_page_html);
+    write_modules(modules, modules_n, out);
     write_files(table, sources, sources_n, numbers, out);
     write_text(out, ",\"functions\":[");
     for (size_t i = 0; i < modules_n; i++)
-        for (size_t k = 0; k < modules[i].functions_n; k++, between = ",") {
+        for (size_t k = 0; k < modules[i].functions_n; k++) {
             const struct cofi_coverage_function *f = &modules[i].functions[k];
-            write_text(out, between);
+            write_text(out, written++ ? "," : "");
             write_function(table, &modules[i], i, f, file_number(sources, sources_n, numbers, f->file), out);
         }
     write_text(out, "]}\n");
