@@ -79,7 +79,8 @@ int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
     if (!list)
         return COFI_ERR_NOMEM;
     size_t n = list_functions(tree, list);
-    write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",", tree->tid, tree->insns);
+    write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",", tree->tid, tree->insns,
+                 tree->gaps);
     page_string(out, tree->comm);
     write_text(out, ",\"functions\":[");
     for (size_t i = 0; i < n; i++) {

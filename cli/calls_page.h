@@ -15,7 +15,7 @@ struct page_tree {
     const char *comm;
     const struct cofi_calls_node *const *nodes;
     size_t n;
-    uint64_t insns;
+    uint64_t insns, gaps;
     bool first; /* no other one stands before it */
 };
 int page_of_calls_tree(const struct page_tree *tree, struct writer *out);

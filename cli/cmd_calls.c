@@ -241,7 +241,8 @@ static int write_page(const struct feeder *feeder, bool first)
     const struct cofi_calls_node *nodes = cofi_calls_nodes(feeder->calls, &n), **list = calloc(n, sizeof *list);
     if (!list)
         return COFI_ERR_NOMEM;
-    struct page_tree tree = {.tid = feeder->tid, .comm = feeder->comm, .nodes = list, .insns = nodes[0].total, .first = first};
+    struct page_tree tree = {.tid = feeder->tid, .comm = feeder->comm, .nodes = list, .insns = nodes[0].total, .gaps = feeder->gaps,
+                             .first = first};
     tree.n = shown_nodes(feeder, list);
     int status = page_of_calls_tree(&tree, feeder->out);
     free(list);

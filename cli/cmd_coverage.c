@@ -353,12 +353,20 @@ static void ask_for_one_file(const struct job *job)
         complain("coverage: a profile for BOLT is of a file, and no file's code ran%s", n ? "" : " of what was asked for");
 }
 
+static int write_page(const struct job *job, struct writer *out)
+{
+    struct coverage_table table = job->options->table;
+    table.gaps = job->gaps;
+    table.overflows = job->overflows;
+    return coverage_page(&table, job->all, out);
+}
+
 static int write_all(const struct job *job, struct writer *out)
 {
     const struct coverage_options *options = job->options;
     switch (options->format) {
     case FORMAT_TEXT: return coverage_print(&options->table, job->all, out);
-    case FORMAT_HTML: return coverage_page(&options->table, job->all, out);
+    case FORMAT_HTML: return write_page(job, out);
     case FORMAT_LCOV: return cofi_coverage_lcov(job->all, write_put, out);
     case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
     case FORMAT_BOLT: return cofi_coverage_bolt(only_file(job), write_put, out);

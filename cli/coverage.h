@@ -23,6 +23,7 @@ struct coverage_table {
     const char *symfs; /* source: the files may be below it; null: not */
     time_t recorded;   /* source: files should not be newer; 0: nobody knows */
     struct cofi_demangler *names; /* as they are shown */
+    uint64_t gaps, overflows;     /* a page: what is missing */
 };
 
 /* One line on a source file, if it is to be shown: something of it ran, or all are. */

@@ -103,7 +103,6 @@ static int32_t file_number(const struct cofi_coverage_source *sources, size_t n,
 static void write_modules(const struct cofi_coverage_module *modules, size_t n, struct writer *out)
 {
     char title[COFI_NAME_BYTES];
-    write_text(out, "{\"v\":1,\"modules\":[");
     for (size_t i = 0; i < n; i++) {
         coverage_module_title(&modules[i], title, sizeof title);
         write_text(out, i ? "," : "");
@@ -121,6 +120,7 @@ int coverage_page(const struct coverage_table *table, const struct cofi_coverage
     if (!numbers)
         return COFI_ERR_NOMEM;
     page_begin(out, coverage_page_html);
+    write_format(out, "{\"v\":1,\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64 ",\"modules\":[", table->gaps, table->overflows);
     write_modules(modules, modules_n, out);
     write_files(table, sources, sources_n, numbers, out);
     write_text(out, ",\"functions\":[");
