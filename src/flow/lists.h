@@ -9,14 +9,15 @@
 /* A word: an address (48 bits) below what is there. */
 enum { LIST_SHIFT = 48 };
 enum {
-    LIST_BLOCK = 0,     /* one block; else so many, the list of a run; or: */
-    LIST_SPAN = 0xffff, /* a span, which holds words of its runs */
+    LIST_BLOCK = 0,     /* one block; else so many, the list of a run; or, from here on: */
+    LIST_SPAN = 0x8000, /* so many words less this, of a span's runs. Not the span: its thread goes on writing there what followed it */
 };
 _Static_assert((int)RUN_BLOCKS < (int)LIST_SPAN, "a run's blocks tell it from a span");
 
 static inline uint64_t list_word(const void *at, unsigned what) { return (uint64_t)what << LIST_SHIFT | (uint64_t)(uintptr_t)at; }
 static inline unsigned list_what(uint64_t word) { return (unsigned)(word >> LIST_SHIFT); }
 static inline void *list_at(uint64_t word) { return (void *)(uintptr_t)(word & ((UINT64_C(1) << LIST_SHIFT) - 1)); }
+static inline uint64_t list_of_span(struct span *s) { return list_word(span_lists_of(s), LIST_SPAN + s->runs); }
 static inline uint64_t list_of_run(const struct run *run) { return list_word(run->list, run->blocks); }
 static inline struct run *run_of_list(uint64_t word) { return (struct run *)((char *)list_at(word) - offsetof(struct run, list)); }
 
@@ -32,11 +33,11 @@ static inline const struct cofi_flow_block **list_copy(const struct cofi_flow_bl
     return out + blocks;
 }
 
-static inline const struct cofi_flow_block **span_copy(const struct cofi_flow_block **out, struct span *s)
+/* Of words that are runs' lists. */
+static inline const struct cofi_flow_block **lists_copy(const struct cofi_flow_block **out, const uint64_t *words, unsigned n)
 {
-    const uint64_t *word = span_lists_of(s);
-    for (unsigned i = 0; i < s->runs; i++)
-        out = list_copy(out, word[i]);
+    for (unsigned i = 0; i < n; i++)
+        out = list_copy(out, words[i]);
     return out;
 }
 
@@ -48,7 +49,7 @@ static inline void lists_unpack(const struct cofi_flow_block **out, const uint64
         if (what == LIST_BLOCK)
             *out++ = list_at(words[k]);
         else
-            out = what == LIST_SPAN ? span_copy(out, list_at(words[k])) : list_copy(out, words[k]);
+            out = what >= LIST_SPAN ? lists_copy(out, list_at(words[k]), what - LIST_SPAN) : list_copy(out, words[k]);
     }
 }
 

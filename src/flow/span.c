@@ -121,9 +121,9 @@ static void show(struct cofi_flow *flow, struct span *s)
         return;
     }
     if (flow->lists)
-        flow->lists[flow->lists_n++] = list_word(s, LIST_SPAN);
+        flow->lists[flow->lists_n++] = list_of_span(s);
     else if (flow->batch->blocks)
-        span_copy(flow->batch->blocks + flow->batch->blocks_n, s);
+        lists_copy(flow->batch->blocks + flow->batch->blocks_n, span_lists_of(s), s->runs);
     flow->batch->blocks_n += s->blocks;
 }
 
