@@ -227,8 +227,8 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
  * batch and its blocks are valid until this returns. Not 0: stop, and return that. */
 typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch);
 /* Decode the whole stream with so many threads, the calling one among them, split at PSBs about every piece_bytes
- * (0: 16 to 64 KiB; by pull whose bytes stay, and RTIT, 256). Batches, put together, are those of cofi_flow_next: what a piece took for granted at its PSB is
- * compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
+ * (0: 16 to 128 KiB, by pull 64; by pull whose bytes stay, and RTIT, 256). Batches, put together, are those of cofi_flow_next: what a piece
+ * took for granted at its PSB is compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by
  * one at a time; bytes that come by pull are copied, unless they stay. With config->no_blocks batches hold events only, as without want_time, and blocks_n
  * tells how many blocks ran: less work, above all for the calling thread, through whose hands the blocks of all threads go. Where PSBs

@@ -466,7 +466,7 @@ static void pool_close(struct pool *pool)
  * begin with what lies between two PSBs, some KiB. */
 static size_t usual_piece(const struct cofi_flow_config *config, unsigned threads)
 {
-    size_t most = config->gen == COFI_PT && !config->pull_stays ? 1 << 16 : 1 << 18;
+    size_t most = config->gen == COFI_RTIT || config->pull_stays ? 1 << 18 : config->pull ? 1 << 16 : 1 << 17;
     size_t fair = config->pull ? most : config->n / (8 * (size_t)threads);
     return fair < 1 << 14 ? 1 << 14 : fair > most ? most : fair;
 }
