@@ -169,21 +169,22 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
     struct cofi__fast_seat *seat = &c->seats[index];
     if (seat->placed)
         return;
+    seat->placed = true; /* nobody's yet: where the program has written over who made whom, each may have made the other */
     if (t->head.nested)
         place_maker(c, index);
-    seat->pid = t->head.pid;
-    seat->tid = t->head.tid;
+    int32_t pid = t->head.pid, tid = t->head.tid;
     if (t->head.nested) {
-        bool thread = t->head.pid != t->head.tid;
-        int32_t pid = thread ? known_process(c, t) : 0;
-        seat->pid = pid ? pid : find_process(c, t, &seat->parent);
-        seat->tid = !thread ? seat->pid : seat->pid ? find_thread(c, index, seat->pid) : 0;
-        if (!seat->tid) /* it has ended; no other may have its number */
-            seat->tid = COFI__FAST_NO_NUMBER + (int32_t)c->unknown++;
-        if (!seat->pid)
-            seat->pid = seat->tid;
+        bool thread = pid != tid;
+        int32_t known = thread ? known_process(c, t) : 0;
+        pid = known ? known : find_process(c, t, &seat->parent);
+        tid = !thread ? pid : pid ? find_thread(c, index, pid) : 0;
+        if (!tid) /* it has ended; no other may have its number */
+            tid = COFI__FAST_NO_NUMBER + (int32_t)c->unknown++;
+        if (!pid)
+            pid = tid;
     }
-    seat->placed = true;
+    seat->pid = pid;
+    seat->tid = tid;
 }
 
 bool cofi__fast_other_pids(int32_t pid)

@@ -47,8 +47,11 @@ static struct untaken untaken(const struct cofi__fast_collector *c, const struct
 {
     uint64_t chunks = c->made.chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
     uint64_t oldest = full >= chunks ? full + 1 - chunks : 0;
-    return (struct untaken){.first = seat->taken_chunks > oldest ? seat->taken_chunks : oldest, .full = full,
-                            .end = full + (t->head.chunk == full % chunks)};
+    struct untaken u = {.first = seat->taken_chunks > oldest ? seat->taken_chunks : oldest, .full = full,
+                        .end = full + (t->head.chunk == full % chunks)};
+    if (u.first > u.end) /* the program has written over what tells */
+        u.first = u.end;
+    return u;
 }
 
 static uint64_t taken_of(const struct cofi__fast_seat *seat, uint64_t number) { return number == seat->taken_chunks ? seat->taken_bytes : 0; }
