@@ -42,7 +42,11 @@ struct feeder {
     int32_t pid, tid;
     uint32_t number;           /* from 1 on, in the order in which threads came */
     const char *comm;
+    bool first;               /* of its process */
+    struct feeder *next_tid, *next_pid; /* of the same bucket */
 };
+
+enum { BUCKETS = 4096 };
 
 /* The trees of a recording: one a stream, or where streams belong to processors, one a thread. */
 struct calls_job {
@@ -50,6 +54,7 @@ struct calls_job {
     struct session *session;
     struct feeder **feeders; /* they stay where they are: trees refer to them */
     size_t n, room;
+    struct feeder *by_tid[BUCKETS], *by_pid[BUCKETS]; /* by_pid: the first ones of processes */
     struct feeder *now;
     struct session_stream *stream;
     struct feeder **running; /* by stream, the recording's: who ran last */
@@ -289,15 +294,6 @@ static int draw_enter(void *opaque, const struct cofi_function *function, size_t
 
 static void draw_leave(void *opaque, uint64_t insns) { cofi_timeline_leave(opaque, insns); }
 
-/* Whether a thread names its process: its first one does, or the first one there is. */
-static bool names_process(const struct calls_job *job, const struct feeder *feeder)
-{
-    bool first = true;
-    for (size_t i = 0; i < job->n && first; i++)
-        first = job->feeders[i]->pid != feeder->pid || job->feeders[i] == feeder;
-    return feeder->tid == feeder->pid || first;
-}
-
 static enum cofi_timeline_format timeline_format(const struct calls_options *options)
 {
     return options->format == CALLS_SQL ? COFI_TIMELINE_SQL : COFI_TIMELINE_CHROME;
@@ -307,7 +303,7 @@ static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
 {
     const struct cofi_timeline_options of = {
         .size = sizeof of, .put = write_put, .opaque = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm,
-        .depth = job->options->depth, .least_insns = job->options->min_insns, .process = names_process(job, feeder),
+        .depth = job->options->depth, .least_insns = job->options->min_insns, .process = feeder->tid == feeder->pid || feeder->first, /* it names that */
         .first = feeder == job->feeders[0], .format = timeline_format(job->options), .number = feeder->number,
     };
     int status = cofi_timeline_open(&feeder->timeline, &of);
@@ -330,6 +326,9 @@ static void end_output(const struct calls_options *options, struct writer *out)
 
 static int begin(const struct calls_job *job, struct feeder *feeder, struct writer *out)
 {
+    int status = cofi_calls_open(&feeder->calls, function_at, feeder);
+    if (status < 0)
+        return status;
     feeder->out = out;
     if (job->options->format == CALLS_LIST)
         cofi_calls_watch(feeder->calls, &(struct cofi_calls_watcher){list_call, NULL, feeder});
@@ -354,22 +353,36 @@ static int finish(struct feeder *feeder, bool first)
     return 0;
 }
 
-/* A new tree; null: out of memory. */
+/* Into the tables; there may be as many threads as a machine ever ran. */
+static void enlist(struct calls_job *job, struct feeder *feeder)
+{
+    struct feeder **of_tid = &job->by_tid[(uint32_t)feeder->tid % BUCKETS], **of_pid = &job->by_pid[(uint32_t)feeder->pid % BUCKETS], *other = *of_pid;
+    feeder->next_tid = *of_tid;
+    *of_tid = feeder;
+    while (other && other->pid != feeder->pid)
+        other = other->next_pid;
+    feeder->first = !other;
+    if (other)
+        return;
+    feeder->next_pid = *of_pid;
+    *of_pid = feeder;
+}
+
+/* A thread, whose tree is to begin; null: out of memory. */
 static struct feeder *add_feeder(struct calls_job *job, const struct session_stream *stream)
 {
     if (!array_grow(&job->feeders, job->n, &job->room, sizeof *job->feeders))
         return NULL;
     struct feeder *feeder = calloc(1, sizeof *feeder);
-    if (!feeder || cofi_calls_open(&feeder->calls, function_at, feeder) < 0) {
-        free(feeder);
+    if (!feeder)
         return NULL;
-    }
     feeder->options = job->options;
     feeder->pid = stream->pid;
     feeder->tid = stream->tid;
     feeder->comm = stream->comm;
     feeder->conv = session_time_conv(job->session);
     feeder->names = session_names(job->session);
+    enlist(job, feeder);
     job->feeders[job->n++] = feeder;
     feeder->number = (uint32_t)job->n;
     return feeder;
@@ -407,10 +420,12 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
 
 static struct feeder *feeder_of(struct calls_job *job, const struct session_stream *stream)
 {
-    for (size_t i = 0; i < job->n; i++)
-        if (job->feeders[i]->tid == stream->tid)
-            return job->feeders[i];
-    struct feeder *feeder = add_feeder(job, stream);
+    struct feeder *feeder = job->by_tid[(uint32_t)stream->tid % BUCKETS];
+    while (feeder && feeder->tid != stream->tid)
+        feeder = feeder->next_tid;
+    if (feeder)
+        return feeder;
+    feeder = add_feeder(job, stream);
     return feeder && begin(job, feeder, job->out) >= 0 ? feeder : NULL;
 }
 

@@ -357,9 +357,13 @@ static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi
 
 static void by_time_time(void *opaque, struct cofi_flow_stamp stamp) { note_time(((struct flow_job *)opaque)->now, stamp); }
 
+/* Of thousands of threads, most have ended when others begin. */
 static void by_time_end(void *opaque, struct cofi_flow *flow)
 {
-    show_end(((struct flow_job *)opaque)->now, flow);
+    struct flow_run *run = ((struct flow_job *)opaque)->now;
+    show_end(run, flow);
+    cofi_lines_close(run->lines);
+    run->lines = NULL;
 }
 
 static int write_by_time(void *opaque, struct writer *out)
@@ -382,8 +386,10 @@ static int run_streams(struct session *session, const struct flow_options *optio
     struct flow_job job = {.options = options, .session = session};
     struct gaps sum = {0};
     job.runs = calloc(session_streams(session) + 1, sizeof *job.runs);
-    if (!job.runs)
+    if (!job.runs) {
+        complain("flow: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
+    }
     int status = options->by_time ? writer_run("flow", write_by_time, &job) : session_write_each(session, write_stream, &job);
     for (size_t i = 0; i < session_streams(session); i++)
         gaps_add(&sum, &job.runs[i].gaps);

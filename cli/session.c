@@ -31,6 +31,7 @@ struct session {
     struct cofi_image *image; /* of raw */
     struct cofi_demangler *names;
     size_t *selected, selected_n;
+    bool per_processor; /* one of these is a processor's, not a thread's */
     struct {
         uint64_t start, skip;
         _Atomic bool none; /* no PSB where --from begins, which was said */
@@ -148,8 +149,10 @@ static int select_streams(struct session *session)
     if (!session->selected || !session->starts)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
-        if (is_selected(session, i))
+        if (is_selected(session, i)) {
             session->selected[session->selected_n++] = i;
+            session->per_processor |= session->recording && cofi_recording_stream(session->recording, i)->tid < 0;
+        }
     if (session->recording)
         qsort_r(session->selected, session->selected_n, sizeof *session->selected, compare_streams, session->recording);
     return 0;
@@ -326,13 +329,7 @@ void session_start(struct session *session, size_t i, uint64_t start, uint64_t s
     session->starts[i].skip = skip;
 }
 
-bool session_per_processor(const struct session *session)
-{
-    for (size_t i = 0; session->recording && i < session->selected_n; i++)
-        if (cofi_recording_stream(session->recording, session->selected[i])->tid < 0)
-            return true;
-    return false;
-}
+bool session_per_processor(const struct session *session) { return session->per_processor; }
 
 bool session_turn(struct session_stream *stream, uint64_t time_ns)
 {
