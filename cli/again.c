@@ -268,15 +268,12 @@ static void tell_sideband(struct again *a, const struct cofi_recording *recordin
                 keep(a, a->observers[i]->sideband(a->observers[i]->opaque, sb));
 }
 
-/* The stream that begins next, of those that are left. */
-static size_t first_of(const struct cofi_recording *recording, const bool *done, size_t n)
+/* By when they begin. */
+static int compare_streams(const void *a, const void *b, void *recording)
 {
-    size_t first = n;
-    for (size_t i = 0; i < n; i++)
-        if (!done[i] && (first == n || cofi_recording_stream(recording, i)->reference_tsc <
-                                       cofi_recording_stream(recording, first)->reference_tsc))
-            first = i;
-    return first;
+    size_t i = *(const size_t *)a, k = *(const size_t *)b;
+    uint64_t x = cofi_recording_stream(recording, i)->reference_tsc, y = cofi_recording_stream(recording, k)->reference_tsc;
+    return x != y ? (x < y ? -1 : 1) : i < k ? -1 : i > k;
 }
 
 int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n, const volatile int *stop,
@@ -285,12 +282,15 @@ int again_tell(struct cofi_recording *recording, const struct cofi_observer *con
     struct again a = {.observers = observers, .observers_n = n, .info = cofi_recording_info(recording), .error = error,
                       .stop = stop, .stop_before = *stop};
     size_t streams = cofi_recording_streams(recording);
-    bool *done = calloc(streams + 1, sizeof *done);
-    if (!done)
+    size_t *order = calloc(streams + 1, sizeof *order);
+    if (!order)
         return COFI_ERR_NOMEM;
+    for (size_t i = 0; i < streams; i++)
+        order[i] = i;
+    qsort_r(order, streams, sizeof *order, compare_streams, recording);
     tell_sideband(&a, recording);
-    for (size_t i; a.status >= 0 && (i = first_of(recording, done, streams)) < streams; done[i] = true)
-        tell_thread(&a, recording, i);
-    free(done);
+    for (size_t i = 0; a.status >= 0 && i < streams; i++)
+        tell_thread(&a, recording, order[i]);
+    free(order);
     return a.status;
 }

@@ -56,7 +56,8 @@ struct cofi_recorder_options {
      * RTIT: errata=e1+e5+…; the recording then says that a Silvermont made it. */
     const char *fields;
     const char *path;        /* perf.data to write; null: none */
-    const char *raw;         /* each thread's bytes as they are, in "RAW.TID" ("RAW" for the first); null: none */
+    const char *raw;         /* each thread's bytes as they are, in "RAW.TID" ("RAW" for the first; "RAW.TID.2" and so on
+                              * where a number is used again); null: none */
     const char *command;     /* the command line that is recorded, or null */
     struct cofi_time_info time; /* the host's clock: conv, tsc_num, tsc_den, nominal_ratio */
     const char *topa;        /* PT: the trace goes through a ToPA table of regions of these sizes, "4K,16K,8K" (powers of

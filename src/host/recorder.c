@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/map.h"
 #include "base/sized.h"
 #include "host/regions.h"
 #include "host/where.h"
@@ -47,6 +48,7 @@ struct cofi_recorder {
     bool ahead;              /* where has the whole run */
     uint8_t ratio;           /* of the host's clock when a thread begins, 0: not told */
     char *model, *raw;
+    struct cofi__map raw_files; /* (a thread's number, 0) -> how many raw files it has */
     struct cofi_time_conv time;
     bool leaps, machine;
     unsigned wants;          /* see cofi_unit_wants */
@@ -328,16 +330,29 @@ static int take_bytes(void *opaque, const uint8_t *bytes, size_t n)
     return 0;
 }
 
+/* A number that is used again is another thread's. */
+static int name_raw(struct cofi_recorder *recorder, const struct cofi_task *task, char path[PATH_MAX])
+{
+    if (!task->index) {
+        snprintf(path, PATH_MAX, "%s", recorder->raw);
+        return 0;
+    }
+    const uint32_t *files = cofi__map_get(&recorder->raw_files, (uint64_t)task->tid, 0);
+    uint32_t n = files ? *files + 1 : 1;
+    if (n == 1)
+        snprintf(path, PATH_MAX, "%s.%d", recorder->raw, (int)task->tid);
+    else
+        snprintf(path, PATH_MAX, "%s.%d.%u", recorder->raw, (int)task->tid, n);
+    return cofi__map_put(&recorder->raw_files, (uint64_t)task->tid, 0, n);
+}
+
 static int open_raw(struct cofi_recorder *recorder, struct stream *stream)
 {
     char path[PATH_MAX];
     stream->raw = -1;
     if (!recorder->raw)
         return 0;
-    if (stream->task.index)
-        snprintf(path, sizeof path, "%s.%d", recorder->raw, (int)stream->task.tid);
-    else
-        snprintf(path, sizeof path, "%s", recorder->raw);
+    COFI_TRY(name_raw(recorder, &stream->task, path));
     stream->raw = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return stream->raw < 0 ? keep(recorder, COFI_ERR_IO, path) : 0;
 }
@@ -547,6 +562,7 @@ static void release(struct cofi_recorder *recorder)
     free(recorder->fields);
     free(recorder->model);
     free(recorder->raw);
+    cofi__map_free(&recorder->raw_files);
     free(recorder);
 }
 
@@ -683,10 +699,10 @@ static int finish(struct cofi_recorder *recorder, int (*finish_writer)(struct co
 {
     if (!recorder)
         return 0;
+    end_all(recorder);
     int status = recorder->status;
     if (error)
         *error = recorder->error;
-    end_all(recorder);
     struct cofi_error closing = {0};
     int closed = finish_writer(recorder->writer, &closing);
     if (closed < 0) { /* the writer knows better what happened */

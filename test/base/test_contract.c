@@ -134,6 +134,47 @@ static void hosts_need_a_command_or_a_process(void **state)
     }
 }
 
+/* A task that a host tells of begins, and ends if it is to. */
+static void tell_task(struct cofi_recorder *recorder, uint32_t index, int32_t tid, bool ends)
+{
+    const struct cofi_observer *observer = cofi_recorder_observer(recorder);
+    const struct cofi_task task = {.pid = 1, .tid = tid, .index = index};
+    const struct cofi_context context = {.mode = 64, .cpl = 3, .vmcs = UINT64_MAX};
+    const struct cofi_event clock = {.kind = COFI_EV_CLOCK, .vector = COFI_NO_VECTOR, .tsc = 1};
+    assert_int_equal(observer->begin(observer->opaque, &task, &context, &clock), 0);
+    if (ends)
+        assert_int_equal(observer->end(observer->opaque, &task), 0);
+}
+
+static void a_recorder_says_what_it_could_not_write_at_its_end(void **state)
+{
+    (void)state;
+    struct cofi_recorder *recorder;
+    struct cofi_recorder_options options = {.size = sizeof options, .gen = COFI_PT, .raw = "/dev/full"};
+    struct cofi_error error = {0};
+    assert_int_equal(cofi_recorder_open(&recorder, &options, NULL), 0);
+    tell_task(recorder, 0, 1, false);
+    assert_int_equal(cofi_recorder_close(recorder, NULL, &error), COFI_ERR_IO);
+    assert_string_equal(error.text, "/dev/full: No space left on device");
+}
+
+static void threads_of_one_number_have_raw_files_of_their_own(void **state)
+{
+    (void)state;
+    struct cofi_recorder *recorder;
+    struct cofi_recorder_options options = {.size = sizeof options, .gen = COFI_PT, .raw = never};
+    static const char *const names[] = {"", ".7", ".7.2", ".8", ".7.3"};
+    char path[sizeof never + 8];
+    assert_int_equal(cofi_recorder_open(&recorder, &options, NULL), 0);
+    for (uint32_t i = 0; i < 5; i++)
+        tell_task(recorder, i, i == 3 ? 8 : 7, true);
+    assert_int_equal(cofi_recorder_close(recorder, NULL, NULL), 0);
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(path, sizeof path, "%s%s", never, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 static void arguments_out_of_range_are_refused(void **state)
 {
     (void)state;
@@ -185,6 +226,8 @@ int main(void)
         cmocka_unit_test(a_struct_without_its_size_is_refused),
         cmocka_unit_test(a_longer_struct_is_taken_where_the_rest_is_zero),
         cmocka_unit_test(hosts_need_a_command_or_a_process),
+        cmocka_unit_test(a_recorder_says_what_it_could_not_write_at_its_end),
+        cmocka_unit_test(threads_of_one_number_have_raw_files_of_their_own),
         cmocka_unit_test(arguments_out_of_range_are_refused),
         cmocka_unit_test(an_empty_stream_ends_at_once),
     };
