@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { COFI__NAME_BYTES = 4097 };
+enum { COFI__NAME_BYTES = 4096 };
 
 struct cofi__mount {
     const char *point;   /* where it is */

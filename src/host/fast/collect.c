@@ -433,6 +433,13 @@ static void tell_code(struct cofi__fast_collector *c, const struct thread *t, co
         cofi__fast_sideband(c, sb, tsc);
 }
 
+static void take_name(const uint8_t *bytes, size_t n, char name[COFI__NAME_BYTES])
+{
+    n = n < COFI__NAME_BYTES ? n : COFI__NAME_BYTES - 1;
+    memcpy(name, bytes, n);
+    name[n] = 0;
+}
+
 /* h has the numbers of the seat. */
 static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
                       const struct cofi__fast_note_head *h, const uint8_t *bytes)
@@ -441,8 +448,7 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
     struct cofi_sideband sb = {.pid = h->pid, .tid = h->tid, .addr = h->a};
     switch ((enum cofi__fast_note)h->kind) {
     case COFI__FAST_NOTE_MAP:
-        memcpy(name, bytes, h->bytes);
-        name[h->bytes] = 0;
+        take_name(bytes, h->bytes, name);
         if (h->d & COFI__FAST_ELSEWHERE ? !look_for(c, t, h, name) : h->d & COFI__FAST_SERVED && is_served(c, h, name))
             sb.build_id_size = COFI_NO_BUILD_ID;
         sb.kind = COFI_SB_MMAP;

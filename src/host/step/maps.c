@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/array.h"
+#include "host/long_name.h"
 
 static bool parse(char *line, struct step_mapping *m)
 {
@@ -28,6 +29,9 @@ static bool parse(char *line, struct step_mapping *m)
     m->prot = PROT_EXEC | (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0);
     m->flags = prot[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
     m->watched = prot[1] == 'w' || prot[3] == 's';
+    size_t n = strlen(line + path);
+    if (n >= COFI__PATH_BYTES)
+        cofi__short_name(line + path, n, line + path);
     m->path = strdup(line + path);
     return true;
 }

@@ -9,6 +9,7 @@
 #include <cofi/trace.h>
 
 #include "host/fast/rt/cache.h"
+#include "host/long_name.h"
 #include "host/young.h"
 
 enum { PAGE = 4096, INSN_MAX = 15 };
@@ -263,6 +264,15 @@ static size_t unescape(char *name, const char *end)
     return (size_t)(to - name);
 }
 
+static void shorten(struct origin *o)
+{
+    static char name[COFI__SHORT_NAME_BYTES];
+    if (o->n < COFI__PATH_BYTES)
+        return;
+    o->n = cofi__short_name(o->name, o->n, name);
+    o->name = name;
+}
+
 /* One line of /proc/self/maps. */
 static void take_line(void *context, char *line, const char *end)
 {
@@ -281,6 +291,7 @@ static void take_line(void *context, char *line, const char *end)
         p++;
     o.name = p;
     o.n = unescape(line + (p - line), end);
+    shorten(&o);
     r.shared = flags[3] == 's';
     r.file = o.n && *p == '/';
     rt.vsyscall |= r.start == 0xffffffffff600000;
