@@ -6,19 +6,18 @@
 
 #include <cofi/image.h>
 
+#include "base/array.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "image/image.h"
 #include "image/symbols.h"
 
-/* What each image of a schedule shows now; a table is kept while others have their turn. */
-struct shown {
-    struct cofi__table table;
-    struct shown *next;
-};
-
 struct cofi_view {
     struct cofi__table *user, *kernel;
-    struct shown *shown;    /* all tables */
+    /* What each image of a schedule shows now; a table is kept while others have their turn. A machine's processor may show those of 100,000 processes. */
+    struct cofi__table **tables;
+    size_t tables_n, tables_room;
+    struct cofi__map places; /* (an image's address, 0) -> where its table is among these */
     const struct cofi_image *image;
     size_t turn;            /* the turn that is due next */
     uint64_t next;          /* time of what is due next */
@@ -51,18 +50,18 @@ static void set_next(struct cofi_view *view)
 
 static struct cofi__table *table_of(struct cofi_view *view, const struct cofi_image *image)
 {
-    struct shown *shown = view->shown;
-    while (shown && shown->table.image != image)
-        shown = shown->next;
-    if (shown)
-        return &shown->table;
-    shown = calloc(1, sizeof *shown);
-    if (!shown)
+    const uint32_t *known = cofi__map_get(&view->places, (uintptr_t)image, 0);
+    if (known)
+        return view->tables[*known];
+    if (cofi__array_grow(&view->tables, &view->tables_room, view->tables_n, sizeof *view->tables) < 0)
         return NULL;
-    shown->table.image = image;
-    shown->next = view->shown;
-    view->shown = shown;
-    return &shown->table;
+    struct cofi__table *table = calloc(1, sizeof *table);
+    if (!table || cofi__map_put(&view->places, (uintptr_t)image, 0, (uint32_t)view->tables_n) < 0) {
+        free(table);
+        return NULL;
+    }
+    table->image = image;
+    return view->tables[view->tables_n++] = table;
 }
 
 static int advance_table(struct cofi__table *table, uint64_t time_ns,
@@ -164,12 +163,12 @@ void cofi_view_close(struct cofi_view *view)
 {
     if (!view)
         return;
-    while (view->shown) {
-        struct shown *next = view->shown->next;
-        cofi__segments_free(&view->shown->table.segments);
-        free(view->shown);
-        view->shown = next;
+    for (size_t i = 0; i < view->tables_n; i++) {
+        cofi__segments_free(&view->tables[i]->segments);
+        free(view->tables[i]);
     }
+    free(view->tables);
+    cofi__map_free(&view->places);
     free(view);
 }
 

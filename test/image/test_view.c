@@ -488,6 +488,36 @@ static void a_pe_file_is_laid_out_as_its_loader_does(void **state)
     cofi_image_close(image);
 }
 
+/* Each has its own byte at one place. (To look for the one whose turn it is among all would take minutes.) */
+static void a_processor_that_runs_many_processes(void **state)
+{
+    (void)state;
+    enum { IMAGES = 50000, ROUNDS = 4, AT = 0x1000 };
+    struct cofi_image *processor, *kernel, **images = calloc(IMAGES, sizeof *images);
+    assert_non_null(images);
+    assert_int_equal(cofi_image_open(&processor), 0);
+    assert_int_equal(cofi_image_open(&kernel), 0);
+    cofi__image_set_kernel(processor, kernel);
+    for (size_t i = 0; i < IMAGES; i++) {
+        uint8_t byte = (uint8_t)i;
+        assert_int_equal(cofi_image_open(&images[i]), 0);
+        assert_int_equal(cofi_image_map_bytes(images[i], 0, AT, &byte, 1, "process"), 0);
+    }
+    for (size_t turn = 0; turn < IMAGES * ROUNDS; turn++)
+        assert_int_equal(cofi__image_turn(processor, turn + 1, images[turn % IMAGES]), 0);
+    struct cofi_view *view = view_of(processor);
+    for (size_t turn = 0; turn < IMAGES * ROUNDS; turn++) {
+        assert_true(cofi_view_advance(view, turn + 1, NULL, NULL) >= 0);
+        assert_int_equal(byte_at(view, AT), (uint8_t)(turn % IMAGES));
+    }
+    cofi_view_close(view);
+    cofi_image_close(processor);
+    cofi_image_close(kernel);
+    for (size_t i = 0; i < IMAGES; i++)
+        cofi_image_close(images[i]);
+    free(images);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +534,7 @@ int main(void)
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
         cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
         cmocka_unit_test(a_pe_file_is_laid_out_as_its_loader_does),
+        cmocka_unit_test(a_processor_that_runs_many_processes),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
