@@ -48,6 +48,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
         .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
     flow->mode = c->mode ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
+    flow->stray_pip_units = UINT64_MAX;
     flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;

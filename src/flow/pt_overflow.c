@@ -53,6 +53,7 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
 int cofi__outcomes_after_overflow(struct cofi_flow *flow)
 {
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    COFI_TRY(cofi__show_without_place(flow));
     COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]"));
     flow->enabled = flow->code_missed = true;
     return 0;
@@ -120,6 +121,19 @@ int cofi__fup_after_overflow(struct cofi_flow *flow)
     return go_on_behind_loss(flow, flow->packet_ip);
 }
 
+/* [ERR APL12]: a packet's own FUP behind one that may be a stray one. If that was none, execution has come from there, and where code is missing on the
+ * way nothing is known of it before this one. */
+void cofi__stray_fup_again(struct cofi_flow *flow)
+{
+    struct goal goal = {.by_ip = true, .ip = flow->packet_ip};
+    struct place place;
+    if (!flow->packet_has_ip || cofi__walk_find(flow, &goal, &place) != STOP_ERROR || flow->code_error != COFI_ERR_NO_CODE)
+        return;
+    place_set(flow, flow->packet_ip);
+    flow->tentative_offset = flow->packet_offset;
+    flow->code_missed = true;
+}
+
 /* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would
  * have come first, so packets are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
@@ -161,6 +175,8 @@ int cofi__take_overflows_fup(struct cofi_flow *flow)
         return 0;
     flow->async = false;
     flow->ovf_ip = COFI_NO_IP;
+    if (flow->pend.vmcs && flow->pend.vmcs_offset < flow->pend.paging_offset)
+        COFI_TRY(cofi__bind_vmcs(flow));
     if (flow->pend.paging)
         COFI_TRY(cofi__bind_paging(flow));
     return flow->pend.vmcs ? cofi__bind_vmcs(flow) : 0;

@@ -80,7 +80,8 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         COFI_TRY(cofi__walk_lose(flow, &place, "no code on the way to a FUP's address [PTREF 9.5]"));
         return go_on(flow, ip);
     }
-    return cofi__lose(flow, COFI_ERR_MISMATCH, true, text);
+    COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, text));
+    return go_on(flow, ip);
 }
 
 /* ---- branches ---- */
@@ -210,8 +211,8 @@ static int act_pgd_sync(struct cofi_flow *flow)
     struct place place;
     if (is_of_mov_cr3(flow))
         return disable(flow, COFI_FLOW_DISABLED, flow->cr3_ip);
-    bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1;
-    if (cr3_filter || flow->pend.paging)
+    bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1, unplaced = flow->stray_pip_units == units_used(flow);
+    if (cr3_filter || flow->pend.paging || unplaced)
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR) {
@@ -241,7 +242,9 @@ static int act_pgd(struct cofi_flow *flow)
 {
     if (flow->lost)
         return disable_from_gap(flow);
-    if (flow->overflow) /* [ERR APL11]; [ERR APL12]: the stray FUP may follow */
+    if (flow->overflow) /* tracing went on, but where is not told; [ERR APL11]; [ERR APL12]: the stray FUP may follow */
+        flow->disabled_ip = COFI_NO_IP;
+    if (flow->overflow)
         return flow->errata & ERR_APL12 ? 0 : cofi__end_overflow(flow, COFI_NO_IP);
     if (!flow->enabled) {
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
@@ -268,6 +271,8 @@ static int fup_bound(struct cofi_flow *flow)
 {
     if (flow->async && flow->packet_ip != flow->async_ip)
         COFI_TRY(cofi__take_overflows_fup(flow));
+    if (may_be_stray(flow))
+        cofi__stray_fup_again(flow);
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
         COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
@@ -321,6 +326,8 @@ static int act_pip(struct cofi_flow *flow)
     flow->pend.cr3 = flow->packet.pip.cr3;
     flow->pend.nr = flow->packet.pip.nr;
     flow->pend.paging_offset = flow->packet_offset;
+    if (may_be_stray(flow) && !flow->in_psb)
+        flow->stray_pip_units = units_used(flow);
     return flow->in_psb ? 0 : cofi__bind_paging(flow);
 }
 
@@ -397,6 +404,8 @@ static int act_tracestop(struct cofi_flow *flow)
 static int act_psb(struct cofi_flow *flow)
 {
     COFI_TRY(cofi__take_overflows_fup(flow)); /* no PSB+ stands before an event's TIP */
+    if (!flow->in_psb)
+        COFI_TRY(cofi__show_without_place(flow)); /* whose TIP an overflow took */
     flow->last_ip = 0;
     flow->last_ip_valid = true;
     flow->cr3_ip = COFI_NO_IP;

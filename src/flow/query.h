@@ -27,6 +27,7 @@ void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset);
 int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip);
 int cofi__fup_after_overflow(struct cofi_flow *flow);
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow);
+void cofi__stray_fup_again(struct cofi_flow *flow);
 int cofi__tip_after_overflow(struct cofi_flow *flow);
 int cofi__outcomes_after_overflow(struct cofi_flow *flow);
 void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen);

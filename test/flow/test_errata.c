@@ -47,7 +47,7 @@ static void bdm64_a_wrong_target_before_an_abort_is_not_followed(void **state)
     assert_string_equal(decode(BROADWELL, code, trace),
         "[psb] [enabled >401000] 401000 [async 401005 >401006] [tsx 401006 a0 b1 c0] 401006 [disabled 401006]");
     assert_string_equal(decode(NONE, code, trace),
-        "[psb] [enabled >401000] 401000 [gap 401002 MISMATCH] [tsx 401006 a0 b1 c0] 401006 [disabled 401006]");
+        "[psb] [enabled >401000] 401000 [gap 401002 MISMATCH] [async 401005 >401006] [tsx 401006 a0 b1 c0] 401006 [disabled 401006]");
 }
 
 static void bdm64_a_right_target_before_an_abort_is_followed(void **state)
@@ -212,6 +212,64 @@ static void apl12_nothing_ran_where_packets_of_any_context_follow(void **state)
         "[enabled 401001 >401005] 401005 401007 [disabled 401007]");
 }
 
+/* 401002 jmp to where there is no code; 401010 jnz. The PTWRITE's FUP lies behind that jump, if the overflow's was right: outcomes follow. */
+static void apl12_a_fup_behind_missing_code_tells_where_too(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(GOLDMONT, "7500 eb7f 909090909090909090909090 7500 0f05", "H 06 02f3 7d021040000000 029278563412 3d1010 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [ptwrite 401010 a4 b0 c0 v12345678] [enabled >401010] 401010 401012 [disabled 401012]");
+}
+
+/* 401002 mov cr3; 401005 nop; 401006 jmp 401005: the TIP.PGD is the MOV CR3's, whose PIP came while the overflow's FUP was in doubt. */
+static void apl12_a_mov_cr3_that_ends_tracing_is_found(void **state)
+{
+    (void)state;
+    const char *code = "7500 0f22d8 90 ebfd", *trace = "H 06 02f3 7d021040000000 0243000500000000 210510";
+    rig_open(&rig, COFI_PT, 0x401000, code);
+    rig.config.family = 6;
+    rig.config.model = GOLDMONT;
+    rig.config.ctl_known = true;
+    rig_trace(&rig, trace);
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [overflow] [paging v5000] [enabled >401002] 401002 [disabled 401002 >401005]");
+    rig_close(&rig);
+}
+
+/* Where it went off is not told. */
+static void skd010_an_overflow_without_its_fup_may_end_with_a_disable(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(SKYLAKE, "7500 7500 0f05", "H 06 01 02f3 61021040000000 0283"),
+        "[psb] [enabled >401000] 401000 401002 [disabled 401002] [overflow] [tracestop]");
+}
+
+/* Its TIP was lost. CR3 is what it says, whether a PSB+, or outcomes, come next, or a FUP. */
+static void skd010_a_pip_before_an_overflow_is_told(void **state)
+{
+    (void)state;
+    const char *code = "7500 7500 0f05";
+    for (unsigned i = 0; i < 2; i++)
+        assert_string_equal(decode((unsigned[]){SKYLAKE, NONE}[i], code,
+                                   "H 06 0243000700000000 02f3 P 0243000500000000 9901 7d021040000000 0223 04 01"),
+            "[psb] [enabled >401000] 401000 [paging v7000] [overflow >401002] [paging 401002 v5000] [psb 401002] 401002 401004 "
+            "[disabled 401004]");
+    assert_string_equal(decode(SKYLAKE, code, "H 06 0243000700000000 02f3 06 P 0243000700000000 9901 7d021040000000 0223 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [paging v7000] [gap MISMATCH] [psb 401002] [enabled >401002] 401002 401004 "
+        "[disabled 401004]");
+    assert_string_equal(decode(SERVER, code, "H 06 0243000700000000 02f3 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [paging 401002 v7000] 401002 401004 [disabled 401004]");
+}
+
+/* 401002 vmptrld; 401005 mov cr3: each is found only when outcomes tell whose the FUP was. */
+static void what_waits_behind_a_doubtful_fup_is_bound_in_order(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(NONE, "7500 0fc730 0f22d8 7500 0f05",
+                               "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 02c80300000000 0243000500000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 [vmcs 401002 v3000] 401005 [paging 401005 v5000] 401008 40100a "
+        "[disabled 40100a]");
+}
+
 static void psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing(void **state)
 {
     (void)state;
@@ -241,7 +299,7 @@ static void goldmont_a_fup_may_have_the_address_behind_the_instruction(void **st
     assert_string_equal(decode(GOLDMONT, code, trace),
         "[psb] [enabled >401000] 401000 401001 [async 401003 >401004] 401004 401003 [async-disabled 401004]");
     assert_string_equal(decode(NONE, code, trace),
-        "[psb] [enabled >401000] [gap 401000 MISMATCH] 401004 401003 [async-disabled 401004]");
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] [async 401003 >401004] 401004 401003 [async-disabled 401004]");
 }
 
 /* [PTREF 9.9]: what others write or take, each with what we make of it. */
@@ -287,6 +345,11 @@ int main(void)
         cmocka_unit_test(skl014_so_does_one_into_a_range_that_stops),
         cmocka_unit_test(skd010_a_fup_behind_an_overflow_may_be_an_events),
         cmocka_unit_test(skd010_what_comes_first_may_have_a_fup_of_its_own),
+        cmocka_unit_test(apl12_a_fup_behind_missing_code_tells_where_too),
+        cmocka_unit_test(apl12_a_mov_cr3_that_ends_tracing_is_found),
+        cmocka_unit_test(skd010_an_overflow_without_its_fup_may_end_with_a_disable),
+        cmocka_unit_test(skd010_a_pip_before_an_overflow_is_told),
+        cmocka_unit_test(what_waits_behind_a_doubtful_fup_is_bound_in_order),
         cmocka_unit_test(apl12_nothing_ran_where_packets_of_any_context_follow),
         cmocka_unit_test(psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing),
         cmocka_unit_test(apl12_a_stray_fup_after_an_overflow_while_off_is_taken_back),

@@ -192,7 +192,7 @@ static size_t left_out_by_errata(const struct hw_event *e, size_t at)
 {
     if (hw.config.dis_tnt) /* a loop may have come back to where the packet has it */
         return SIZE_MAX;
-    if (e->kind == COFI_FLOW_OVERFLOW && is_doubtful_at(at)) /* whose FUP that was is not told any more */
+    if ((e->kind == COFI_FLOW_OVERFLOW || e->kind == COFI_FLOW_ENABLED) && is_doubtful_at(at)) /* whose FUP that was is not told any more */
         return SIZE_MAX;
     if (hw_has_bdm64(&hw)) /* no code there, or the wrong target of the branch before an abort */
         return SIZE_MAX;

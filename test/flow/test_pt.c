@@ -196,7 +196,7 @@ static void a_psb_between_overflow_and_its_fup(void **state)
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 06 04 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 401004 401006 [disabled 401006]");
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 06 3d0210 2d0410"),
-        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 [gap 401004 MISMATCH]");
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 [gap 401004 MISMATCH] [async 401002 >401004]");
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 06 02f3 P 9901 7d021040000000 0223 7d021040000000 3d0210 2d0410 06 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [async 401002 >401004] 401004 401006 [disabled 401006]");
 }
@@ -451,7 +451,7 @@ static void an_endless_loop_is_noticed(void **state)
 {
     (void)state;
     assert_string_equal(decode(0x401000, "eb00 ebfc", "H 3d5010 2d0010"),
-        "[psb] [enabled >401000] [gap 401000 MISMATCH]");
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] [async 401050 >401000]");
     assert_string_equal(decode(0x401000, "eb00 ebfc", "H 2d5010"), "[psb] [enabled >401000] [gap 401002 MISMATCH]");
 }
 

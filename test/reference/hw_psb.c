@@ -89,6 +89,10 @@ void hw_psb(struct hw *h, enum hw_psb_kind kind)
     if (!hw_packet(h, false, psb, 16))
         return;
     note_psb(h);
+    if (t->paging) /* an overflow has taken their TIP */
+        hw_truth_paging(h, COFI_NO_IP);
+    if (t->vmcs)
+        hw_truth_vmcs(h, COFI_NO_IP);
     t->paging = t->vmcs = t->mode = t->tsx = false;
     h->wire.last_ip = 0;
     h->wire.whole_ip = false;
