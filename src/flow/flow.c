@@ -55,7 +55,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;
     cofi__sieve_restart(flow);
     cofi__span_restart(flow);
-    doubt_set(flow, UNITS_DOUBTED);
+    doubt_anew(flow);
     flow->stop_psb = UINT64_MAX;
     flow->paused = flow->speculative = false;
 }

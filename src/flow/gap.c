@@ -45,7 +45,8 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     enum next next = what_follows(flow);
     if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
         return false;
-    flow->doubt_until--; /* it must not last where every TIP may have waited */
+    flow->doubt_units -= flow->doubt_units > units_used(flow); /* it must not last where every TIP may have waited */
+    flow->doubt_parts -= flow->doubt_parts > tip_parts(flow);
     return true;
 }
 
@@ -75,6 +76,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->n = 0;
     flow->cur = NULL;
     flow->last_run = NULL;
+    flow->ovf_ip = COFI_NO_IP; /* outcomes in a gap are not counted */
     flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = false;
     flow->idle = 0;
     flow->idle_mark = NULL;

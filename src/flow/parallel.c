@@ -27,7 +27,7 @@ struct pool {
     struct output live;      /* one batch that goes straight on */
     const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
     struct seam to;          /* what the pieces shown so far came to */
-    unsigned doubt;          /* where the last one began */
+    struct doubt doubt;      /* where the last one began */
     uint64_t floor;          /* no time in the last one is before this: see raise_times */
     bool restartable;        /* the last one would be decoded rightly from its PSB */
     bool behind;             /* workers[0].flow stands where the pieces shown so far end */
@@ -278,14 +278,17 @@ static int show_to(struct pool *pool, uint64_t end)
 }
 
 /* It took for granted that no TIPs wait. Where that did not matter, it is as if it had known. */
-static void hand_on_doubt(struct piece *piece, unsigned before)
+static void hand_on_doubt(struct piece *piece, struct doubt before)
 {
-    uint64_t units = piece->stats.tnt_bits + piece->stats.tips;
+    uint64_t units = piece->stats.tnt_bits + piece->stats.tips, parts = piece->stats.tips * TIP_PARTS;
+    struct doubt *to = &piece->to.doubt;
     if (piece->asked)
         return;
-    piece->from.doubt = (uint16_t)before;
-    if (!piece->to.doubt && before > units)
-        piece->to.doubt = (uint16_t)(before - units);
+    piece->from.doubt = before;
+    if (to->units || to->parts) /* one has waited in it */
+        return;
+    to->units = (uint16_t)(before.units > units ? before.units - units : 0);
+    to->parts = (uint16_t)(before.parts > parts ? before.parts - parts : 0);
 }
 
 /* The piece fits to those before it, and was decoded ahead. */
@@ -395,7 +398,7 @@ static int show_all(struct pool *pool)
         if (pieces->next <= index)
             pieces->next = index + 1;
         pthread_mutex_unlock(&pieces->lock);
-        unsigned doubt = pool->to.doubt;
+        struct doubt doubt = pool->to.doubt;
         status = show_piece(pool, piece);
         pool->doubt = doubt;
         pool->front->clock.now = pool->to.clock.now;

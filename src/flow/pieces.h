@@ -39,7 +39,7 @@ struct seam {
     const struct cofi_image *image;
     unsigned mode;
     uint8_t cbr, ecbr, pg;
-    uint16_t doubt;
+    struct doubt doubt;
     bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
 };
 

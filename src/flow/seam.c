@@ -50,7 +50,7 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.in_tx = flow->in_tx;
     s.tentative = flow->tentative;
     s.code_missed = flow->code_missed;
-    s.doubt = (uint16_t)doubt(flow);
+    s.doubt = doubt(flow);
     s.overflow = flow->overflow;
     s.overflow_ticks = flow->overflow ? flow->overflow_ticks : 0;
     s.ovf_ip = flow->ovf_units == units_used(flow) ? flow->ovf_ip : COFI_NO_IP;

@@ -69,7 +69,14 @@ struct ret_entry {
 };
 enum { RET_DEPTH = 64 };
 
-enum { UNITS_DOUBTED = 1024 }; /* outcomes and targets, until TIPs of which none has waited are believed not to */
+/* TIPs of which none has waited are believed not to behind so many outcomes and targets, so many of them targets; one that ends no gap for that it may
+ * have waited counts as an outcome in one, and as a part of a target in the other. */
+enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
+
+/* What is left of these: outcomes and targets, parts of targets. */
+struct doubt {
+    uint16_t units, parts;
+};
 enum { PEND_MAX = 8, SPACES_MAX = 64 };
 
 /* What is due to an address or a TIP that comes later. */
@@ -179,7 +186,7 @@ struct cofi_flow {
     bool waited;           /* a TIP came while outcomes were pending, since decoding went on */
     bool trusted;          /* decoding went on at a TIP that could have waited */
     bool asked;            /* it has mattered whether they may */
-    uint64_t doubt_until;  /* units_used up to which TIPs may wait */
+    uint64_t doubt_units, doubt_parts; /* units_used and tip_parts up to which TIPs may wait */
     uint64_t gap_offset, gap_ip, gap_ticks;
     int16_t gap_cause;
     const char *gap_text;
@@ -453,12 +460,25 @@ static inline void edge_to(struct cofi_flow *flow, uint32_t first_hash, uint32_t
 /* Counts up with each outcome and target that is used. */
 static inline uint64_t units_used(const struct cofi_flow *flow) { return flow->stats.tnt_bits + flow->stats.tips; }
 
+static inline uint64_t tip_parts(const struct cofi_flow *flow) { return flow->stats.tips * TIP_PARTS; }
+
 /* For how many more TIPs may wait. */
-static inline unsigned doubt(const struct cofi_flow *flow)
+static inline struct doubt doubt(const struct cofi_flow *flow)
 {
-    return flow->doubt_until > units_used(flow) ? (unsigned)(flow->doubt_until - units_used(flow)) : 0;
+    uint64_t units = units_used(flow), parts = tip_parts(flow);
+    return (struct doubt){(uint16_t)(flow->doubt_units > units ? flow->doubt_units - units : 0),
+        (uint16_t)(flow->doubt_parts > parts ? flow->doubt_parts - parts : 0)};
 }
-static inline void doubt_set(struct cofi_flow *flow, unsigned units) { flow->doubt_until = units_used(flow) + units; }
+static inline bool in_doubt(const struct cofi_flow *flow)
+{
+    return flow->doubt_units > units_used(flow) || flow->doubt_parts > tip_parts(flow);
+}
+static inline void doubt_set(struct cofi_flow *flow, struct doubt left)
+{
+    flow->doubt_units = units_used(flow) + left.units;
+    flow->doubt_parts = tip_parts(flow) + left.parts;
+}
+static inline void doubt_anew(struct cofi_flow *flow) { doubt_set(flow, (struct doubt){UNITS_DOUBTED, TIPS_DOUBTED * TIP_PARTS}); }
 
 /* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and belong behind it (decision 0619). */
 static inline bool may_have_waited(struct cofi_flow *flow)
@@ -466,7 +486,7 @@ static inline bool may_have_waited(struct cofi_flow *flow)
     if (!flow->outcomes_before)
         return false;
     flow->asked = true;
-    return doubt(flow) && cofi__may_have_waited(flow);
+    return in_doubt(flow) && cofi__may_have_waited(flow);
 }
 
 /* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong; so does a wrong way from one
@@ -474,7 +494,7 @@ static inline bool may_have_waited(struct cofi_flow *flow)
 static inline void note_waited(struct cofi_flow *flow, bool right)
 {
     if (right ? flow->waited : flow->trusted)
-        doubt_set(flow, UNITS_DOUBTED);
+        doubt_anew(flow);
     flow->waited = flow->trusted = false;
 }
 

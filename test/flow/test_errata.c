@@ -270,6 +270,15 @@ static void what_waits_behind_a_doubtful_fup_is_bound_in_order(void **state)
         "[disabled 40100a]");
 }
 
+/* 401002 jnz 401054, where there is no code. Outcomes stand before the FUP, so that it is an event's. */
+static void a_fup_behind_a_gap_is_not_the_overflows(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(SERVER, "7500 7550 0f05", "H 06 02f3 P 9901 7d021040000000 0223 06 04 3d0210 2d0410 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] 401002 [gap 401054 NO_CODE] [async 401002 >401004] 401004 "
+        "[disabled 401004]");
+}
+
 static void psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing(void **state)
 {
     (void)state;
@@ -349,6 +358,7 @@ int main(void)
         cmocka_unit_test(apl12_a_mov_cr3_that_ends_tracing_is_found),
         cmocka_unit_test(skd010_an_overflow_without_its_fup_may_end_with_a_disable),
         cmocka_unit_test(skd010_a_pip_before_an_overflow_is_told),
+        cmocka_unit_test(a_fup_behind_a_gap_is_not_the_overflows),
         cmocka_unit_test(what_waits_behind_a_doubtful_fup_is_bound_in_order),
         cmocka_unit_test(apl12_nothing_ran_where_packets_of_any_context_follow),
         cmocka_unit_test(psb_between_an_overflow_and_its_fup_is_certain_where_none_is_missing),

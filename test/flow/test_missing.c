@@ -57,7 +57,7 @@ static bool is_there(const struct hw_insn *insn)
 
 /* ---- what must be shown ---- */
 
-enum { MAY, MUST, UNITS_DOUBTED = 1024 /* until the processor is believed not to defer TIPs (decision 0619) */ };
+enum { MAY, MUST, UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64 /* until the processor is believed not to defer TIPs (decision 0619) */ };
 
 static bool takes_packet(const struct hw_insn *i)
 {
@@ -69,7 +69,7 @@ struct reader {
     unsigned calls; /* on the stack of returns */
     bool lost;
     bool doubtful;  /* whether anything ran since the overflow */
-    unsigned units; /* outcomes and targets that were read, no fewer than a decoder has read at least */
+    unsigned units, tips; /* outcomes and targets that were read, no fewer than a decoder has read at least; of these, targets */
     size_t from;    /* where what is read last began */
 };
 
@@ -85,7 +85,7 @@ static void read_places(struct reader *r, size_t at)
             r->from = at;
         r->doubtful |= p->doubtful;
         r->lost |= p->afresh;
-        if (!p->resumes || !r->lost || (p->outcomes && (hw.config.defer || r->units < UNITS_DOUBTED)))
+        if (!p->resumes || !r->lost || (p->outcomes && (hw.config.defer || r->units < UNITS_DOUBTED || r->tips < TIPS_DOUBTED)))
             continue;
         r->lost = false;
         r->calls = 0;
@@ -150,6 +150,7 @@ static uint8_t *what_must_be_shown(void)
             memset(must + r.from, MUST, i + 1 - r.from);
             r.from = i + 1;
             r.units++;
+            r.tips += !outcome;
         }
         r.doubtful &= !takes_packet(insn);
         if (takes_packet(insn) && event)

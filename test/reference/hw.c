@@ -108,6 +108,15 @@ static void how_often(struct hw *h, struct hw_config *c)
     c->toggle = one_in(h, 3) ? 1 : hw_below(&h->seed, 12);
     c->abort = one_in(h, 2) ? 0 : hw_below(&h->seed, 400);
     c->block = c->plain || one_in(h, 2) ? 0 : hw_below(&h->seed, 30);
+    if (h->code.calm) {
+        c->interrupt /= 40;
+        c->fault /= 20;
+        c->loss /= 20;
+        c->psb = c->psb / 20 + 1;
+        c->toggle /= 4;
+        c->mtc &= one_in(h, 2);
+        c->cyc = false; /* where packets are off for long, it would count what the next TSC has counted, too */
+    }
 }
 
 /* [ERR APL12]'s behind those that leave no gaps. */
@@ -153,7 +162,7 @@ void hw_run(struct hw *h, uint64_t seed, bool gaps)
     h->segment = hw_below(&h->seed, HW_GUEST);
     h->ip = h->code.segments[h->segment].base;
     begin(h);
-    for (unsigned n = 1000 + hw_below(&h->seed, 4000); n; n--) {
+    for (unsigned n = (1000 + hw_below(&h->seed, 4000)) * (h->code.calm ? 4 : 1); n; n--) {
         hw_before(h);
         hw_step(h);
     }

@@ -46,6 +46,7 @@ static const struct pattern fills[] = {
 struct maker {
     struct hw_segment *s;
     uint64_t *seed;
+    bool calm;
     size_t labels[512], calls[512], entries[64];
     unsigned labels_n, calls_n, entries_n;
 };
@@ -125,7 +126,7 @@ static void forward(struct maker *m)
         : put_direct(m, HW_JMP, "\xe9", 1);
     for (; n; n--)
         filler(m);
-    if (hw_below(m->seed, 3) == 0)
+    if (hw_below(m->seed, m->calm ? 60 : 3) == 0)
         put_one_of(m, patterns, sizeof patterns / sizeof *patterns);
     aim(m, at, m->s->size);
 }
@@ -138,7 +139,7 @@ static void call(struct maker *m)
 {
     size_t guard = near_jcc(m);
     m->s->at[guard].guard = true;
-    if (hw_below(m->seed, 4) == 0)
+    if (hw_below(m->seed, m->calm ? 30 : 4) == 0)
         put(m, HW_CALL_IND, "\xff\xd0", 2);
     else if (hw_below(m->seed, 6) == 0)
         behind(m, put_direct(m, HW_CALL, "\xe8", 1));
@@ -170,7 +171,7 @@ static void item(struct maker *m)
         back(m);
     else if (how < 7)
         forward(m);
-    else if (how < 11)
+    else if (how < 11 || (m->calm && hw_below(m->seed, 20)))
         call(m);
     else if (how < 12)
         transaction(m);
@@ -225,10 +226,11 @@ void hw_code_make(struct hw_code *code, uint64_t seed)
     };
     memset(code, 0, sizeof *code);
     code->seed = seed * 2 + 1;
+    code->calm = seed % 8 == 5;
     for (int i = 0; i < 8; i++)
         hw_random(&code->seed);
     for (unsigned i = 0; i < HW_SEGMENTS; i++) {
-        struct maker m = {.s = &code->segments[i], .seed = &code->seed};
+        struct maker m = {.s = &code->segments[i], .seed = &code->seed, .calm = code->calm};
         segment(&m, places[i].base, places[i].mode, places[i].cpl);
     }
 }

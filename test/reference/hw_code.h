@@ -39,6 +39,7 @@ struct hw_segment {
 
 struct hw_code {
     uint64_t seed;
+    bool calm; /* mostly direct calls and conditional branches: thousands of outcomes may come without a target */
     struct hw_segment segments[HW_SEGMENTS];
 };
 
