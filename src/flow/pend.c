@@ -26,8 +26,11 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
-/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. */
-bool cofi__tells_iflag(const struct cofi_flow *flow) { return flow->config.ctl_known && flow->config.ctl >> 31 & 1; }
+/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen. */
+bool cofi__tells_iflag(const struct cofi_flow *flow)
+{
+    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->event_seen;
+}
 
 static int show_mode(struct cofi_flow *flow, uint64_t ip)
 {

@@ -40,7 +40,7 @@ struct seam {
     unsigned mode;
     uint8_t cbr, ecbr, pg;
     struct doubt doubt;
-    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
+    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, tells_iflag, ended, odd;
 };
 
 struct seam cofi__seam_of(const struct cofi_flow *flow);

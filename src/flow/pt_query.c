@@ -349,6 +349,7 @@ static int act_mode_exec(struct cofi_flow *flow)
     flow->pend.mode = true;
     flow->pend.mode_bits = p->mode_exec.csl ? 64 : p->mode_exec.csd ? 32 : 16;
     flow->pend.iflag = p->mode_exec.iflag;
+    flow->event_seen |= p->mode_exec.iflag;
     flow->pend.mode_offset = flow->packet_offset;
     return 0;
 }
@@ -602,6 +603,7 @@ static int act_cfe(struct cofi_flow *flow)
     event.a = p->cfe.type;
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
+    flow->event_seen = true;
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
     if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;
@@ -613,6 +615,7 @@ static int act_evd(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EVD, flow->packet_offset);
     event.a = flow->packet.evd.type;
     event.value = flow->packet.evd.payload;
+    flow->event_seen = true;
     return cofi__pend_add(flow, &event, false);
 }
 

@@ -154,7 +154,7 @@ struct cofi_flow_config configuration(const struct cofi_image *image)
     config.n = hw.wire.n;
     config.family = hw.config.family;
     config.model = hw.config.model;
-    config.ctl_known = hw.config.event || hw.config.dis_tnt || hw_has_skl014(&hw) || seed_now & 1;
+    config.ctl_known = (hw.config.event && !hw.config.gaps) || hw.config.dis_tnt || hw_has_skl014(&hw) || seed_now & 1;
     config.ctl = hw_ctl(&hw.config);
     config.ranges_known = hw_has_skl014(&hw) || (config.ctl_known && seed_now & 2);
     memcpy(config.range_base, hw.config.range_base, sizeof config.range_base);
