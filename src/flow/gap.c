@@ -76,7 +76,8 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->n = 0;
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->ovf_ip = COFI_NO_IP; /* outcomes in a gap are not counted */
+    flow->ovf_ip = flow->cr3_ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
+    flow->stray_pip_units = UINT64_MAX;
     flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = false;
     flow->idle = 0;
     flow->idle_mark = NULL;

@@ -471,6 +471,7 @@ static int act_psbend(struct cofi_flow *flow)
     pend->vmcs &= pend->vmcs_base != flow->vmcs;
     pend->tsx &= pend->intx != flow->in_tx;
     COFI_TRY(psb_position(flow));
+    flow->overflow_before = false;
     note_waited(flow, true);
     ret_clear(flow);
     flow->synced = true;

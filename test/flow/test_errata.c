@@ -270,6 +270,15 @@ static void what_waits_behind_a_doubtful_fup_is_bound_in_order(void **state)
         "[disabled 40100a]");
 }
 
+/* 401000 jnz 401052, where there is no code. An OVF stands before the first PSB, not before the second one. */
+static void an_overflow_before_a_psb_is_not_before_the_next_one(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(SERVER, "7550 7500 0f05", "02f3 P 9901 7d001040000000 0223 06 P 9901 7d021040000000 0223 3d0210 2d0410 01"),
+        "[gap NO_SYNC] [psb 401000] [enabled >401000] 401000 [gap 401052 NO_CODE] [psb 401002] [async 401002 >401004] "
+        "401004 [disabled 401004]");
+}
+
 /* 401002 jnz 401054, where there is no code. Outcomes stand before the FUP, so that it is an event's. */
 static void a_fup_behind_a_gap_is_not_the_overflows(void **state)
 {
@@ -358,6 +367,7 @@ int main(void)
         cmocka_unit_test(apl12_a_mov_cr3_that_ends_tracing_is_found),
         cmocka_unit_test(skd010_an_overflow_without_its_fup_may_end_with_a_disable),
         cmocka_unit_test(skd010_a_pip_before_an_overflow_is_told),
+        cmocka_unit_test(an_overflow_before_a_psb_is_not_before_the_next_one),
         cmocka_unit_test(a_fup_behind_a_gap_is_not_the_overflows),
         cmocka_unit_test(what_waits_behind_a_doubtful_fup_is_bound_in_order),
         cmocka_unit_test(apl12_nothing_ran_where_packets_of_any_context_follow),

@@ -150,7 +150,7 @@ static uint8_t *what_must_be_shown(void)
             memset(must + r.from, MUST, i + 1 - r.from);
             r.from = i + 1;
             r.units++;
-            r.tips += !outcome;
+            r.tips += !outcome && !leaves(&r, i);
         }
         r.doubtful &= !takes_packet(insn);
         if (takes_packet(insn) && event)

@@ -414,6 +414,15 @@ static void missing_code_is_a_gap_up_to_the_next_address(void **state)
         "[psb] [enabled >401000] 401000 [gap 405000 NO_CODE] 401002 [disabled 401002]");
 }
 
+/* 401000 mov cr3; 401003 jmp to where there is no code; 401008 nop; 401009 jmp 401008: the JMP leaves, not the MOV CR3 before the gap. */
+static void a_mov_cr3_before_a_gap_does_not_end_tracing_behind_it(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "0f22d8 eb50 909090 90 ebfd", "H 0243000500000000 9921 3d0810 210810"),
+        "[psb] [enabled >401000] 401000 [paging 401000 v5000] 401003 [gap 401055 NO_CODE] [tsx 401008 a1 b0 c0] 401008 401009 "
+        "[disabled 401009 >401008]");
+}
+
 static void bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb(void **state)
 {
     (void)state;
@@ -909,6 +918,7 @@ int main(void)
         cmocka_unit_test(events_of_event_trace_bind),
         cmocka_unit_test(a_cr3_change_in_an_interrupt_applies_at_its_target),
         cmocka_unit_test(missing_code_is_a_gap_up_to_the_next_address),
+        cmocka_unit_test(a_mov_cr3_before_a_gap_does_not_end_tracing_behind_it),
         cmocka_unit_test(bytes_that_are_no_packet_are_a_gap_up_to_the_next_psb),
         cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(an_endless_loop_is_noticed),
