@@ -106,6 +106,7 @@ static struct block *go(struct cofi_flow *flow, struct run *run)
     ret_apply(flow, run->peak, run->guards, run->list + run->blocks, run->calls);
     flow->stats.tnt_bits += run->n;
     flow->stats.tips++;
+    flow->tips_that_wait += run->waits;
     return run_pop(flow, run);
 }
 

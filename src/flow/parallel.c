@@ -280,7 +280,7 @@ static int show_to(struct pool *pool, uint64_t end)
 /* It took for granted that no TIPs wait. Where that did not matter, it is as if it had known. */
 static void hand_on_doubt(struct piece *piece, struct doubt before)
 {
-    uint64_t units = piece->stats.tnt_bits + piece->stats.tips, parts = piece->stats.tips * TIP_PARTS;
+    uint64_t units = piece->stats.tnt_bits + piece->stats.tips, parts = piece->tips_that_wait * TIP_PARTS;
     struct doubt *to = &piece->to.doubt;
     if (piece->asked)
         return;

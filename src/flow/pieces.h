@@ -70,6 +70,7 @@ struct piece {
     struct seam from, to;
     uint64_t least;                /* exact time in it, see struct cofi__clock */
     struct cofi_flow_stats stats;  /* what it added */
+    uint64_t tips_that_wait;       /* and to this */
     int status;
 };
 

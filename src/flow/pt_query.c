@@ -54,6 +54,9 @@ static int go_on(struct cofi_flow *flow, uint64_t ip)
     return to_user ? cofi__code_due(flow, flow->packet_offset) : 0; /* see take_tip */
 }
 
+/* The FUP of a packet that comes wherever the context is traced, whether or not packets of branches are on. */
+static bool fup_is_of_packet(const struct cofi_flow *flow) { return flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow)); }
+
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
@@ -81,7 +84,7 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         return go_on(flow, ip);
     }
     COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, text));
-    return go_on(flow, ip);
+    return fup_is_of_packet(flow) ? 0 : go_on(flow, ip);
 }
 
 /* ---- branches ---- */
@@ -285,7 +288,7 @@ static int fup_bound(struct cofi_flow *flow)
 
 static int act_fup(struct cofi_flow *flow)
 {
-    if (flow->overflow && (flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow))))
+    if (flow->overflow && fup_is_of_packet(flow))
         return cofi__fup_of_packet_after_overflow(flow);
     if (flow->overflow)
         return cofi__fup_after_overflow(flow);
@@ -667,8 +670,7 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
 static bool settles(const struct cofi_flow *flow)
 {
     uint8_t kind = flow->packet.kind;
-    bool bound = flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow));
-    if (kind == COFI_PT_PTW || (kind == COFI_PT_FUP && bound))
+    if (kind == COFI_PT_PTW || (kind == COFI_PT_FUP && fup_is_of_packet(flow)))
         return !flow->stray;
     return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP;
 }

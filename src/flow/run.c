@@ -221,6 +221,7 @@ static int take_tip(struct cofi_flow *flow, struct run *run, struct block *site)
     flow->has_packet = false;
     flow->used_offset = flow->packet_offset;
     flow->stats.tips++;
+    flow->tips_that_wait += run ? run->waits : flow->tip_waits;
     if (!flow->packet_has_ip) {
         place_set(flow, COFI_NO_IP);
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
@@ -265,6 +266,7 @@ static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
     flow->ip = COFI_NO_IP;
     flow->tip_due = true;
     flow->tip_from_kernel = run->from_kernel;
+    flow->tip_waits = run->waits;
     return 0;
 }
 

@@ -123,6 +123,7 @@ static bool on_tip(struct cofi_flow *flow, struct making *m)
 {
     struct run *run = m->run;
     run->by_ret = m->b->pub.cls == COFI_CLASS_RET;
+    run->waits = m->b->pub.cls == COFI_CLASS_JMP_IND || m->b->pub.cls == COFI_CLASS_CALL_IND;
     run->from_kernel = m->b->pub.ip >> 63;
     bool pt_ret = run->by_ret && flow->config.gen == COFI_PT;
     append(m);

@@ -49,6 +49,7 @@ struct run {
     bool pops : 1;        /* its last branch takes an address off the stack that it did not put there */
     bool ends_in_branch : 1;
     bool at_bottom : 1;   /* RUN_RET: the stack has nothing left: that is its last guard, null */
+    bool waits : 1;       /* RUN_TIP: of an indirect JMP or CALL, whose TIP a processor may let wait */
     bool from_kernel : 1; /* RUN_TIP: its branch is in the upper half of the addresses */
     uint32_t asked;       /* the outcomes that it was looked up with, below a 1; ASKED_TIP: and a TIP behind them */
     struct run *older;    /* all runs, youngest first */

@@ -145,6 +145,7 @@ static void use(struct cofi_flow *flow, struct span *s)
     ret_apply(flow, s->peak, s->guards, span_calls_of(s), s->calls);
     flow->stats.tnt_bits += s->tnt_bits;
     flow->stats.tips += s->tips;
+    flow->tips_that_wait += s->tips_that_wait;
     flow->stats.span_bytes += s->bytes;
     flow->bits = s->exit_bits;
     flow->n = s->exit_n;
@@ -180,6 +181,7 @@ static void begin(struct cofi_flow *flow, uint64_t key)
     d->moves = flow->s.moves;
     d->tnt_bits = flow->stats.tnt_bits;
     d->tips = flow->stats.tips;
+    d->tips_that_wait = flow->tips_that_wait;
 }
 
 /* A RET takes a CALL off the stack: the draft's own, or one from before, on which it then rests (null: there
@@ -308,6 +310,7 @@ static void end(struct cofi_flow *flow, const uint8_t *until)
     s->exit_tail = has_tnt(flow, d->from, until) ? (uint8_t)flow->tail : 0;
     s->tnt_bits = (uint16_t)(flow->stats.tnt_bits - d->tnt_bits);
     s->tips = (uint8_t)(flow->stats.tips - d->tips);
+    s->tips_that_wait = (uint8_t)(flow->tips_that_wait - d->tips_that_wait);
     struct span *kept = keep(flow, d);
     if (!kept)
         return;

@@ -50,6 +50,7 @@ struct span {
     uint16_t tnt_bits;
     uint8_t exit_n, exit_tail; /* exit_tail 0: no TNT is in it */
     uint32_t insns;
+    uint8_t tips_that_wait; /* of indirect JMPs and CALLs */
     struct block *exit;
     struct run *exit_run; /* the last one */
     uint64_t exit_bits, exit_last_ip;
@@ -76,7 +77,7 @@ struct span_draft {
     uint64_t key;
     const uint8_t *from;     /* trace bytes */
     uint32_t moves;          /* of the source: the bytes are where they were */
-    uint64_t tnt_bits, tips; /* of the statistics, at its start */
+    uint64_t tnt_bits, tips, tips_that_wait; /* of the statistics, at its start */
     struct run *run[SPAN_RUNS];
     struct block *call[SPAN_CALLS], *guard[SPAN_GUARDS];
 };

@@ -60,6 +60,7 @@ static struct span joined(const struct cofi_flow *flow, const struct span *a, co
     made.bytes = (uint8_t)(a->bytes + b->bytes);
     made.runs = (uint8_t)(a->runs + b->runs);
     made.tips = (uint8_t)(a->tips + b->tips);
+    made.tips_that_wait = (uint8_t)(a->tips_that_wait + b->tips_that_wait);
     made.blocks = (uint16_t)(a->blocks + b->blocks);
     made.tnt_bits = (uint16_t)(a->tnt_bits + b->tnt_bits);
     made.insns = a->insns + b->insns;

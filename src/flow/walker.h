@@ -69,8 +69,8 @@ struct ret_entry {
 };
 enum { RET_DEPTH = 64 };
 
-/* TIPs of which none has waited are believed not to behind so many outcomes and targets, so many of them targets; one that ends no gap for that it may
- * have waited counts as an outcome in one, and as a part of a target in the other. */
+/* TIPs of which none has waited are believed not to behind so many outcomes and targets, so many of them of indirect JMPs and CALLs, for those of RETs and
+ * far transfers never do; one that ends no gap for that it may have waited counts as an outcome in one, and as a part of a target in the other. */
 enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
 
 /* What is left of these: outcomes and targets, parts of targets. */
@@ -168,7 +168,8 @@ struct cofi_flow {
     uint64_t idle;         /* runs since the last packet was used */
     struct block *idle_mark;
     bool in_tx;
-    bool tip_from_kernel;  /* of the branch whose TIP is due */
+    bool tip_from_kernel, tip_waits; /* of the branch whose TIP is due */
+    uint64_t tips_that_wait; /* those of indirect JMPs and CALLs */
     uint8_t cbr;
     struct cofi_flow_event pgd_event;
     uint64_t tentative_offset; /* of the packet that says so; UINT64_MAX: an event has shown it */
@@ -461,7 +462,7 @@ static inline void edge_to(struct cofi_flow *flow, uint32_t first_hash, uint32_t
 /* Counts up with each outcome and target that is used. */
 static inline uint64_t units_used(const struct cofi_flow *flow) { return flow->stats.tnt_bits + flow->stats.tips; }
 
-static inline uint64_t tip_parts(const struct cofi_flow *flow) { return flow->stats.tips * TIP_PARTS; }
+static inline uint64_t tip_parts(const struct cofi_flow *flow) { return flow->tips_that_wait * TIP_PARTS; }
 
 /* For how many more TIPs may wait. */
 static inline struct doubt doubt(const struct cofi_flow *flow)

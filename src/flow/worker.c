@@ -172,6 +172,7 @@ int cofi__worker_piece(struct worker *w, struct piece *piece)
     struct cofi_flow *flow = w->flow;
     COFI_TRY(cofi__worker_begin(w, piece, &piece->out));
     struct cofi_flow_stats before = flow->stats;
+    uint64_t tips = flow->tips_that_wait;
     piece->from = piece->index ? cofi__seam_of(flow) : (struct seam){0};
     flow->clock.least = UINT64_MAX;
     flow->asked = false;
@@ -180,6 +181,7 @@ int cofi__worker_piece(struct worker *w, struct piece *piece)
     piece->least = flow->clock.least;
     piece->asked = flow->asked;
     piece->stats = cofi__stats_since(flow, &before);
+    piece->tips_that_wait = flow->tips_that_wait - tips;
     piece->from.odd |= w->cut_short;
     return 0;
 }

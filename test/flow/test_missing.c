@@ -20,10 +20,10 @@ static bool present[HW_SEGMENTS][HW_BYTES];
 static void tear_pages(uint64_t *random)
 {
     unsigned share = hw_below(random, 4) ? hw_below(random, 31) : 0;
-    unsigned size = 16u << hw_below(random, 7);
+    unsigned size = 16u << hw_below(random, 7), none = hw_below(random, 4) ? 0 : 1 + hw_below(random, 255); /* of whole segments, as where there is no kernel */
     for (unsigned i = 0; i < HW_SEGMENTS; i++)
         for (size_t at = 0; at < HW_BYTES; at += size) {
-            bool there = hw_below(random, 100) >= share;
+            bool there = hw_below(random, 100) >= share && !(none >> i & 1);
             for (size_t k = at; k < at + size && k < HW_BYTES; k++)
                 present[i][k] = there && k < hw.code.segments[i].size;
         }
@@ -69,7 +69,7 @@ struct reader {
     unsigned calls; /* on the stack of returns */
     bool lost;
     bool doubtful;  /* whether anything ran since the overflow */
-    unsigned units, tips; /* outcomes and targets that were read, no fewer than a decoder has read at least; of these, targets */
+    unsigned units, tips; /* outcomes and targets that were read, no fewer than a decoder has read at least; of these, targets of indirect JMPs and CALLs */
     size_t from;    /* where what is read last began */
 };
 
@@ -150,7 +150,7 @@ static uint8_t *what_must_be_shown(void)
             memset(must + r.from, MUST, i + 1 - r.from);
             r.from = i + 1;
             r.units++;
-            r.tips += !outcome && !leaves(&r, i);
+            r.tips += (insn->kind == HW_JMP_IND || insn->kind == HW_CALL_IND) && !leaves(&r, i);
         }
         r.doubtful &= !takes_packet(insn);
         if (takes_packet(insn) && event)
@@ -316,7 +316,7 @@ static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, ui
         assert_ran(&said, t->psbs[i].n, shown);
         forget(&said);
     }
-    for (size_t i = 0; i < t->psbs_n; i++) {
+    for (size_t i = 0; i < t->psbs_n && (config.ctl_known || !hw.config.event); i++) { /* nothing may have told yet that EventEn is set */
         struct said said = {0};
         if (t->psbs[i].doubtful)
             continue;
@@ -328,6 +328,20 @@ static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, ui
         all(piece, config.want_time, &said, NULL);
         assert_ran(&said, t->psbs[i].n, shown);
         cofi_flow_close(piece);
+        forget(&said);
+    }
+}
+
+/* Cut anywhere, as where a buffer is full or the tracer was stopped. */
+static void up_to_cuts(struct cofi_flow_config config, uint64_t random, uint8_t *shown)
+{
+    for (unsigned i = 0; i < 8 && hw.wire.n; i++) {
+        struct said said = {0};
+        config.n = hw_below(&random, (unsigned)hw.wire.n);
+        struct cofi_flow *flow = flow_of(&config);
+        all(flow, config.want_time, &said, NULL);
+        assert_ran(&said, 0, shown);
+        cofi_flow_close(flow);
         forget(&said);
     }
 }
@@ -363,6 +377,7 @@ static void judge(uint64_t seed)
         tell(must, shown);
     assert_same_again(flow, &config, &log);
     from_psbs(flow, config, shown);
+    up_to_cuts(config, random, shown);
     cofi_flow_close(flow);
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);

@@ -159,7 +159,8 @@ void hw_run(struct hw *h, uint64_t seed, bool gaps)
     h->cr3 = 0x1000;
     h->vmcs = 0x5000;
     h->iflag = true;
-    h->segment = hw_below(&h->seed, HW_GUEST);
+    h->segment = h->code.only32 ? HW_USER32 : hw_below(&h->seed, HW_GUEST);
+    h->config.vmx &= !h->code.only32;
     h->ip = h->code.segments[h->segment].base;
     begin(h);
     for (unsigned n = (1000 + hw_below(&h->seed, 4000)) * (h->code.calm ? 4 : 1); n; n--) {

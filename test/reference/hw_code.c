@@ -25,13 +25,13 @@ static const struct pattern patterns[] = {
     {HW_JMP_IND, 11, 2, "\xff\xe0"}, {HW_JMP_IND, 2, 6, "\xff\x25\x10\0\0\0"}, {HW_JMP_IND, 11, 3, "\x3e\xff\xe1"},
     {HW_JMP_IND, 11, 2, "\xff\xe3"},
     {HW_FAR_IN, 2, 2, "\x0f\x05"}, {HW_FAR_IN, 11, 2, "\x0f\x34"}, {HW_INT, 11, 2, "\xcd\x80"}, {HW_INT, 11, 1, "\xcc"},
-    {HW_FAR_OUT, 6, 2, "\x48\xcf"}, {HW_FAR_OUT, 6, 3, "\x48\x0f\x07"}, {HW_FAR_OUT, 14, 1, "\xcf"},
+    {HW_FAR_OUT, 6, 2, "\x48\xcf"}, {HW_FAR_OUT, 6, 3, "\x48\x0f\x07"}, {HW_FAR_OUT, 15, 1, "\xcf"},
     {HW_FAR_SAME, 11, 2, "\xff\x28"}, {HW_FAR_SAME, 11, 2, "\xff\x18"}, {HW_FAR_SAME, 11, 1, "\xcb"},
-    {HW_MOV_CR3, 14, 3, "\x0f\x22\xd8"}, {HW_MOV_CR3, 14, 3, "\x0f\x22\xdf"},
+    {HW_MOV_CR3, 15, 3, "\x0f\x22\xd8"}, {HW_MOV_CR3, 15, 3, "\x0f\x22\xdf"},
     {HW_PTW4, 11, 4, "\xf3\x0f\xae\xe0"}, {HW_PTW8, 2, 5, "\xf3\x48\x0f\xae\xe1"},
     {HW_XEND, 11, 3, "\x0f\x01\xd5"}, {HW_XEND, 11, 3, "\x0f\x01\xd5"}, {HW_XABORT, 11, 3, "\xc6\xf8\x07"},
-    {HW_VMENTRY, 6, 3, "\x0f\x01\xc2"}, {HW_VMENTRY, 6, 3, "\x0f\x01\xc3"}, {HW_VMPTRLD, 6, 3, "\x0f\xc7\x30"}, {HW_CPUID, 11, 2, "\x0f\xa2"},
-    {HW_MWAIT, 14, 3, "\x0f\x01\xc9"}, {HW_HLT, 14, 1, "\xf4"}, {HW_IF, 14, 1, "\xfa"}, {HW_IF, 14, 1, "\xfb"}, {HW_WRMSR, 14, 2, "\x0f\x30"},
+    {HW_VMENTRY, 7, 3, "\x0f\x01\xc2"}, {HW_VMENTRY, 7, 3, "\x0f\x01\xc3"}, {HW_VMPTRLD, 7, 3, "\x0f\xc7\x30"}, {HW_CPUID, 11, 2, "\x0f\xa2"},
+    {HW_MWAIT, 15, 3, "\x0f\x01\xc9"}, {HW_HLT, 15, 1, "\xf4"}, {HW_IF, 15, 1, "\xfa"}, {HW_IF, 15, 1, "\xfb"}, {HW_WRMSR, 15, 2, "\x0f\x30"},
     {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_ENCLU, 19, 3, "\x0f\x01\xd7"}, {HW_FAULT, 11, 2, "\x0f\x0b"},
 };
 
@@ -222,16 +222,19 @@ void hw_code_make(struct hw_code *code, uint64_t seed)
         [HW_USER] = {0x401000, 64, 3}, [HW_USER_HIGH] = {0x7ffff7fd0ff0, 64, 3}, [HW_USER32] = {0x8048000, 32, 3},
         [HW_USER16] = {0x20000, 16, 3}, [HW_REAL] = {0x9a000, 16, 0},
         [HW_KERNEL] = {UINT64_C(0xffffffff81000000), 64, 0}, [HW_KERNEL_LOW] = {UINT64_C(0xffff888000010000), 64, 0},
+        [HW_KERNEL32] = {0xc1000000, 32, 0},
         [HW_GUEST] = {UINT64_C(0xffffffffa0008000), 64, 0},
     };
     memset(code, 0, sizeof *code);
     code->seed = seed * 2 + 1;
     code->calm = seed % 8 == 5;
+    code->only32 = seed % 16 == 7;
+    uint64_t wide = seed % 16 == 3 ? UINT64_C(0x00f0) << 48 : 0; /* addresses of 57 bits, with other upper bits than 48 would have */
     for (int i = 0; i < 8; i++)
         hw_random(&code->seed);
     for (unsigned i = 0; i < HW_SEGMENTS; i++) {
         struct maker m = {.s = &code->segments[i], .seed = &code->seed, .calm = code->calm};
-        segment(&m, places[i].base, places[i].mode, places[i].cpl);
+        segment(&m, places[i].base ^ (i == HW_USER_HIGH || i == HW_KERNEL ? wide : 0), places[i].mode, places[i].cpl);
     }
 }
 

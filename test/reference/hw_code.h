@@ -24,7 +24,7 @@ struct hw_insn {
     bool guard; /* a JCC past a call: taken where calls nest too deep */
 };
 
-enum hw_place { HW_USER, HW_USER_HIGH, HW_USER32, HW_USER16, HW_KERNEL, HW_KERNEL_LOW, HW_REAL, HW_GUEST, HW_SEGMENTS };
+enum hw_place { HW_USER, HW_USER_HIGH, HW_USER32, HW_USER16, HW_KERNEL, HW_KERNEL_LOW, HW_KERNEL32, HW_REAL, HW_GUEST, HW_SEGMENTS };
 enum { HW_BYTES = 3000 };
 
 struct hw_segment {
@@ -39,6 +39,7 @@ struct hw_segment {
 
 struct hw_code {
     uint64_t seed;
+    bool only32; /* 32-bit programs and kernels */
     bool calm; /* mostly direct calls and conditional branches: thousands of outcomes may come without a target */
     struct hw_segment segments[HW_SEGMENTS];
 };

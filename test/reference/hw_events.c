@@ -20,10 +20,12 @@ static uint64_t elsewhere(struct hw *h, uint64_t to)
 
 static unsigned kernel(struct hw *h)
 {
-    static const uint8_t kernels[] = {HW_KERNEL, HW_KERNEL, HW_KERNEL, HW_KERNEL_LOW, HW_KERNEL_LOW, HW_REAL};
-    return h->nr ? HW_GUEST : kernels[hw_below(&h->seed, 6)];
+    static const uint8_t kernels[] = {HW_KERNEL, HW_KERNEL, HW_KERNEL, HW_KERNEL_LOW, HW_KERNEL_LOW, HW_KERNEL32, HW_REAL};
+    if (h->code.only32)
+        return hw_below(&h->seed, 7) ? HW_KERNEL32 : HW_REAL;
+    return h->nr ? HW_GUEST : kernels[hw_below(&h->seed, 7)];
 }
-static unsigned user(struct hw *h) { return hw_below(&h->seed, 4); }
+static unsigned user(struct hw *h) { return h->code.only32 ? HW_USER32 + hw_below(&h->seed, 2) : hw_below(&h->seed, 4); }
 
 /* ---- the stacks ---- */
 
