@@ -206,6 +206,17 @@ static int disable_from_gap(struct cofi_flow *flow)
     return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
 }
 
+/* The same where the FUP before it may have been a stray one [ERR APL12], so that the PIP was shown without its place. */
+static bool is_of_unplaced_mov_cr3(struct cofi_flow *flow)
+{
+    struct goal goal = {.classes = 1u << COFI_CLASS_MOV_CR3};
+    struct place place;
+    if (!flow->packet_has_ip || flow->stray_pip_units != units_used(flow) || cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+        return false;
+    const struct cofi_flow_block *b = &place.block->pub;
+    return (place.insn + 1 < b->n ? b->insns[place.insn + 1].ip : b->end) == flow->packet_ip;
+}
+
 /* Where a TIP.PGD without a FUP binds [PTREF 9.4]: with an address, to the direct branch that leads
  * there; with and without, to the next branch that would take an outcome or a TIP. */
 static int act_pgd_sync(struct cofi_flow *flow)
@@ -214,8 +225,8 @@ static int act_pgd_sync(struct cofi_flow *flow)
     struct place place;
     if (is_of_mov_cr3(flow))
         return disable(flow, COFI_FLOW_DISABLED, flow->cr3_ip);
-    bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1, unplaced = flow->stray_pip_units == units_used(flow);
-    if (cr3_filter || flow->pend.paging || unplaced)
+    bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1;
+    if (cr3_filter || flow->pend.paging || is_of_unplaced_mov_cr3(flow))
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     if (stop == STOP_ERROR) {

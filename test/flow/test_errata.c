@@ -224,15 +224,24 @@ static void apl12_a_fup_behind_missing_code_tells_where_too(void **state)
 static void apl12_a_mov_cr3_that_ends_tracing_is_found(void **state)
 {
     (void)state;
-    const char *code = "7500 0f22d8 90 ebfd", *trace = "H 06 02f3 7d021040000000 0243000500000000 210510";
-    rig_open(&rig, COFI_PT, 0x401000, code);
-    rig.config.family = 6;
-    rig.config.model = GOLDMONT;
-    rig.config.ctl_known = true;
-    rig_trace(&rig, trace);
-    assert_string_equal(rig_run(&rig),
-        "[psb] [enabled >401000] 401000 [overflow] [paging v5000] [enabled >401002] 401002 [disabled 401002 >401005]");
-    rig_close(&rig);
+    static const struct { const char *code, *trace, *flow; } cases[] = {
+        {"7500 0f22d8 90 ebfd", "0243000500000000 210510", "[paging v5000] [enabled >401002] 401002 [disabled 401002 >401005]"},
+        /* without an address it is the far branch's behind them */
+        {"7500 0f22d8 0f22d8 0f05", "0243000500000000 0243000500000000 01",
+            "[paging v5000] [paging v5000] [enabled >401002] 401002 401005 401008 [disabled 401008]"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        char trace[200], want[300];
+        snprintf(trace, sizeof trace, "H 06 02f3 7d021040000000 %s", cases[i].trace);
+        snprintf(want, sizeof want, "[psb] [enabled >401000] 401000 [overflow] %s", cases[i].flow);
+        rig_open(&rig, COFI_PT, 0x401000, cases[i].code);
+        rig.config.family = 6;
+        rig.config.model = GOLDMONT;
+        rig.config.ctl_known = true;
+        rig_trace(&rig, trace);
+        assert_string_equal(rig_run(&rig), want);
+        rig_close(&rig);
+    }
 }
 
 /* Where it went off is not told. */
