@@ -659,8 +659,7 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     } else {
         config->time.cyc = session_cyc(stream);
         config->synced = session_synced(stream);
-        if (config->synced)
-            config->mode = begins_in_mode(session);
+        config->mode = config->synced ? begins_in_mode(session) : 0;
         registers_apply(&session->options.registers, config);
     }
     set_bytes(stream, config);

@@ -47,6 +47,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen, .lenient = c->gen == COFI_PT,
         .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
     flow->mode = c->mode ? c->mode : 64;
+    flow->mode_told = c->mode;
     flow->disabled_ip = COFI_NO_IP;
     flow->stray_pip_units = UINT64_MAX;
     flow->event_seen = false;

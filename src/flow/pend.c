@@ -38,6 +38,7 @@ static int show_mode(struct cofi_flow *flow, uint64_t ip)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MODE, pend->mode_offset);
     bool iflag_known = cofi__tells_iflag(flow);
     pend->mode = false;
+    flow->mode_told = true;
     if (flow->mode == pend->mode_bits && !iflag_known)
         return 0;
     if (flow->mode != pend->mode_bits) {
@@ -90,10 +91,27 @@ int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip)
     return cofi__emit_event(flow, &event);
 }
 
+/* Where nothing has told the mode yet, the class of the ELF file at the address does. */
+static void mode_of_file(struct cofi_flow *flow, uint64_t ip)
+{
+    struct pend *pend = &flow->pend;
+    struct cofi_code code;
+    if (flow->mode_told || pend->mode || ip == COFI_NO_IP || cofi_view_find(flow->view, ip, &code) < 0)
+        return;
+    if (!code.mode || code.mode == flow->mode)
+        return;
+    pend->mode = true;
+    pend->mode_bits = code.mode;
+    pend->iflag = 0;
+    pend->mode_offset = flow->packet_offset;
+}
+
 /* What stood before a TIP or TIP.PGE applies at its address. */
 int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
+    if (flow->config.gen == COFI_PT)
+        mode_of_file(flow, ip);
     if (pend->n && !pend->fup)
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     if (pend->paging)

@@ -209,6 +209,7 @@ struct cofi_flow {
 
     /* code */
     unsigned mode;
+    bool mode_told;        /* by the configuration or a packet */
     uint32_t space;
     uint64_t cr3, vmcs;
     bool non_root;

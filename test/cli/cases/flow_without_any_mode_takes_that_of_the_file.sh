@@ -1,0 +1,12 @@
+# inc %eax is one byte in 32-bit code, and a prefix in 64-bit code.
+printf '.globl _start\n_start: inc %%eax\n jz 1f\n1: inc %%ecx\n int $0x80\n' >exit.s
+gcc -m32 -nostdlib -static -Wl,-Ttext=0x8049000 -o exit exit.s
+"$COFI" asm -o trace.pt - <<'TEXT'
+psb
+psbend
+tip.pge 3: 0000000008049000
+tnt.8 !
+fup 1: ????????????9004
+tip.pgd 0: ????????????????
+TEXT
+"$COFI" flow --raw=trace.pt --image=exit --no-source
