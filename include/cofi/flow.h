@@ -146,7 +146,8 @@ struct cofi_flow_config {
     const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
     void *opaque;
 
-    unsigned mode;          /* 16, 32, 64: until the trace tells; 0: that of the ELF file where tracing begins (RTIT: always), else 64 */
+    unsigned mode;          /* 16, 32, 64: until the trace tells; 0: that of the ELF file where tracing begins (RTIT: always), else 64; COFI_MODE_LATER:
+                             * the same, but before a PSB code below 4 GiB of no such file waits until it is told */
     size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
     /* A batch ends with each event behind these (bytes of the stream; ns as in the event's time; 0: none), so that who stops there has

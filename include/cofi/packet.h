@@ -13,6 +13,8 @@ extern "C" {
 
 /* The two generations of instruction trace. */
 enum cofi_gen { COFI_RTIT = 1, COFI_PT = 2 };
+/* In place of a mode of code (16, 32, 64): there are several in the trace, and it is not known which one is the first. */
+enum { COFI_MODE_LATER = 1 };
 
 /* Kinds, in the order of the tables src/packet/pt.def and src/packet/rtit.def, which a test holds
  * against this list. PT: [SDM Trace Packets and Data Types], RTIT: [RTIT Figure 2]. */

@@ -34,9 +34,9 @@ bool cofi_stream_guess_cyc(const uint8_t *bytes, size_t n, uint64_t bad[2]);
 /* Whether PT bytes begin with a packet, of at most the first COFI_GUESS_BYTES: all are packets up to the first PSB, or the end. What was cut off
  * inside a packet may seem so, until it falls into step with the packets, which is soon. */
 bool cofi_stream_guess_synced(const uint8_t *bytes, size_t n);
-/* The mode of the code (16, 32, 64) that PT bytes begin in, for cofi_flow_config.mode where they do not begin with a PSB: by the first MODE.Exec of at
- * most the first COFI_GUESS_BYTES. A PSB+ repeats it, and so does, most likely, what tracing goes on with; one before a TIP is a change [SDM MODE Packets]. 0: not
- * told. */
+/* The mode of the code (16, 32, 64) that PT bytes begin in, for cofi_flow_config.mode where they do not begin with a PSB: by the MODE.Execs of at
+ * most the first COFI_GUESS_BYTES, where the first one is in a PSB+, which repeats it, or all are the same. 0: not told; COFI_MODE_LATER:
+ * there are several, and nothing tells which one is the first. */
 unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n);
 
 /* One step of a stream: a packet, or bytes that are none. */

@@ -46,8 +46,8 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->clock.cyc_off_by_one = flow->clock.skip_mtc = flow->errata & ERR_RTIT;
     flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen, .lenient = c->gen == COFI_PT,
         .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
-    flow->mode = c->mode ? c->mode : 64;
-    flow->mode_told = c->mode;
+    flow->mode_told = c->mode > COFI_MODE_LATER;
+    flow->mode = flow->mode_told ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->stray_pip_units = UINT64_MAX;
     flow->event_seen = false;
@@ -84,7 +84,7 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
 int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config)
 {
     COFI_TRY(cofi__sized(known, sizeof *known, config, offsetof(struct cofi_flow_config, family), NULL));
-    unsigned mode = known->mode ? known->mode : 64;
+    unsigned mode = known->mode > COFI_MODE_LATER ? known->mode : 64;
     if (!known->image || (mode != 16 && mode != 32 && mode != 64) || (known->gen != COFI_PT && known->gen != COFI_RTIT) ||
         known->time.mtc_freq > COFI_MTC_FREQ_MOST)
         return COFI_ERR_RANGE;

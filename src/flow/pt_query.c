@@ -688,6 +688,15 @@ static bool settles(const struct cofi_flow *flow)
 
 const char cofi__no_address_yet[] = "no PSB and no full address since the first byte [PTREF 9.1]";
 
+/* The mode at the address in hand: told, or that of the ELF file, or there is only one. Where none comes, any guess is as good. */
+static bool mode_is_known(const struct cofi_flow *flow)
+{
+    struct cofi_code code;
+    if (flow->config.mode != COFI_MODE_LATER || flow->mode_told || flow->pend.mode || flow->packet_ip >> 32)
+        return true;
+    return cofi_view_find(flow->view, flow->packet_ip, &code) == 0 && code.mode;
+}
+
 /* Before the first PSB an address is believed that does not rest on others, or that of a TIP.PGE with which tracing begins. Returns
  * 1 if the packet is to be acted on, 0: it says nothing yet. */
 static int act_headless(struct cofi_flow *flow)
@@ -695,14 +704,14 @@ static int act_headless(struct cofi_flow *flow)
     uint8_t kind = flow->packet.kind;
     bool flows = kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_OVF;
     bool begins = kind == COFI_PT_TIP_PGE && (!flow->lost || flow->packet_full_ip);
-    bool tells = begins || (kind == COFI_PT_TIP && flow->packet_full_ip);
+    bool tells = (begins || (kind == COFI_PT_TIP && flow->packet_full_ip)) && mode_is_known(flow);
     flow->headless = !tells && kind != COFI_PT_PSB;
     flow->synced = tells;
     if (flows || kind == COFI_PT_TIP_PGE) {
         flow->overflow_before = kind == COFI_PT_OVF;
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP)); /* the rest of a packet may look as if a FUP belonged to it */
     }
-    if (flows || (kind == COFI_PT_TIP_PGE && !begins))
+    if (flows || (kind == COFI_PT_TIP_PGE && !tells))
         COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
     if (tells && flow->packet_ip >> 32)
         cofi__mode_above_4_gib(flow);

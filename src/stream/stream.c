@@ -209,14 +209,14 @@ static unsigned mode_of(const struct cofi_packet *packet)
     return packet->mode_exec.csl ? 64 : packet->mode_exec.csd ? 32 : 16;
 }
 
-/* The first mode other than 64-bit that the items to come tell; 64: none does. */
-static unsigned other_than_64(struct cofi_stream *stream)
+/* Whether the items to come tell no other mode. */
+static bool tells_no_other(struct cofi_stream *stream, unsigned mode)
 {
     struct cofi_stream_item item;
     while (cofi_stream_next(stream, &item))
-        if (!item.status && item.packet.kind == COFI_PT_MODE_EXEC && mode_of(&item.packet) != 64)
-            return mode_of(&item.packet);
-    return 64;
+        if (!item.status && item.packet.kind == COFI_PT_MODE_EXEC && mode_of(&item.packet) != mode)
+            return false;
+    return true;
 }
 
 unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n)
@@ -224,7 +224,7 @@ unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n)
     struct cofi_stream stream;
     struct cofi_stream_item item;
     unsigned told = 0;
-    bool in_psb = false;
+    bool in_psb = false, lost = false;
     cofi_stream_init(&stream, COFI_PT, 0, true);
     stream.context.lenient = true;
     cofi_stream_feed(&stream, bytes, n < COFI_GUESS_BYTES ? n : COFI_GUESS_BYTES);
@@ -233,10 +233,11 @@ unsigned cofi_stream_guess_mode(const uint8_t *bytes, size_t n)
         in_psb = (in_psb || kind == COFI_PT_PSB) && kind != COFI_PT_PSBEND;
         if (kind == COFI_PT_MODE_EXEC)
             told = mode_of(&item.packet);
-        if (told && kind == COFI_PT_TIP) /* or, with EventEn, RFLAGS.IF changes: in 64-bit code only where nothing else is told [PTREF 5.8] */
-            return told == 64 ? other_than_64(&stream) : 64;
-        if (told && (in_psb || kind == COFI_PT_TIP_PGE || kind == COFI_PT_FUP))
+        lost |= kind == COFI_PT_OVF; /* and perhaps a change with it */
+        if (told && in_psb && !lost)
             return told;
+        if (told) /* a change, of RFLAGS.IF with EventEn or not at all [PTREF 5.8] */
+            return tells_no_other(&stream, told) ? told : COFI_MODE_LATER;
     }
     return told;
 }

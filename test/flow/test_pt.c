@@ -701,6 +701,20 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
     assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
 }
 
+/* Below 4 GiB there are three modes: where nothing has told it, code before the first PSB waits for it. */
+static void before_a_psb_code_below_4_gib_waits_for_a_mode(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "7500 7500 0f05");
+    rig.config.synced = true;
+    rig.config.mode = COFI_MODE_LATER;
+    rig_trace(&rig, "6d001040000000 06 9901 6d021040000000 06 01");
+    assert_string_equal(rig_run(&rig), "[gap NO_SYNC] 401002 401004 [disabled 401004]");
+    rig.config.mode = 0; /* none will be */
+    assert_non_null(strstr(rig_run(&rig), "[gap NO_SYNC] 401000"));
+    rig_close(&rig);
+}
+
 /* None waited in 1024 outcomes and 64 targets; then one did, of which the way behind it tells: the packets are good, and the next short address is one. */
 static void a_tip_that_waited_after_all_costs_no_short_addresses(void **state)
 {
@@ -940,6 +954,7 @@ int main(void)
         cmocka_unit_test(before_a_psb_only_a_whole_address_is_believed),
         cmocka_unit_test(an_overflow_before_the_first_psb_is_seen),
         cmocka_unit_test(what_stands_before_the_first_address_claims_nothing_behind_it),
+        cmocka_unit_test(before_a_psb_code_below_4_gib_waits_for_a_mode),
         cmocka_unit_test(a_tip_that_waited_after_all_costs_no_short_addresses),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
