@@ -384,7 +384,7 @@ static int act_mode_tsx(struct cofi_flow *flow)
 static int act_ovf(struct cofi_flow *flow)
 {
     flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
-    flow->in_psb = false;
+    flow->in_psb = flow->overflow_before = false;
     if (flow->lost)
         COFI_TRY(cofi__found(flow));
     COFI_TRY(cofi__settle(flow));

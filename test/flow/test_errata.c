@@ -283,9 +283,17 @@ static void what_waits_behind_a_doubtful_fup_is_bound_in_order(void **state)
 static void an_overflow_before_a_psb_is_not_before_the_next_one(void **state)
 {
     (void)state;
-    assert_string_equal(decode(SERVER, "7550 7500 0f05", "02f3 P 9901 7d001040000000 0223 06 P 9901 7d021040000000 0223 3d0210 2d0410 01"),
-        "[gap NO_SYNC] [psb 401000] [enabled >401000] 401000 [gap 401052 NO_CODE] [psb 401002] [async 401002 >401004] "
-        "401004 [disabled 401004]");
+    static const char *const cases[][2] = {
+        {"02f3 P 9901 7d001040000000 0223", "[psb 401000] [enabled >401000]"},
+        {"02f3 P 02f3 7d001040000000", "[overflow >401000]"}, /* another one ends the first PSB+ */
+    };
+    for (size_t i = 0; i < 2; i++) {
+        char trace[600], want[300];
+        snprintf(trace, sizeof trace, "%s 06 06 P 9901 7d021040000000 0223 3d0210 2d0410 01 %0100d", cases[i][0], 0); /* far from the end */
+        snprintf(want, sizeof want, "[gap NO_SYNC] %s 401000 [gap 401052 NO_CODE] [psb 401002] [enabled >401002] [async 401002 >401004] 401004 [disabled 401004]",
+            cases[i][1]);
+        assert_string_equal(decode(SERVER, "7550 7500 0f05", trace), want);
+    }
 }
 
 /* 401002 jnz 401054, where there is no code. Outcomes stand before the FUP, so that it is an event's. */
