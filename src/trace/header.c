@@ -55,6 +55,10 @@ static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_
                        (unsigned long long)(offset + entry - 16));
             continue;
         }
+        if (recording->ids.n + n / 8 > recording->in.n / 8) { /* made to fill the memory */
+            cofi__damage(recording, "ids of events lie over each other (at %#llx)", (unsigned long long)(offset + entry - 16));
+            return;
+        }
         for (; n >= 8; ids += 8, n -= 8)
             cofi__add_id(recording, le64(bytes + ids), attr);
     }

@@ -2,6 +2,9 @@
  * Damaged recordings: what is there is read, nothing crashes, hangs or grows. */
 #include "sample.h"
 
+#include "base/bytes.h"
+#include "trace/perf_data.h"
+
 /* What a recording gives, in numbers. */
 struct gist {
     size_t streams, bytes, sideband, warnings;
@@ -124,12 +127,47 @@ static void sizes_that_lie_do_not_allocate(void **state)
     free(bytes);
 }
 
+/* Each of 4000 events says that all of the file is its ids. */
+static void ids_of_events_that_lie_over_each_other_are_left_out(void **state)
+{
+    (void)state;
+    enum { EVENTS = 4000 };
+    const char *whole = scratch_path("whole.data"), *lying = scratch_path("lying.data");
+    const size_t entry = ATTR_BYTES + 16;
+    struct cofi_recording *recording;
+    uint64_t missing;
+    bool told = false;
+    size_t n;
+    write_sample(whole, 46);
+    uint8_t *bytes = read_whole(whole, &n), *all = malloc(n + EVENTS * entry);
+    assert_non_null(all);
+    memcpy(all, bytes, n);
+    put_le(all + 24, n, 8);
+    put_le(all + 32, EVENTS * entry, 8);
+    for (size_t i = 0; i < EVENTS; i++) {
+        memcpy(all + n + i * entry, bytes + le64(bytes + 24), ATTR_BYTES);
+        put_le(all + n + i * entry + ATTR_BYTES, 0, 8);
+        put_le(all + n + i * entry + ATTR_BYTES + 8, n + EVENTS * entry, 8);
+    }
+    write_whole(lying, all, n + EVENTS * entry);
+    assert_int_equal(cofi_recording_open(&recording, lying, NULL), 0);
+    assert_true(cofi_recording_damaged(recording, &missing));
+    const char *warning;
+    for (size_t i = 0; (warning = cofi_recording_warning(recording, i)); i++)
+        told |= strstr(warning, "lie over each other") != NULL;
+    assert_true(told);
+    cofi_recording_close(recording);
+    free(all);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_anywhere_keeps_what_precedes),
         cmocka_unit_test(a_flipped_byte_never_crashes_and_costs_little),
         cmocka_unit_test(sizes_that_lie_do_not_allocate),
+        cmocka_unit_test(ids_of_events_that_lie_over_each_other_are_left_out),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
