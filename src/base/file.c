@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Files that somebody else has named. */
+ * See file.h. */
 #include "base/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,4 +18,18 @@ int cofi__open_regular(const char *path)
         return -1;
     }
     return fd;
+}
+
+int cofi__write_all(int fd, const void *bytes, size_t n)
+{
+    for (const char *at = bytes; n;) {
+        ssize_t done = write(fd, at, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -errno : -ENOSPC;
+        at += done;
+        n -= (size_t)done;
+    }
+    return 0;
 }

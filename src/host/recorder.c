@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "base/sized.h"
 #include "host/regions.h"
@@ -300,16 +301,10 @@ static int keep(struct cofi_recorder *recorder, int status, const char *what)
 
 static int write_raw(int fd, const uint8_t *bytes, size_t n)
 {
-    while (n) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return COFI_ERR_IO;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
+    int error = cofi__write_all(fd, bytes, n);
+    if (error)
+        errno = -error;
+    return error ? COFI_ERR_IO : 0;
 }
 
 /* A unit's bytes. A refusal would make it say "overflow"; ours ends the recording instead. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 enum { BUFFER_BYTES = 1 << 16, LINE_MAX_BYTES = 40 };
 
@@ -23,14 +24,10 @@ struct cofi_truth {
 
 static void flush(struct cofi_truth *truth)
 {
-    for (size_t done = 0; done < truth->n && !truth->status;) {
-        ssize_t got = write(truth->fd, truth->buffer + done, truth->n - done);
-        if (got >= 0) {
-            done += (size_t)got;
-        } else if (errno != EINTR) {
-            truth->status = COFI_ERR_IO;
-            truth->error = errno;
-        }
+    int error = truth->status ? 0 : cofi__write_all(truth->fd, truth->buffer, truth->n);
+    if (error) {
+        truth->status = COFI_ERR_IO;
+        truth->error = -error;
     }
     truth->n = 0;
 }

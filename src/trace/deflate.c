@@ -6,6 +6,7 @@
 #include <zstd.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "trace/writer.h"
 
 /* Level 1: traces are made faster than the higher ones compress. */
@@ -17,20 +18,6 @@ struct cofi__deflate {
     uint8_t bytes[OUT_BYTES];
 };
 
-static int write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    while (n) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? -errno : -ENOSPC;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 /* Magic, descriptor (one segment, content size of 2 bytes less 256), size; one last raw block [RFC 8878]. */
 enum { RAW_FRAME_BYTES = 4 + 1 + 2 + 3, RAW_MIN = 256 };
 
@@ -39,8 +26,8 @@ static int write_raw_frame(int fd, const uint8_t *bytes, size_t n)
     uint8_t head[RAW_FRAME_BYTES] = {0x28, 0xb5, 0x2f, 0xfd, 0x60};
     put_le(head + 5, n - RAW_MIN, 2);
     put_le(head + 7, (uint64_t)n << 3 | 1, 3);
-    int error = write_all(fd, head, sizeof head);
-    return error ? error : write_all(fd, bytes, n);
+    int error = cofi__write_all(fd, head, sizeof head);
+    return error ? error : cofi__write_all(fd, bytes, n);
 }
 
 int cofi__deflate_open(struct cofi__deflate **deflate, int fd, const uint8_t *bytes, size_t n)
@@ -84,7 +71,7 @@ static int compress(struct cofi__deflate *deflate, ZSTD_inBuffer *in, ZSTD_EndDi
         size_t left = ZSTD_compressStream2(deflate->context, &out, in, how);
         if (ZSTD_isError(left))
             return -ENOMEM;
-        int error = write_all(deflate->fd, deflate->bytes, out.pos);
+        int error = cofi__write_all(deflate->fd, deflate->bytes, out.pos);
         if (error)
             return error;
         if (how == ZSTD_e_continue ? in->pos == in->size : !left)

@@ -112,13 +112,7 @@ static int copy_all(int from, int to)
             break;
         }
         more = may_be_recording(&head, bytes, (size_t)n);
-        for (ssize_t done = 0; done < n && !number;) {
-            ssize_t some = write(to, bytes + done, (size_t)(n - done));
-            if (some < 0 && errno != EINTR)
-                number = errno;
-            else if (some > 0)
-                done += some;
-        }
+        number = -cofi__write_all(to, bytes, (size_t)n);
     }
     free(bytes);
     return number;
@@ -152,8 +146,7 @@ static int unpack(const struct cofi__input *packed, int to)
         ZSTD_outBuffer out = {bytes, chunk, 0};
         size_t status = ZSTD_decompressStream(stream, &out, &in);
         total += out.pos;
-        if (out.pos && write(to, bytes, out.pos) != (ssize_t)out.pos)
-            number = errno ? errno : ENOSPC;
+        number = -cofi__write_all(to, bytes, out.pos);
         more = !ZSTD_isError(status) && (in.pos < in.size || out.pos == chunk) && total / RATIO_MAX <= packed->n;
     }
     ZSTD_freeDStream(stream);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "trace/writer.h"
 
 /* A file next to the one that is to be replaced. Where none can be made, or nothing is to be replaced: -1. */
@@ -53,12 +54,13 @@ static int copy_over(struct cofi_writer *writer)
     uint8_t bytes[4096];
     uint64_t done = 0;
     int fd = open(writer->place, O_RDWR | O_TRUNC | O_CLOEXEC);
-    for (ssize_t n; fd >= 0 && (n = pread(writer->fd, bytes, sizeof bytes, (off_t)done)); done += (uint64_t)n)
-        if (n < 0 || write(fd, bytes, (size_t)n) != n) {
-            int error = errno;
+    for (ssize_t n; fd >= 0 && (n = pread(writer->fd, bytes, sizeof bytes, (off_t)done)); done += (uint64_t)n) {
+        int error = n < 0 ? -errno : cofi__write_all(fd, bytes, (size_t)n);
+        if (error) {
             close(fd);
-            return -error;
+            return error;
         }
+    }
     if (fd < 0 || dup3(fd, writer->fd, O_CLOEXEC) < 0)
         return -errno;
     close(fd);
