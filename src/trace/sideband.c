@@ -26,7 +26,7 @@ const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recordin
     struct cofi__event_id key = {id, 0}, *found = NULL;
     if (recording->ids.n)
         found = bsearch(&key, recording->ids.items, recording->ids.n, sizeof key, by_id);
-    return found ? &attrs[found->attr] : recording->attrs.n ? &attrs[0] : NULL;
+    return found && found->attr < recording->attrs.n ? &attrs[found->attr] : recording->attrs.n ? &attrs[0] : NULL; /* memory may have been out */
 }
 
 /* The event a record belongs to: by the identifier at its end, if events have one. */
