@@ -198,6 +198,15 @@ int cofi__show_without_place(struct cofi_flow *flow)
     return flow->pend.vmcs ? cofi__show_vmcs(flow, COFI_NO_IP) : 0;
 }
 
+/* Tracing went on, but where is not told; [ERR APL11]; [ERR APL12]: the stray FUP may follow. No TIP comes any more for a PIP from before the overflow. */
+int cofi__pgd_after_overflow(struct cofi_flow *flow)
+{
+    flow->disabled_ip = COFI_NO_IP; /* where it went off is lost, too */
+    if (!(flow->errata & ERR_APL12))
+        COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    return cofi__show_without_place(flow);
+}
+
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow)
 {
     flow->ovf_ip = COFI_NO_IP;

@@ -256,10 +256,8 @@ static int act_pgd(struct cofi_flow *flow)
 {
     if (flow->lost)
         return disable_from_gap(flow);
-    if (flow->overflow) /* tracing went on, but where is not told; [ERR APL11]; [ERR APL12]: the stray FUP may follow */
-        flow->disabled_ip = COFI_NO_IP;
     if (flow->overflow)
-        return flow->errata & ERR_APL12 ? 0 : cofi__end_overflow(flow, COFI_NO_IP);
+        return cofi__pgd_after_overflow(flow);
     if (!flow->enabled) {
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
         return cofi__found(flow);

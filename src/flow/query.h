@@ -29,6 +29,7 @@ int cofi__fup_after_overflow(struct cofi_flow *flow);
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow);
 void cofi__stray_fup_again(struct cofi_flow *flow);
 int cofi__tip_after_overflow(struct cofi_flow *flow);
+int cofi__pgd_after_overflow(struct cofi_flow *flow);
 int cofi__outcomes_after_overflow(struct cofi_flow *flow);
 void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen);
 bool cofi__fup_is_overflows(struct cofi_flow *flow);

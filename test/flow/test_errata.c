@@ -252,7 +252,7 @@ static void skd010_an_overflow_without_its_fup_may_end_with_a_disable(void **sta
         "[psb] [enabled >401000] 401000 401002 [disabled 401002] [overflow] [tracestop]");
 }
 
-/* Its TIP was lost. CR3 is what it says, whether a PSB+, or outcomes, come next, or a FUP. */
+/* Its TIP was lost. CR3 is what it says, whether a PSB+, or outcomes, come next, or a FUP or TIP.PGD. */
 static void skd010_a_pip_before_an_overflow_is_told(void **state)
 {
     (void)state;
@@ -267,6 +267,9 @@ static void skd010_a_pip_before_an_overflow_is_told(void **state)
         "[disabled 401004]");
     assert_string_equal(decode(SERVER, code, "H 06 0243000700000000 02f3 7d021040000000 04 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [paging 401002 v7000] 401002 401004 [disabled 401004]");
+    /* packets go off: the next PIP is another one */
+    assert_string_equal(decode(SKYLAKE, code, "H 06 0243000700000000 02f3 61021040000000 0243000500000000 71021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [paging v7000] [paging v5000] [enabled >401002] 401002 401004 [disabled 401004]");
 }
 
 /* 401002 vmptrld; 401005 mov cr3: each is found only when outcomes tell whose the FUP was. */
