@@ -69,7 +69,7 @@ struct reader {
     unsigned calls; /* on the stack of returns */
     bool lost;
     bool doubtful;  /* whether anything ran since the overflow */
-    unsigned units, tips; /* outcomes and targets that were read, no fewer than a decoder has read at least; of these, targets of indirect JMPs and CALLs */
+    unsigned units, tips; /* outcomes and targets that were read (a decoder has read no fewer); of these, targets of indirect JMPs and CALLs */
     size_t from;    /* where what is read last began */
 };
 
@@ -112,6 +112,16 @@ static bool leaves(const struct reader *r, size_t i)
     return r->place < t->places_n && next->n == i + 1 && (hw.wire.bytes[next->offset] & 31) == HW_PGD;
 }
 
+/* A branch whose TIP.PGD, which other packets may stand before, is neither an outcome nor a target. */
+static bool ends_tracing(const struct reader *r, size_t i)
+{
+    const struct hw_truth *t = &hw.truth;
+    for (size_t k = r->place; k < t->places_n && t->places[k].n <= i + 1; k++)
+        if (t->places[k].n == i + 1 && (hw.wire.bytes[t->places[k].offset] & 31) == HW_PGD)
+            return true;
+    return false;
+}
+
 /* Whether the first packet behind instruction i that is about the flow is a TIP.PGD, or a FUP of an event, each of which is looked for in the code. */
 static bool is_looked_for(const struct reader *r, size_t i)
 {
@@ -149,8 +159,9 @@ static uint8_t *what_must_be_shown(void)
         } else if (takes_packet(insn)) {
             memset(must + r.from, MUST, i + 1 - r.from);
             r.from = i + 1;
-            r.units++;
-            r.tips += (insn->kind == HW_JMP_IND || insn->kind == HW_CALL_IND) && !leaves(&r, i);
+            bool counts = !ends_tracing(&r, i);
+            r.units += counts;
+            r.tips += counts && (insn->kind == HW_JMP_IND || insn->kind == HW_CALL_IND);
         }
         r.doubtful &= !takes_packet(insn);
         if (takes_packet(insn) && event)
