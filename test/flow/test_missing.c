@@ -271,9 +271,16 @@ static bool same_values(const struct hw_event *told, const struct hw_event *trut
     return told->value == truth->value && told->a == truth->a && told->b == truth->b && told->c == truth->c;
 }
 
+/* Where nothing has told yet that EventEn is set, a MODE.Exec's FUP behind an OVF passes for where tracing goes on, and what stands before a branch for
+ * one that has a place (docs/limits.md). */
+static bool may_be_placed_wrongly(const struct hw_event *truth)
+{
+    return truth->ip == COFI_NO_IP && hw.config.event && !configuration(NULL).ctl_known;
+}
+
 static bool same_event(const struct hw_event *told, const struct hw_event *truth)
 {
-    return same_values(told, truth) && told->ip == truth->ip && same_or_unknown(told->target, truth->target);
+    return same_values(told, truth) && (told->ip == truth->ip || may_be_placed_wrongly(truth)) && same_or_unknown(told->target, truth->target);
 }
 
 /* CR3 and VMCS of which an overflow took the TIP are told at once where code is missing, else not at all. */
