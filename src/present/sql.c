@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/index.h"
 #include "base/strings.h"
 
@@ -100,9 +101,8 @@ static uint64_t put_function(struct cofi_timeline *t, const struct cofi_function
     cofi_function_print(function, name, sizeof name);
     uint64_t module = module_number(function), id = number_of(mix(mix(module, cofi__text_hash(name)), function->start % PAGE));
     if (module) {
-        const char *slash = strrchr(function->module, '/');
         put_format(t, "INSERT OR IGNORE INTO dsos VALUES(%" PRIu64 ",1,", module);
-        put_string(t, slash ? slash + 1 : function->module);
+        put_string(t, cofi__file_name(function->module));
         put_text(&t->out, ",");
         put_string(t, function->module);
         put_text(&t->out, ",NULL);\n");
