@@ -30,6 +30,7 @@ sleep 60 &
 kill -STOP $! && while ! grep -q 'State:.T' /proc/$!/status; do sleep 0.1; done
 refused --host=fast -o old.data -p $!
 kill -KILL $!
+: >"$PWD.pid"
 "$COFI" record -q --host=step -o /dev/null -- sh -c 'echo $$ >&3; exec sleep 60' 3>"$PWD.pid" &
 while ! grep -q sleep "/proc/$(cat "$PWD.pid")/comm" 2>/dev/null; do sleep 0.1; done
 refused --host=fast -o old.data -p "$(cat "$PWD.pid")"
