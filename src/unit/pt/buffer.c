@@ -40,7 +40,7 @@ static void react(struct cofi__pt *pt)
     if (what & PT_OUTPUT_ERROR)
         pt->msr[PT_MSR_STATUS] |= PT_BIT(STATUS_ERROR);
     if (what & (PT_OUTPUT_STOP | PT_OUTPUT_ERROR)) {
-        pt->stage_count = pt->op_start = pt->buffer.fill = 0;
+        pt->stage_count = pt->op_start = pt->buffer.fill = pt->said_n = 0;
         cofi__pt_trigger_off(pt);
     }
     if (what & PT_OUTPUT_PMI)
@@ -83,8 +83,9 @@ static void count_bytes(struct cofi__pt *pt, uint32_t n)
 void cofi__pt_overflow(struct cofi__pt *pt)
 {
     uint32_t earlier = pt->op_tnt_end ? pt->op_tnt_end - pt->op_start : 0;
-    if (earlier && pt->buffer.capacity &&
-        cofi__buffer_push(&pt->buffer, pt->stage + pt->op_start, earlier))
+    bool kept = earlier && pt->buffer.capacity && cofi__buffer_push(&pt->buffer, pt->stage + pt->op_start, earlier);
+    cofi__pt_explain(pt, kept ? pt->op_tnt_end : pt->op_start);
+    if (kept)
         count_bytes(pt, earlier);
     pt->stage_count = pt->op_start;
     pt->op_tnt_end = 0;
@@ -100,6 +101,8 @@ static void commit_ring(struct cofi__pt *pt, uint32_t n)
         cofi__pt_overflow(pt);
         return;
     }
+    if (pt->said_n)
+        cofi__pt_explain(pt, UINT32_MAX);
     pt->stage_count = pt->op_start = 0;
     count_bytes(pt, n);
 }
@@ -115,6 +118,8 @@ void cofi__pt_commit(struct cofi__pt *pt)
         pt->op_tnt_end = 0;
         return;
     }
+    if (pt->said_n)
+        cofi__pt_explain(pt, UINT32_MAX);
     count_bytes(pt, n);
     pt->op_start = pt->stage_count;
     pt->op_tnt_end = 0;

@@ -14,32 +14,55 @@ static const struct rule_text rules[] = {
 #include "unit/pt/rules.def"
 };
 
-static void explain(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule)
+static void explain(const struct cofi__pt *pt, const struct pt_said *said)
 {
     struct cofi_explain line = {
-        .packet = packet,
-        .offset = pt->bytes + (pt->stage_count - pt->op_start),
-        .rule = rules[rule].text,
-        .tag = rules[rule].tag,
+        .packet = said->packet.kind != COFI_PKT_NONE ? &said->packet : NULL,
+        .offset = pt->bytes + (said->at - pt->op_start),
+        .rule = rules[said->rule].text,
+        .tag = rules[said->rule].tag,
     };
     pt->config.explain(pt->config.opaque, &line);
 }
 
+void cofi__pt_explain(struct cofi__pt *pt, uint32_t end)
+{
+    unsigned n = pt->said_n, lost = 0;
+    pt->said_n = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (pt->said[i].at < end)
+            explain(pt, &pt->said[i]);
+        else
+            lost++;
+    if (lost)
+        cofi__pt_explain_none(pt, PT_RULE_NONE_OVERFLOW);
+}
+
+static void say(struct cofi__pt *pt, const struct cofi_packet *packet, int size, enum cofi__pt_rule rule)
+{
+    if (pt->said_n == PT_SAID)
+        cofi__pt_explain(pt, UINT32_MAX);
+    struct pt_said *said = &pt->said[pt->said_n++];
+    *said = (struct pt_said){.packet = *packet, .rule = (uint8_t)rule, .at = pt->stage_count};
+    said->packet.size = (uint8_t)size;
+}
+
 void cofi__pt_explain_none(struct cofi__pt *pt, enum cofi__pt_rule rule)
 {
-    if (pt->config.explain)
-        explain(pt, NULL, rule);
+    if (!pt->config.explain)
+        return;
+    say(pt, &(struct cofi_packet){.kind = COFI_PKT_NONE}, 0, rule);
+    if (pt->said_n == 1) /* else behind the packets of the operation */
+        cofi__pt_explain(pt, UINT32_MAX);
 }
 
 /* Into the stage, which always has room for an operation. */
 static void put(struct cofi__pt *pt, const struct cofi_packet *packet, enum cofi__pt_rule rule)
 {
+    int n = cofi_packet_encode(&pt->codec, packet, pt->stage + pt->stage_count, PT_STAGE_BYTES - pt->stage_count);
+    assert(n > 0); /* every field fits and the stage has room: anything else is a bug of this unit */
     if (pt->config.explain)
-        explain(pt, packet, rule);
-    int n = cofi_packet_encode(&pt->codec, packet, pt->stage + pt->stage_count,
-                               PT_STAGE_BYTES - pt->stage_count);
-    assert(n >
-           0); /* every field fits and the stage has room: anything else is a bug of this unit */
+        say(pt, packet, n, rule);
     pt->stage_count += (uint32_t)n;
     pt->block_open &= pt->codec.block != 0; /* most packets end a block [PTREF 5.9] */
     pt->event_made = true;
@@ -239,8 +262,8 @@ void cofi__pt_bits(struct cofi__pt *pt, uint64_t outcomes, unsigned n)
         flush(pt, PT_RULE_TNT_FULL);
         if (pt->stage_count > PT_STAGE_BYTES - PT_OP_BYTES)
             cofi__pt_commit(pt);
-    } else if (pt->config.explain) {
-        explain(pt, NULL, PT_RULE_TNT_BIT);
+    } else {
+        cofi__pt_explain_none(pt, PT_RULE_TNT_BIT);
     }
 }
 

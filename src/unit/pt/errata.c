@@ -24,6 +24,10 @@ void cofi__pt_erratum_cyc_before_ovf(struct cofi__pt *pt, uint32_t start)
         return;
     memmove(pt->stage + start + 1, pt->stage + pt->stage_count - 2, 2);
     pt->stage_count = start + 3;
+    if (pt->said_n >= 2) {
+        pt->said[pt->said_n - 2].packet.size = 1;
+        pt->said[pt->said_n - 1].at = start + 1;
+    }
 }
 
 /* [ERR APL11]: TIP.PGD tells after OVF that packets went off. [ERR APL12]: a FUP although they are
@@ -51,4 +55,6 @@ void cofi__pt_erratum_tma(struct cofi__pt *pt)
         return;
     pt->stage[pt->stage_count - 3] = 1;
     pt->stage[pt->stage_count++] = 0;
+    if (pt->said_n)
+        pt->said[pt->said_n - 1].packet.size++;
 }

@@ -32,9 +32,17 @@ enum cofi__pt_rule {
     PT_RULES
 };
 
+/* A packet to explain, or (kind COFI_PKT_NONE) why there is none. */
+struct pt_said {
+    struct cofi_packet packet;
+    uint32_t at; /* in the stage */
+    uint8_t rule; /* enum cofi__pt_rule */
+};
+
 enum {
     PT_STAGE_BYTES = 4096,
     PT_OP_BYTES = 1024,    /* no operation makes more; an MTC burst commits in between */
+    PT_SAID = 64,          /* packets of an operation that wait to be explained; of more the first are before it is known whether they leave */
     PT_RET_STACK = 64,     /* [SDM Indirect Transfer Compression for Returns (RET)] */
     PT_DEFERRED = 16,      /* TIPs held back at most */
     PT_ENTRY_BYTES = 32
@@ -123,6 +131,8 @@ struct cofi__pt {
     uint64_t drained_at;  /* cycles up to which the buffer has drained */
     unsigned happened;    /* PT_OUTPUT_* that the output said and react() has not seen yet */
     uint8_t stage[PT_STAGE_BYTES];
+    unsigned said_n;           /* what to explain once the operation is committed; none if nobody asked */
+    struct pt_said said[PT_SAID];
 };
 
 enum { PT_MODE_NONE = 0xff };
@@ -179,6 +189,8 @@ void cofi__pt_bit(struct cofi__pt *pt, bool taken);
 void cofi__pt_flush_tnt(struct cofi__pt *pt);
 void cofi__pt_psb(struct cofi__pt *pt, bool enabling, uint64_t ip, enum cofi__pt_rule rule);
 void cofi__pt_explain_none(struct cofi__pt *pt, enum cofi__pt_rule rule);
+/* Explain the operation's packets, those that begin before `end` in the stage; the others are lost. */
+void cofi__pt_explain(struct cofi__pt *pt, uint32_t end);
 
 void cofi__pt_emit_cyc(struct cofi__pt *pt, uint64_t count, enum cofi__pt_rule rule);
 

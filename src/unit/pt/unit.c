@@ -17,7 +17,7 @@ static void forget(struct cofi__pt *pt)
     cofi__pt_trigger_off(pt);
     pt->mtc_tsc = UINT64_MAX;
     pt->context_en = pt->filter_en = false;
-    pt->stage_count = pt->op_start = pt->buffer.fill = 0;
+    pt->stage_count = pt->op_start = pt->buffer.fill = pt->said_n = 0;
     pt->psb_bytes = 0;
     pt->sleeping = 0;
     pt->attention &= (uint8_t)~PT_DO_PENDING;
