@@ -451,12 +451,15 @@ static void show_overflow(struct replay *r, const struct cofi_flow_event *flow)
 
 /* ---- power, transactions, the rest ---- */
 
+/* As hosts number it: packets have MWAIT's encoding, where C1 is 0. */
+static uint8_t c_state(uint64_t encoded) { return (uint8_t)(encoded + 1); }
+
 /* PWRE waits for its EXSTOP. */
 static void show_pwre(struct replay *r, uint64_t ip)
 {
     bool mwait = r->mwait.kind == COFI_FLOW_MWAIT;
     struct cofi_event event = {.kind = mwait ? COFI_EV_MWAIT : COFI_EV_SLEEP, .ip = ip, .next = ip,
-                               .size = r->pwre.a, .cause = r->pwre.c, .vector = COFI_NO_VECTOR};
+                               .size = c_state(r->pwre.a), .cause = r->pwre.c, .vector = COFI_NO_VECTOR};
     if (mwait)
         event.value = r->mwait.a | (uint64_t)r->mwait.b << 32;
     r->mwait.kind = r->pwre.kind = COFI_FLOW_EVENT_KINDS;
@@ -604,7 +607,8 @@ static void show_data(struct replay *r, const struct cofi_flow_event *flow)
         event.value2 = flow->value;
     }
     if (flow->kind == COFI_FLOW_PWRX) {
-        event.value = flow->b;
+        event.size = c_state(flow->a);
+        event.value = c_state(flow->b);
         event.cause = flow->c;
     }
     let_go(r);

@@ -57,7 +57,7 @@ enum cofi_conceal {
     X(XBEGIN, "xbegin")         /* outermost only; after.intx */                                   \
     X(XEND, "xend")             /* outermost only */                                               \
     X(XABORT, "xabort")         /* any abort: ip, target = fallback */                             \
-    X(MWAIT, "mwait")           /* value = hints | ext << 32; size = C-state entered, 0 none; \
+    X(MWAIT, "mwait")           /* value = hints | ext << 32; size = C-state entered, C1 is 1, 0 none; \
                                  * taken: an event was pending, so it does not sleep */            \
     /* transfers that are no instruction */                                                        \
     X(EVENT, "event")           /* cause is enum cofi_cause; ip = the address the FUP carries */   \

@@ -64,8 +64,8 @@ struct cofi_flow_block {
     X(PTWRITE, "ptwrite")       /* value, a: bytes (4, 8) */                                       \
     X(EXSTOP, "exstop")                                                                            \
     X(MWAIT, "mwait")           /* a: hints, b: extensions */                                      \
-    X(PWRE, "pwre")             /* a: C-state, b: sub-state, c: by hardware */                     \
-    X(PWRX, "pwrx")             /* a: last, b: deepest, c: wake reason bits */                     \
+    X(PWRE, "pwre")             /* a: C-state as MWAIT encodes it (C1 is 0), b: sub-state, c: by hardware */ \
+    X(PWRX, "pwrx")             /* a: last, b: deepest, encoded as that, c: wake reason bits */    \
     X(CBR, "cbr")               /* a: core to bus ratio; RTIT: b: the effective one */             \
     X(STOP, "tracestop")                                                                           \
     X(PSB, "psb")               /* a place to start from; ip: where, if tracing is on */           \

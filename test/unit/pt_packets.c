@@ -169,9 +169,9 @@ static void example_12_power(void **state)
 {
     struct pt_rig *rig = rig_new(NULL, user | PWR_EVT_EN, 0x401000);
     (void)state;
-    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_MWAIT, .ip = 0x401010, .next = 0x401013, .value = UINT64_C(0x100000060), .size = 2});
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_MWAIT, .ip = 0x401010, .next = 0x401013, .value = UINT64_C(0x100000060), .size = 3});
     expect_hex(rig, "02c26000000001000000" "02220020" "02e2" "3d1010");
-    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .cause = 1, .size = 2});
+    rig_event(rig, &(struct cofi_event){.kind = COFI_EV_WAKE, .cause = 1, .size = 3});
     expect_hex(rig, "02031800" "02a22201000000");
     rig_free(rig);
 }

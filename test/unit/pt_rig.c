@@ -126,8 +126,8 @@ static void say_details(struct pt_rig *rig, struct line *line, const struct cofi
     case COFI_PT_PTW: say(line, "%u%s(%" PRIx64 ")", p->ptw.wide ? 8 : 4, p->ptw.ip ? "ip" : "", p->ptw.payload); break;
     case COFI_PT_EXSTOP: say(line, "%s", p->exstop.ip ? "ip" : ""); break;
     case COFI_PT_MWAIT: say(line, "(%x,%x)", p->mwait.hints, p->mwait.ext); break;
-    case COFI_PT_PWRE: say(line, "(c%u.%u%s)", p->pwre.state, p->pwre.sub, p->pwre.hw ? ",hw" : ""); break;
-    case COFI_PT_PWRX: say(line, "(c%u,c%u,%u)", p->pwrx.last, p->pwrx.deepest, p->pwrx.wake); break;
+    case COFI_PT_PWRE: say(line, "(c%u.%u%s)", (p->pwre.state + 1) & 15, p->pwre.sub, p->pwre.hw ? ",hw" : ""); break;
+    case COFI_PT_PWRX: say(line, "(c%u,c%u,%u)", (p->pwrx.last + 1) & 15, (p->pwrx.deepest + 1) & 15, p->pwrx.wake); break;
     case COFI_PT_CFE: say(line, "%s(%x,%x)", p->cfe.ip ? "ip" : "", p->cfe.type, p->cfe.vector); break;
     case COFI_PT_EVD: say(line, "(%x,%" PRIx64 ")", p->evd.type, p->evd.payload); break;
     case COFI_PT_BBP: say(line, "(%u,%u)", p->bbp.type, p->bbp.sz ? 4 : 8); break;

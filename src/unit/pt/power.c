@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Sleeping, waking, changing speed -> power event packets and fresh time [SDM Power Event Tracing].
- * C-state numbers are the host's: the fields carry them as they are, docs/decisions/0303. */
+ * Hosts number C-states from C1 on, docs/decisions/0303. */
 #include "unit/pt/pt.h"
 
 static bool power(const struct cofi__pt *pt)
 {
     return pt->trigger_en && cofi__pt_ctl(pt) & PT_BIT(CTL_PWR_EVT_EN);
 }
+
+/* As MWAIT has it in its hints: 0 is C1, 15 C0 [SDM Power Exit (PWRX) Packet]. */
+static uint8_t mwait_encoding(uint8_t state) { return (state - 1) & 15; }
 
 /* EXSTOP, with the address and its FUP where the context is traced. */
 static void exstop(struct cofi__pt *pt, uint64_t ip)
@@ -21,7 +24,7 @@ static void exstop(struct cofi__pt *pt, uint64_t ip)
 void cofi__pt_stop_clock(struct cofi__pt *pt, uint64_t ip, uint8_t state, uint8_t sub, bool hw)
 {
     struct cofi_packet packet = {.kind = COFI_PT_PWRE};
-    packet.pwre.state = state & 15;
+    packet.pwre.state = mwait_encoding(state);
     packet.pwre.sub = sub & 15;
     packet.pwre.hw = hw;
     cofi__pt_emit(pt, &packet, PT_RULE_PWRE);
@@ -31,8 +34,8 @@ void cofi__pt_stop_clock(struct cofi__pt *pt, uint64_t ip, uint8_t state, uint8_
 static void pwrx(struct cofi__pt *pt, uint8_t last, uint8_t deepest, uint8_t wake)
 {
     struct cofi_packet packet = {.kind = COFI_PT_PWRX};
-    packet.pwrx.last = last & 15;
-    packet.pwrx.deepest = deepest & 15;
+    packet.pwrx.last = mwait_encoding(last);
+    packet.pwrx.deepest = mwait_encoding(deepest);
     packet.pwrx.wake = wake & 15;
     cofi__pt_emit(pt, &packet, PT_RULE_PWRX);
 }
@@ -78,7 +81,7 @@ void cofi__pt_mwait(struct cofi__pt *pt, const struct cofi_event *event)
 void cofi__pt_sleep(struct cofi__pt *pt, const struct cofi_event *event)
 {
     struct cofi_packet deeper = {.kind = COFI_PT_PWRE};
-    deeper.pwre.state = event->size & 15;
+    deeper.pwre.state = mwait_encoding(event->size);
     deeper.pwre.hw = event->cause != 0;
     cofi__pt_clock_set(pt, event->tsc, event->cycles);
     if (power(pt) && pt->sleeping)
