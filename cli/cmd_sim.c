@@ -11,7 +11,12 @@
 
 struct options {
     bool check, explain, json, no_registers, many;
-    const char *raw;
+    const char *raw, *only;
+};
+
+/* The scenarios of a file that were run, and those of them that were not as expected. */
+struct tally {
+    size_t n, bad;
 };
 
 static void usage(void)
@@ -22,6 +27,7 @@ static void usage(void)
           "  --explain       each event, and for each packet the rule and its section; for an event that made\n"
           "                  no packet, why: which enable was off\n"
           "  --check         compare with what the scenario expects (packets, flow, registers); exit 1 if it differs\n"
+          "  --scenario=TEXT of a file that has several, only those with TEXT in their name\n"
           "  --no-registers  packets only\n"
           "  --raw FILE      write the trace's bytes there\n"
           "  --json          one object a line\n"
@@ -43,30 +49,33 @@ static int write_raw(const char *path, const struct sim *sim)
 
 static int show(struct sim *sim, const struct options *o)
 {
-    if (o->check) {
-        int bad = sim_check(sim);
-        printf("%s: %s\n", sim->scenario->path, bad ? "DIFFERS" : "as expected");
-        return bad ? EXIT_DATA : 0;
-    }
+    if (o->check)
+        return sim_check(sim) ? EXIT_DATA : 0;
     for (size_t i = 0; i < sim->made_n && !o->explain; i++)
         if (sim->made[i].packet.kind != COFI_PKT_NONE)
-            sim_print_made(stdout, &sim->made[i], false, o->json);
+            sim_print_made(stdout, sim, &sim->made[i], false);
     if (!o->no_registers) {
         if (!o->json)
             putchar('\n');
-        sim_print_registers(stdout, sim, o->json);
+        sim_print_registers(stdout, sim);
     }
     return 0;
 }
 
-static int run_text(const char *path, char *text, const struct options *o)
+static void title(const struct scenario *scenario, const struct options *o)
+{
+    if (o->json || o->check || (!o->many && !scenario->name))
+        return;
+    printf("== %s%s%s\n", o->many ? scenario->path : "", o->many && scenario->name ? ": " : "", scenario->name ? scenario->name : "");
+}
+
+static int run_scenario(struct sim_file *file, const struct options *o)
 {
     struct scenario scenario;
     struct sim sim = {.events = o->explain ? stdout : NULL, .json = o->json};
-    int status = sim_parse(&scenario, path, text, true);
+    int status = sim_parse(&scenario, file, true);
     if (status == 0) {
-        if (o->many && !o->check && !o->json)
-            printf("== %s\n", path);
+        title(&scenario, o);
         status = sim_run(&sim, &scenario);
         if (status == 0)
             status = show(&sim, o);
@@ -76,6 +85,46 @@ static int run_text(const char *path, char *text, const struct options *o)
     }
     sim_free(&scenario);
     return status;
+}
+
+/* What --check says of a file. */
+static void say_checked(const char *path, const struct tally *tally)
+{
+    if (tally->n == 1)
+        printf("%s: %s\n", path, tally->bad ? "DIFFERS" : "as expected");
+    else if (tally->bad)
+        printf("%s: %zu of %zu scenarios DIFFER\n", path, tally->bad, tally->n);
+    else
+        printf("%s: %zu scenarios as expected\n", path, tally->n);
+}
+
+static int run_text(const char *path, char *text, const struct options *o)
+{
+    struct sim_file file;
+    struct tally tally = {0};
+    int worst = 0;
+    sim_file_begin(&file, path, text);
+    while (sim_file_next(&file)) {
+        if (o->only && (!file.name || !strstr(file.name, o->only)))
+            continue;
+        if (o->raw && tally.n) {
+            complain("sim: --raw is of one scenario; --scenario=NAME says which");
+            return EXIT_USAGE;
+        }
+        int status = run_scenario(&file, o);
+        tally.n++;
+        tally.bad += status != 0;
+        worst = status > worst ? status : worst;
+        if (status && o->check && file.name)
+            printf("%s:%u: %s: DIFFERS\n", path, file.line, file.name);
+    }
+    if (!tally.n) {
+        complain("sim: %s: no scenario's name has '%s' in it", path, o->only);
+        return EXIT_DATA;
+    }
+    if (o->check)
+        say_checked(path, &tally);
+    return worst;
 }
 
 static int run_file(const char *path, const struct options *o)
@@ -101,7 +150,8 @@ static int run_file(const char *path, const struct options *o)
 static int parse_options(int argc, char **argv, struct options *o)
 {
     static const struct option longs[] = {{"check", 0, 0, 'c'}, {"explain", 0, 0, 'e'}, {"json", 0, 0, 'j'},
-                                          {"no-registers", 0, 0, 'n'}, {"raw", 1, 0, 'r'}, {"help", 0, 0, 'h'}, {0}};
+                                          {"no-registers", 0, 0, 'n'}, {"raw", 1, 0, 'r'}, {"scenario", 1, 0, 's'},
+                                          {"help", 0, 0, 'h'}, {0}};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
         case 'c': o->check = true; break;
@@ -109,6 +159,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         case 'j': o->json = true; break;
         case 'n': o->no_registers = true; break;
         case 'r': o->raw = optarg; break;
+        case 's': o->only = optarg; break;
         case 'h': usage(); return -1;
         default: return see_help("sim");
         }

@@ -13,7 +13,7 @@
 #include <cofi/unit.h>
 
 /* What a section's lines are. SETUP is everything before the first other section. */
-enum sim_section { SIM_SETUP, SIM_EVENTS, SIM_PACKETS, SIM_FLOW, SIM_REGISTERS, SIM_SECTIONS };
+enum sim_section { SIM_SETUP, SIM_EVENTS, SIM_PACKETS, SIM_BYTES, SIM_FLOW, SIM_REGISTERS, SIM_SECTIONS };
 
 struct sim_line {
     unsigned number; /* in the file, from 1 */
@@ -26,9 +26,9 @@ struct sim_code {
     size_t n;
 };
 
-/* A scenario as read. All memory is its own. */
+/* A scenario as read. All memory but the path and the name is its own. */
 struct scenario {
-    const char *path;
+    const char *path, *name; /* name: null where the file has one without a name */
     struct sim_line *lines[SIM_SECTIONS];
     size_t n[SIM_SECTIONS];
     bool has[SIM_SECTIONS]; /* the section is there, though it may be empty */
@@ -36,9 +36,23 @@ struct scenario {
     size_t code_n;
 };
 
-/* Read a scenario from text, which is changed. 0, or EXIT_DATA or EXIT_ENVIRONMENT after a complaint.
- * run_assembler: whether asm sections may run as(1); without it they are an error. */
-int sim_parse(struct scenario *scenario, const char *path, char *text, bool run_assembler);
+/* A file's scenarios, each from a line "scenario NAME" on: what stands before the first one is of each. Without such a line it is one. */
+struct sim_file {
+    const char *path;
+    bool many;
+    char *common;        /* null: nothing */
+    char *name, *text;   /* the scenario at hand */
+    unsigned line;       /* before its first */
+    char *rest;          /* null: it was the last */
+    unsigned rest_line;
+};
+/* text is the file's, and is changed. */
+void sim_file_begin(struct sim_file *file, const char *path, char *text);
+/* On to the first or next scenario; false: there is none. */
+bool sim_file_next(struct sim_file *file);
+/* Read the scenario at hand, once. 0, or EXIT_DATA or EXIT_ENVIRONMENT after a complaint. run_assembler: whether asm sections may run as(1);
+ * without it they are an error. */
+int sim_parse(struct scenario *scenario, struct sim_file *file, bool run_assembler);
 void sim_free(struct scenario *scenario);
 /* "cofi sim: FILE:LINE: message"; EXIT_DATA. */
 int sim_fail(const struct scenario *scenario, unsigned line, const char *format, ...)
@@ -95,7 +109,7 @@ int sim_insn(struct sim *sim, struct cofi_insn *insn);
 /* What came out against what the scenario expects; differences go to stdout. Returns how many. */
 int sim_check(struct sim *sim);
 /* "0000000000000009  FUP.PGE  0z: …  ip …", with the rule and its tag where asked for. */
-void sim_print_made(FILE *out, const struct sim_made *made, bool rule, bool json);
-void sim_print_registers(FILE *out, const struct sim *sim, bool json);
+void sim_print_made(FILE *out, const struct sim *sim, const struct sim_made *made, bool rule);
+void sim_print_registers(FILE *out, const struct sim *sim);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <cofi/error.h>
 #include <cofi/flow.h>
+#include <cofi/present.h>
 
 #include "cli.h"
 #include "sim.h"
@@ -21,24 +22,46 @@ static void packet_text(const struct sim_made *m, char *out, size_t n)
         snprintf(out + used, n - (size_t)used, "%*sip %" PRIx64, used < 34 ? 34 - used : 1, "", m->ip);
 }
 
-static void print_json(FILE *out, const struct sim_made *m)
+/* What each object begins with. */
+static void begin_json(FILE *out, const struct scenario *s)
+{
+    char name[256];
+    fputs("{\"v\":1,", out);
+    if (s->name)
+        fprintf(out, "\"scenario\":%s,", cofi_json_string(s->name, name, sizeof name));
+}
+
+static void print_bytes(FILE *out, const struct sim *sim, uint64_t from, size_t n)
+{
+    if (from + n > sim->n)
+        return;
+    fputs(",\"bytes\":\"", out);
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%02x", sim->bytes[from + i]);
+    putc('"', out);
+}
+
+static void print_json(FILE *out, const struct sim *sim, const struct sim_made *m, bool rule)
 {
     char text[128] = "";
-    fprintf(out, "{\"v\":1,\"line\":%u,\"offset\":%" PRIu64, m->line, m->offset);
+    begin_json(out, sim->scenario);
+    fprintf(out, "\"line\":%u,\"offset\":%" PRIu64, m->line, m->offset);
     if (m->packet.kind != COFI_PKT_NONE) {
         cofi_packet_print(&m->packet, text, sizeof text);
         fprintf(out, ",\"packet\":\"%s\",\"size\":%u", text, m->packet.size);
     }
     if (m->has_ip)
         fprintf(out, ",\"ip\":\"%" PRIx64 "\"", m->ip);
+    if (m->packet.kind != COFI_PKT_NONE && !rule)
+        print_bytes(out, sim, m->offset, m->packet.size);
     fprintf(out, ",\"rule\":\"%s\",\"tag\":\"%s\"}\n", m->rule ? m->rule : "", m->tag ? m->tag : "");
 }
 
-void sim_print_made(FILE *out, const struct sim_made *m, bool rule, bool json)
+void sim_print_made(FILE *out, const struct sim *sim, const struct sim_made *m, bool rule)
 {
     char text[160] = "-";
-    if (json) {
-        print_json(out, m);
+    if (sim->json) {
+        print_json(out, sim, m, rule);
         return;
     }
     if (m->packet.kind != COFI_PKT_NONE)
@@ -51,15 +74,16 @@ void sim_print_made(FILE *out, const struct sim_made *m, bool rule, bool json)
         fprintf(out, "  nothing: %s %s\n", m->rule ? m->rule : "", m->tag ? m->tag : "");
 }
 
-void sim_print_registers(FILE *out, const struct sim *sim, bool json)
+void sim_print_registers(FILE *out, const struct sim *sim)
 {
     struct cofi_unit_register reg;
     for (size_t i = 0; cofi_unit_register_at(sim->unit, i, &reg) == 0; i++) {
-        if (json)
-            fprintf(out, "{\"v\":1,\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr,
-                    reg.value);
-        else
+        if (sim->json) {
+            begin_json(out, sim->scenario);
+            fprintf(out, "\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr, reg.value);
+        } else {
             fprintf(out, "%-26s %4" PRIx32 "  %016" PRIx64 "\n", reg.name, reg.msr, reg.value);
+        }
     }
 }
 
@@ -112,6 +136,44 @@ static int check_packets(struct sim *sim)
             break; /* the rest follows from it */
     }
     return bad;
+}
+
+/* ---- bytes ---- */
+
+/* Where the trace is compared. */
+struct compared {
+    const struct sim *sim;
+    size_t at;
+};
+
+/* A line of two digits a byte, with blanks between bytes or none. Returns how many differ: one at most. */
+static int check_byte_line(struct compared *c, const struct sim_line *line)
+{
+    const struct scenario *s = c->sim->scenario;
+    for (const char *text = line->text; *text; text += 2 + strspn(text + 2, " \t"), c->at++) {
+        unsigned byte, made = c->at < c->sim->n ? c->sim->bytes[c->at] : 256;
+        if (!isxdigit((unsigned char)text[0]) || !isxdigit((unsigned char)text[1]) || sscanf(text, "%2x", &byte) != 1)
+            return sim_fail(s, line->number, "'%s' does not begin with two hexadecimal digits", text);
+        if (byte == made)
+            continue;
+        printf("%s:%u: byte %zu: expected %02x, ", s->path, line->number, c->at, byte);
+        printf(made < 256 ? "it is %02x\n" : "the trace ends\n", made);
+        return 1;
+    }
+    return 0;
+}
+
+static int check_bytes(const struct sim *sim)
+{
+    const struct scenario *s = sim->scenario;
+    struct compared c = {sim, 0};
+    for (size_t i = 0; i < s->n[SIM_BYTES]; i++)
+        if (check_byte_line(&c, &s->lines[SIM_BYTES][i]))
+            return 1;
+    if (c.at == sim->n)
+        return 0;
+    printf("%s: expected %zu bytes, the trace has %zu\n", s->path, c.at, sim->n);
+    return 1;
 }
 
 /* ---- registers ---- */
@@ -279,5 +341,7 @@ static int check_flow(struct sim *sim)
 int sim_check(struct sim *sim)
 {
     int bad = sim->scenario->has[SIM_PACKETS] ? check_packets(sim) : 0;
+    if (!bad && sim->scenario->has[SIM_BYTES])
+        bad = check_bytes(sim);
     return bad + check_registers(sim) + check_flow(sim);
 }

@@ -169,7 +169,7 @@ static int parse_code_head(struct reader *r, char *line)
 /* The section that a line at the margin opens; -1 if it opens none. */
 static int find_section(const char *line)
 {
-    static const char *const names[SIM_SECTIONS] = {NULL, "events", "packets", "flow", "registers"};
+    static const char *const names[SIM_SECTIONS] = {NULL, "events", "packets", "bytes", "flow", "registers"};
     for (int i = 1; i < SIM_SECTIONS; i++)
         if (!strcmp(line, names[i]))
             return i;
@@ -179,33 +179,102 @@ static int find_section(const char *line)
 static bool starts(const char *line, const char *word)
 {
     size_t n = strlen(word);
-    return !strncmp(line, word, n) && (line[n] == ' ' || line[n] == '\t' || line[n] == 0);
+    return !strncmp(line, word, n) && strchr(" \t\r\n", line[n]); /* or the text ends */
 }
 
-int sim_parse(struct scenario *scenario, const char *path, char *text, bool run_assembler)
+static int parse_text(struct reader *r)
 {
-    struct reader r = {.scenario = scenario, .next = text, .run_assembler = run_assembler};
     enum sim_section section = SIM_SETUP;
     bool indented;
-    *scenario = (struct scenario){.path = path};
-    for (char *line = read_line(&r, &indented); line; line = read_line(&r, &indented)) {
+    for (char *line = read_line(r, &indented); line; line = read_line(r, &indented)) {
         int found = indented ? -1 : find_section(line), status = 0;
         if (!*line)
             continue;
         if (found >= 0) {
             section = (enum sim_section)found;
-            scenario->has[section] = true;
+            r->scenario->has[section] = true;
         } else if (!indented && (starts(line, "code") || starts(line, "asm"))) {
-            status = parse_code_head(&r, line);
+            status = parse_code_head(r, line);
         } else {
             if (!indented)
                 section = SIM_SETUP;
-            status = add_line(&r, section, line);
+            status = add_line(r, section, line);
         }
         if (status)
             return status;
     }
     return 0;
+}
+
+/* ---- the scenarios of a file ---- */
+
+/* The first line from here on that begins a scenario; null: none. Counts those before it. */
+static char *find_scenario(char *text, unsigned *lines)
+{
+    for (char *line = text; line; ++*lines) {
+        if (starts(line, "scenario"))
+            return line;
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    return NULL;
+}
+
+/* text, ended where `next`, in it, begins; null where nothing is left. */
+static char *cut(char *text, char *next)
+{
+    if (next == text)
+        return NULL;
+    if (next)
+        next[-1] = 0;
+    return text;
+}
+
+void sim_file_begin(struct sim_file *file, const char *path, char *text)
+{
+    unsigned lines = 0;
+    char *first = find_scenario(text, &lines);
+    *file = (struct sim_file){.path = path, .rest = text};
+    if (first)
+        *file = (struct sim_file){.path = path, .many = true, .common = cut(text, first), .rest = first, .rest_line = lines};
+}
+
+bool sim_file_next(struct sim_file *file)
+{
+    if (!file->rest)
+        return false;
+    file->text = file->rest;
+    file->line = file->rest_line;
+    file->rest = NULL;
+    if (!file->many)
+        return true;
+    struct reader r = {.next = file->text, .line = file->line};
+    bool indented;
+    file->name = read_line(&r, &indented) + strlen("scenario");
+    file->name += strspn(file->name, " \t");
+    file->text = r.next;
+    file->line = file->rest_line = r.line;
+    file->rest = find_scenario(file->text, &file->rest_line);
+    file->text = cut(file->text, file->rest);
+    return true;
+}
+
+int sim_parse(struct scenario *scenario, struct sim_file *file, bool run_assembler)
+{
+    struct reader r = {.scenario = scenario, .line = file->line, .run_assembler = run_assembler};
+    *scenario = (struct scenario){.path = file->path, .name = file->name};
+    if (file->many && !*file->name)
+        return sim_fail(scenario, file->line, "scenario NAME is needed");
+    if (file->common) {
+        char *common = strdup(file->common); /* reading changes it */
+        struct reader before = {.scenario = scenario, .next = common, .run_assembler = run_assembler};
+        int status = common ? parse_text(&before) : EXIT_ENVIRONMENT;
+        free(common);
+        if (status)
+            return status;
+    }
+    r.next = file->text;
+    return parse_text(&r);
 }
 
 void sim_free(struct scenario *scenario)

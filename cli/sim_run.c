@@ -99,7 +99,7 @@ static void note(void *opaque, const struct cofi_explain *explain)
             sim->last_ip = 0;
     }
     if (sim->events)
-        sim_print_made(sim->events, m, true, sim->json);
+        sim_print_made(sim->events, sim, m, true);
 }
 
 /* ---- events ---- */

@@ -18,22 +18,30 @@ int sim_assemble(struct scenario *scenario, unsigned line, uint64_t address, uns
     return EXIT_DATA;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void run(struct sim_file *file)
 {
-    static FILE *nowhere;
     struct scenario scenario;
     struct sim sim = {0};
-    char *text = malloc(n + 1);
-    if (!nowhere && (nowhere = fopen("/dev/null", "w")))
-        stderr = nowhere; /* libFuzzer has kept its own */
-    memcpy(text, data, n);
-    text[n] = 0;
-    if (sim_parse(&scenario, "scenario", text, false) == 0) {
+    if (sim_parse(&scenario, file, false) == 0) {
         sim.steps = 990000; /* of a million that are allowed */
         sim_run(&sim, &scenario);
         sim_close(&sim);
     }
     sim_free(&scenario);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static FILE *nowhere;
+    struct sim_file file;
+    char *text = malloc(n + 1);
+    if (!nowhere && (nowhere = fopen("/dev/null", "w")))
+        stderr = nowhere; /* libFuzzer has kept its own */
+    memcpy(text, data, n);
+    text[n] = 0;
+    sim_file_begin(&file, "scenario", text);
+    for (int i = 0; i < 20 && sim_file_next(&file); i++)
+        run(&file);
     free(text);
     return 0;
 }

@@ -2,6 +2,9 @@
  * See pt_row.h. */
 #include "pt_row.h"
 
+#include "vector.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,30 +33,56 @@ static void play(struct pt_rig *rig, struct cofi_event event, const struct chang
     event.after = rig->context;
     apply(&event.after, after);
     event.context_set = changes(after) || event.kind == COFI_EV_MOV_CR3 || event.kind == COFI_EV_VMPTRLD;
+    vector_event(&event, &rig->context);
     assert_int_equal(rig_event(rig, &event), 0);
+}
+
+static void write_msr(struct pt_rig *rig, uint32_t msr, uint64_t value)
+{
+    assert_int_equal(cofi_unit_wrmsr(rig->unit, msr, value), 0);
+}
+
+/* Where tracing begins, and what enables it. */
+static void start(struct pt_rig *rig, const struct row *row)
+{
+    vector_state(row->ip, &rig->context);
+    if (row->count) {
+        write_msr(rig, MSR_STATUS, (uint64_t)row->count << 32);
+        vector_line("wrmsr %x %" PRIx64, MSR_STATUS, (uint64_t)row->count << 32);
+    }
+    rig_start(rig, row->ctl, rig->context.cpl, row->ip);
+    vector_line("wrmsr %x %" PRIx64 "\nevents", MSR_CTL, row->ctl);
+}
+
+static void play_bits(struct pt_rig *rig, unsigned n)
+{
+    static const struct cofi_event taken = JCC(IN, IN, true);
+    for (unsigned i = 0; i < n; i++)
+        play(rig, taken, &(struct change){0});
 }
 
 void check_row(void **state)
 {
     const struct row *row = *state;
     struct pt_rig *rig = malloc(sizeof *rig);
-    rig_open(rig, &(struct cofi_unit_config){.model = "all", .tsc_art_num = 84, .tsc_art_den = 1});
+    vector_begin(row->name);
+    rig_open(rig, &(struct cofi_unit_config){.model = "all", .tsc_art_num = 84, .tsc_art_den = 1,
+                                             .explain = vector_wanted() ? vector_packet : NULL});
     rig->context.cpl = 3;
     apply(&rig->context, &row->before);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_A, IN), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_B, IN + 0xfff), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_A + 2, STOPS), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_ADDR0_B + 2, STOPS + 0xfff), 0);
-    assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_CR3_MATCH, 0x5000), 0);
-    if (row->count)
-        assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_STATUS, (uint64_t)row->count << 32), 0);
-    rig_start(rig, row->ctl, rig->context.cpl, row->ip);
-    for (unsigned i = 0; i < row->bits; i++)
-        rig_jcc(rig, IN, IN, true);
+    write_msr(rig, MSR_ADDR0_A, IN);
+    write_msr(rig, MSR_ADDR0_B, IN + 0xfff);
+    write_msr(rig, MSR_ADDR0_A + 2, STOPS);
+    write_msr(rig, MSR_ADDR0_B + 2, STOPS + 0xfff);
+    write_msr(rig, MSR_CR3_MATCH, 0x5000);
+    start(rig, row);
+    play_bits(rig, row->bits);
     if (row->first.ip)
         play(rig, row->first, &row->first_after);
     play(rig, row->event, &row->after);
     assert_string_equal(rig_packets(rig), row->packets);
+    vector_made(rig->bytes, rig->size);
+    vector_end();
     rig_close(rig);
     free(rig);
 }

@@ -2,6 +2,9 @@
  * A unit on a bench: events in, packets out as text, read by the plain reader. */
 #include "unit/rtit_rig.h"
 
+#include "unit/vector.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +25,7 @@ void rig_open(struct rig *rig, const struct cofi_unit_config *config)
     *rig = (struct rig){.context = {.vmcs = UINT64_MAX, .cpl = 3, .mode = 64, .iflag = true, .cr0_pg = true}};
     c.size = sizeof c;
     c.gen = COFI_RTIT;
+    c.explain = vector_wanted() ? vector_packet : c.explain;
     if (!c.memory.write)
         c.sink = (struct cofi_sink){take, rig};
     assert_int_equal(cofi_unit_open(&rig->unit, &c), 0);
@@ -155,6 +159,7 @@ void rig_events(struct rig *rig, const char *lines)
         struct cofi_error error = {0};
         if (cofi_event_parse(line, &rig->context, &event, &error) < 0)
             fail_msg("'%s': %s", line, error.text);
+        vector_event(&event, &rig->context);
         int status = rig_event(rig, event);
         if (status < 0)
             fail_msg("'%s': %s", line, cofi_error_name(status));
@@ -171,23 +176,64 @@ static void expect(struct rig *rig, const char *name, uint64_t expected)
 
 void rig_expect(struct rig *rig, const char *fields) { each_field(rig, fields, expect); }
 
+static struct CMUnitTest suite[512];
+static size_t suite_n;
+
+static const char *name_of(const struct scripted *row)
+{
+    size_t i = 0;
+    while (i < suite_n && suite[i].initial_state != row)
+        i++;
+    return i < suite_n ? suite[i].name : row->name;
+}
+
+static void vector_field(struct rig *rig, const char *name, uint64_t value)
+{
+    (void)rig;
+    vector_line("    %s=0x%" PRIx64, name, value);
+}
+
+static void vector_set(struct rig *rig, const char *name, uint64_t value)
+{
+    (void)rig;
+    vector_line("set %s=0x%" PRIx64, name, value);
+}
+
+static void begin_vector(struct rig *rig, const struct scripted *s)
+{
+    vector_config(s->config);
+    each_field(rig, s->fields, vector_set);
+    vector_line("set trace_en=1\nset trace_active=1\nevents");
+}
+
+static void end_vector(struct rig *rig, const struct scripted *s)
+{
+    vector_made(rig->bytes, rig->n);
+    if (s->after)
+        vector_line("registers");
+    each_field(rig, s->after, vector_field);
+    vector_end();
+}
+
 static void run_scripted(void **state)
 {
     const struct scripted *s = *state;
     static struct rig rig;
+    vector_begin(name_of(s));
     rig_open(&rig, s->config);
     rig_fields(&rig, s->fields);
     rig_enable(&rig);
+    begin_vector(&rig, s);
     rig_events(&rig, s->prepare);
     rig_packets(&rig);
+    if (s->prepare)
+        vector_line("    drain");
     rig_events(&rig, s->events);
     assert_packets(&rig, s->packets);
     rig_expect(&rig, s->after);
+    end_vector(&rig, s);
     rig_close(&rig);
 }
-
-static struct CMUnitTest suite[512];
-static size_t suite_n;
 
 void add_tests(const struct CMUnitTest *tests, size_t n)
 {
