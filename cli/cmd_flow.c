@@ -8,6 +8,7 @@
 #include <cofi/cofi.h>
 
 #include "cli.h"
+#include "event_text.h"
 #include "gaps.h"
 #include "last.h"
 #include "session.h"
@@ -126,31 +127,14 @@ static void event_json(struct flow_run *run, const struct cofi_flow_event *event
     write_format(run->out, "}\n");
 }
 
-static void event_text(struct flow_run *run, const struct cofi_flow_event *event)
+static void event_line(struct flow_run *run, const struct cofi_flow_event *event)
 {
-    write_format(run->out, "[%s", cofi_flow_event_name(event->kind));
-    if (event->ip != COFI_NO_IP)
-        write_format(run->out, " at %016" PRIx64, event->ip);
-    if (event->target != COFI_NO_IP)
-        write_format(run->out, " to %016" PRIx64, event->target);
-    if (event->kind == COFI_FLOW_MODE)
-        write_format(run->out, ": %u-bit", event->a);
-    else if (event->value)
-        write_format(run->out, ": 0x%" PRIx64, event->value);
-    if (event->kind == COFI_FLOW_CODE && event->a)
-        write_text(run->out, ", another program");
-    if (event->kind == COFI_FLOW_GAP)
-        write_format(run->out, ": %s, from byte 0x%" PRIx64, cofi_error_text(event->cause), event->offset);
-    if (event->kind == COFI_FLOW_OVERFLOW && event->a == 4)
-        write_format(run->out, ": the TraceSTOP before it had no effect [ERR E4]");
-    if (event->kind == COFI_FLOW_GAP && event->end == UINT64_MAX)
-        write_format(run->out, " to the end");
-    else if (event->kind == COFI_FLOW_GAP)
-        write_format(run->out, " to 0x%" PRIx64, event->end);
+    write_text(run->out, "[");
+    event_text(run->out, event);
     if (event->time.known && session_time_conv(run->stream->session)->mult)
         write_format(run->out, "  %s%" PRIu64 ".%09" PRIu64, event->time.interpolated ? "~" : "",
                      event->time.ns / 1000000000, event->time.ns % 1000000000);
-    write_format(run->out, "]\n");
+    write_text(run->out, "]\n");
 }
 
 /* Events that say nothing of the flow: where one may start, and what the clocks did. */
@@ -183,7 +167,7 @@ static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     if (run->options->session.json)
         event_json(run, event);
     else if (run->options->format == COFI_LINES_TEXT && !is_quiet(event))
-        event_text(run, event);
+        event_line(run, event);
     return 0;
 }
 
