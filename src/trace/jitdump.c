@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/map.h"
 #include "image/image.h"
 #include "trace/reader.h"
 
@@ -62,6 +63,7 @@ struct dump {
     size_t n;
     bool tsc;
     bool names_only; /* the recorder told the code itself, as it ran */
+    struct cofi__map loads; /* (index, 0) -> where the newest LOAD of it is */
 };
 
 static uint64_t time_of(const struct dump *dump, const uint8_t *record)
@@ -129,39 +131,34 @@ static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64
                                    (const char *)record + JIT_LOAD_FIXED);
 }
 
-/* The LOAD of an index before `end`; null: none. */
-static const uint8_t *find_load(const struct dump *dump, size_t at, const uint8_t *end, uint64_t index, size_t *n)
+/* A LOAD is kept in mind for MOVEs. */
+static int load_first(struct dump *dump, size_t at, size_t size)
 {
-    const uint8_t *found = NULL;
-    for (; dump->bytes + at < end; at = next_record(dump, at))
-        if (is_load(dump, at) && le64(dump->bytes + at + 48) == index) {
-            found = dump->bytes + at;
-            *n = le32(found + 4);
-        }
-    return found;
+    const uint8_t *record = dump->bytes + at;
+    COFI_TRY(cofi__map_put(&dump->loads, le64(record + 48), 0, (uint32_t)at));
+    return load(dump, record, size, le64(record + 32), time_of(dump, record));
 }
 
 /* pid, tid, vma, old address, new address, size, index. */
-static int move(const struct dump *dump, size_t first, const uint8_t *record)
+static int move(const struct dump *dump, const uint8_t *record)
 {
-    size_t n;
-    const uint8_t *from = find_load(dump, first, record, le64(record + 56), &n);
-    return from ? load(dump, from, n, le64(record + 40), time_of(dump, record)) : 0;
+    const uint32_t *at = cofi__map_get(&dump->loads, le64(record + 56), 0);
+    const uint8_t *from = at ? dump->bytes + *at : NULL;
+    return from ? load(dump, from, le32(from + 4), le64(record + 40), time_of(dump, record)) : 0;
 }
 
-static int read_dump(const struct dump *dump, const char *path)
+static int read_dump(struct dump *dump, const char *path)
 {
-    size_t first = le32(dump->bytes + JIT_HEADER_SIZE);
     int status = 0;
-    for (size_t at = first; status >= 0 && at < dump->n; at = next_record(dump, at)) {
+    for (size_t at = le32(dump->bytes + JIT_HEADER_SIZE); status >= 0 && at < dump->n; at = next_record(dump, at)) {
         const uint8_t *record = dump->bytes + at;
         size_t size = size_at(dump, at);
         if (!size)
             cofi__warn(dump->recording, "%.160s: no whole record at %#zx", path, at);
         else if (le32(record) == JIT_LOAD)
-            status = load(dump, record, size, le64(record + 32), time_of(dump, record));
+            status = load_first(dump, at, size);
         else if (le32(record) == JIT_MOVE && size >= JIT_MOVE_FIXED)
-            status = move(dump, first, record);
+            status = move(dump, record);
     }
     return status == COFI_ERR_NOMEM ? status : 0;
 }
@@ -194,6 +191,7 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
     } else {
         cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's %s missing", path, dump.names_only ? "names are" : "code is");
     }
+    cofi__map_free(&dump.loads);
     free(bytes);
     return status;
 }

@@ -131,6 +131,33 @@ static void a_jitdump_has_names_and_bytes_from_a_time_on(void **state)
     close_all();
 }
 
+/* (To look for what each moves from the first record on would take minutes.) */
+static void a_jitdump_may_move_much_code(void **state)
+{
+    (void)state;
+    enum { FUNCTIONS = 1 << 17, ONE = 56 + 2 + sizeof sample_code + 64, FROM = 0x10000000, TO = 0x20000000 };
+    const char *path = scratch_path("jit-100.dump");
+    struct dump dump;
+    uint8_t *all = malloc(40 + (size_t)FUNCTIONS * ONE);
+    assert_non_null(all);
+    begin_dump(&dump, 1);
+    memcpy(all, dump.p, 40);
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        dump.n = 0;
+        add_load(&dump, 0x2000 + i, FROM + 0x1000 * i, i, i & 1 ? "f" : "g");
+        add_move(&dump, 0x2000 + i, TO + 0x1000 * i, i & 2 ? i : i - (i & 1));
+        assert_int_equal(dump.n, ONE);
+        memcpy(all + 40 + i * ONE, dump.p, ONE);
+    }
+    write_whole(path, all, 40 + (size_t)FUNCTIONS * ONE);
+    free(all);
+    open_at(write_recording(100, path, false), 100, 0x100000);
+    assert_is(FROM + 0x1000 * (FUNCTIONS - 1), "f", 0);
+    assert_is(TO + 0x1000 * (FUNCTIONS - 1), "f", 0);
+    assert_is(TO + 0x1000 * (FUNCTIONS - 3), "g", 0);
+    close_all();
+}
+
 static void a_jitdump_cut_anywhere_gives_what_precedes(void **state)
 {
     (void)state;
@@ -429,6 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
+        cmocka_unit_test(a_jitdump_may_move_much_code),
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
         cmocka_unit_test(a_jitdump_is_read_on_behind_bytes_that_are_no_record),
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
