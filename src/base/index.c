@@ -11,8 +11,9 @@ enum { FIRST_SLOTS = 64 };
 int cofi__index_init(struct cofi__index *index)
 {
     index->slots = calloc(FIRST_SLOTS, sizeof *index->slots);
-    index->mask = FIRST_SLOTS - 1;
-    return index->slots ? 0 : COFI_ERR_NOMEM;
+    index->recent = calloc(FIRST_SLOTS, sizeof *index->recent);
+    index->mask = index->recent_mask = FIRST_SLOTS - 1;
+    return index->slots && index->recent ? 0 : COFI_ERR_NOMEM;
 }
 
 static void put(struct cofi__index *index, struct cofi__index_slot slot)
@@ -21,6 +22,18 @@ static void put(struct cofi__index *index, struct cofi__index_slot slot)
     while (index->slots[i].row)
         i = (i + 1) & index->mask;
     index->slots[i] = slot;
+}
+
+/* As many as slots, up to a number. Without memory it is as it was. */
+static void grow_recent(struct cofi__index *index)
+{
+    size_t n = index->mask < INDEX_RECENT ? (size_t)index->mask + 1 : INDEX_RECENT;
+    uint32_t *recent = n > (size_t)index->recent_mask + 1 ? calloc(n, sizeof *recent) : NULL;
+    if (!recent)
+        return;
+    free(index->recent);
+    index->recent = recent;
+    index->recent_mask = (uint32_t)n - 1;
 }
 
 static int grow(struct cofi__index *index)
@@ -37,6 +50,7 @@ static int grow(struct cofi__index *index)
         if (slots[i].row)
             put(index, slots[i]);
     free(slots);
+    grow_recent(index);
     return 0;
 }
 
@@ -52,5 +66,6 @@ int cofi__index_add(struct cofi__index *index, uint32_t hash, uint32_t row)
 void cofi__index_free(struct cofi__index *index)
 {
     free(index->slots);
-    index->slots = NULL;
+    free(index->recent);
+    *index = (struct cofi__index){0};
 }

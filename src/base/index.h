@@ -16,7 +16,8 @@ enum { INDEX_RECENT = 4096 };
 struct cofi__index {
     struct cofi__index_slot *slots;
     uint32_t mask, used; /* mask: a power of two, less 1 */
-    uint32_t recent[INDEX_RECENT]; /* by hash: the row noted last */
+    uint32_t recent_mask; /* the same, below INDEX_RECENT: it grows with the slots, for many are small */
+    uint32_t *recent;     /* by hash: the row noted last */
 };
 
 /* Of an index that is all zero. Inverse: cofi__index_free. 0 or COFI_ERR_NOMEM. */
@@ -34,11 +35,11 @@ static inline uint32_t cofi__hash(uint64_t a, uint64_t b)
 /* A row that was noted lately, of whatever key, or 0: a look here costs less than a search. */
 static inline uint32_t cofi__index_recent(const struct cofi__index *index, uint32_t hash)
 {
-    return index->recent[hash % INDEX_RECENT];
+    return index->recent[hash & index->recent_mask];
 }
 static inline void cofi__index_note(struct cofi__index *index, uint32_t hash, uint32_t row)
 {
-    index->recent[hash % INDEX_RECENT] = row;
+    index->recent[hash & index->recent_mask] = row;
 }
 
 /* The rows of this hash, one a call, 0 behind the last; *at: the hash at first. */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -810,6 +811,24 @@ static void a_signal_in_a_stub_comes_back_to_it(void **state)
     assert_int_equal(at(calls, "main")->self, 5);
 }
 
+/* By processor all threads of the recording have one at a time. */
+static void a_thread_that_ran_little_has_a_small_tree(void **state)
+{
+    (void)state;
+    enum { TREES = 1000, MOST = 20000 };
+    static struct cofi_calls *trees[TREES];
+    size_t before = mallinfo2().uordblks;
+    for (size_t i = 0; i < TREES; i++) {
+        assert_int_equal(cofi_calls_open(&trees[i], function_at, NULL), 0);
+        assert_int_equal(cofi_calls_insns(trees[i], MAIN, 1), 0);
+        assert_int_equal(cofi_calls_call(trees[i], MAIN + 5, F), 0);
+    }
+    size_t each = (mallinfo2().uordblks - before) / TREES;
+    assert_in_range(each, 0, MOST);
+    for (size_t i = 0; i < TREES; i++)
+        cofi_calls_close(trees[i]);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -853,6 +872,7 @@ int main(void)
         TEST(a_watchers_error_is_that_of_what_was_fed),
         TEST(where_the_thread_begins_is_entered),
         TEST(every_instruction_is_in_one_node),
+        cmocka_unit_test(a_thread_that_ran_little_has_a_small_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
