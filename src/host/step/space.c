@@ -478,5 +478,8 @@ const struct step_code *cofi__step_space_code(struct step_space *space, pid_t ti
         return &page->codes[slot - 1];
     uint8_t bytes[STEP_INSN_MAX];
     size_t n = gather(space, tid, page, ip, news, bytes);
+    if (!(page = get_page(space, tid, addr, news))) /* the mappings were read again, perhaps */
+        return NULL;
+    page->mode = mode;
     return decode(page, ip, bytes, n);
 }
