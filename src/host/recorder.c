@@ -553,7 +553,7 @@ static void release(struct cofi_recorder *recorder)
 {
     end_all(recorder);
     free(recorder->streams);
-    free(recorder->where.processes);
+    cofi__where_fini(&recorder->where);
     free(recorder->fields);
     free(recorder->model);
     free(recorder->raw);

@@ -21,12 +21,25 @@ int cofi__where_check(const struct cofi_filters *filters)
     return 0;
 }
 
+void cofi__where_fini(struct cofi__where *where)
+{
+    free(where->processes);
+    cofi__map_free(&where->last);
+}
+
+/* The number + 1 of the last process of an id; 0: none. */
+static uint32_t last_of(const struct cofi__where *where, int32_t pid)
+{
+    const uint32_t *last = cofi__map_get(&where->last, (uint32_t)pid, 0);
+    return last ? *last : 0;
+}
+
 /* The last one of that id that began before; they are in the order of time. */
 size_t cofi__where_find(const struct cofi__where *where, int32_t pid, uint64_t ns)
 {
-    for (size_t i = where->n; i--;)
-        if (where->processes[i].pid == pid && where->processes[i].from_ns <= ns)
-            return i;
+    for (uint32_t i = last_of(where, pid); i; i = where->processes[i - 1].before)
+        if (where->processes[i - 1].from_ns <= ns)
+            return i - 1;
     return where->n;
 }
 
@@ -44,7 +57,10 @@ static struct cofi__where_process *add(struct cofi__where *where, int32_t pid, u
             return NULL;
         where->processes = grown;
     }
-    where->processes[where->n] = (struct cofi__where_process){.pid = pid, .from_ns = from_ns};
+    uint32_t before = last_of(where, pid);
+    if (cofi__map_put(&where->last, (uint32_t)pid, 0, (uint32_t)where->n + 1) < 0)
+        return NULL;
+    where->processes[where->n] = (struct cofi__where_process){.pid = pid, .before = before, .from_ns = from_ns};
     return &where->processes[where->n++];
 }
 
