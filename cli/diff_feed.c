@@ -4,9 +4,11 @@
 
 static int pause(int status) { return status < 0 ? status : SESSION_PAUSE; }
 
+/* Threads that were there before it, and those behind it, may have its number. */
 static bool is_its_turn(const struct diff_feed *feed)
 {
-    return !feed->merge || (feed->processor && feed->processor->tid == feed->thread->tid);
+    const struct thread *thread = feed->thread;
+    return !feed->merge || (feed->processor && feed->processor->tid == thread->tid && feed->now_ns >= thread->since && feed->now_ns < thread->over);
 }
 
 static int show_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
@@ -59,8 +61,11 @@ static int more_of_streams(struct diff_feed *feed, const struct session_visitor 
 
 static int more_of_processors(struct diff_feed *feed, const struct session_visitor *visitor)
 {
-    int status = feed->merge ? 0 : merge_open(&feed->merge, feed->session);
-    return status < 0 ? status : merge_step(feed->merge, visitor);
+    int status = feed->merge ? 0 : merge_open(&feed->merge, feed->session, feed->thread->since);
+    if (status < 0)
+        return status;
+    bool past = feed->thread->until != UINT64_MAX && merge_is_past(feed->merge, feed->thread->until, feed->thread->tid);
+    return past ? 0 : merge_step(feed->merge, visitor);
 }
 
 int diff_feed_more(struct diff_feed *feed)

@@ -64,18 +64,27 @@ static void close_lane(struct lane *lane)
     lane->walk = NULL;
 }
 
-static int open_all(struct merge *merge, struct session *session)
+static void begin_stream(struct lane *lane, struct session *session, size_t i, uint64_t from_ns)
+{
+    session_stream(session, i, &lane->stream);
+    if (!from_ns)
+        return;
+    lane->stream.start = session_seek(&lane->stream, from_ns);
+    session_turn(&lane->stream, from_ns);
+}
+
+static int open_all(struct merge *merge, struct session *session, uint64_t from_ns)
 {
     for (size_t i = 0; i < merge->lanes_n; i++) {
         struct lane *lane = &merge->lanes[i];
-        session_stream(session, i, &lane->stream);
+        begin_stream(lane, session, i, from_ns);
         int status = open_lane(lane);
         if (status < 0)
             return status;
         lane->at = walk_next(lane->walk);
         if (i >= OPEN_MOST) {
             close_lane(lane);
-            session_stream(session, i, &lane->stream);
+            begin_stream(lane, session, i, from_ns);
         }
         merge->heap[i] = i;
     }
@@ -115,7 +124,18 @@ int merge_step(struct merge *merge, const struct session_visitor *visitor)
     return 1;
 }
 
-int merge_open(struct merge **out, struct session *session)
+bool merge_is_past(const struct merge *merge, uint64_t until_ns, int32_t tid)
+{
+    const struct cofi_time_conv *conv = merge->n ? session_time_conv(merge->lanes->stream.session) : NULL;
+    if (conv && (!conv->mult || cofi_time_ns(conv, merge->lanes[merge->heap[0]].at) <= until_ns))
+        return false;
+    for (size_t i = 0; i < merge->lanes_n; i++)
+        if (merge->lanes[i].stream.tid == tid)
+            return false;
+    return true;
+}
+
+int merge_open(struct merge **out, struct session *session, uint64_t from_ns)
 {
     struct merge *merge = calloc(1, sizeof *merge);
     if (!merge)
@@ -123,7 +143,7 @@ int merge_open(struct merge **out, struct session *session)
     merge->lanes_n = session_streams(session);
     merge->lanes = calloc(merge->lanes_n + 1, sizeof *merge->lanes);
     merge->heap = calloc(merge->lanes_n + 1, sizeof *merge->heap);
-    int status = merge->lanes && merge->heap ? open_all(merge, session) : COFI_ERR_NOMEM;
+    int status = merge->lanes && merge->heap ? open_all(merge, session, from_ns) : COFI_ERR_NOMEM;
     if (status < 0) {
         merge_close(merge);
         return status;
@@ -146,7 +166,7 @@ void merge_close(struct merge *merge)
 int session_walk_by_time(struct session *session, const struct session_visitor *visitor)
 {
     struct merge *merge;
-    int status = merge_open(&merge, session);
+    int status = merge_open(&merge, session, 0);
     if (status < 0)
         return status;
     do

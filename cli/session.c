@@ -539,16 +539,21 @@ static uint64_t from_offset(const struct session_stream *stream)
     return stream->start ? stream->start : stream->session->options.from_offset;
 }
 
-/* Where --from begins in a stream of pieces. */
-static uint64_t start_of(const struct session_stream *stream)
+uint64_t session_seek(const struct session_stream *stream, uint64_t from_ns)
 {
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = &session->info.time.conv;
-    uint64_t psb = 0;
+    return from_ns && conv->mult ? cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, from_ns)) : 0;
+}
+
+/* Where --from begins in a stream of pieces. */
+static uint64_t start_of(const struct session_stream *stream)
+{
+    uint64_t psb;
     if (from_offset(stream))
         psb = session_psb(stream, from_offset(stream), true);
-    else if (session->options.from_ns && conv->mult)
-        psb = cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, session->options.from_ns));
+    else
+        psb = session_seek(stream, stream->session->options.from_ns);
     if (psb == UINT64_MAX)
         tell_none(stream);
     return psb == UINT64_MAX ? stream->bytes : psb;

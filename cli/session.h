@@ -131,6 +131,8 @@ bool session_cyc(const struct session_stream *stream);
 bool session_synced(const struct session_stream *stream);
 /* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */
 int session_drain(struct session_stream *stream);
+/* Where decoding begins that shows all from a time (ns) on; 0: at the stream's start. */
+uint64_t session_seek(const struct session_stream *stream, uint64_t from_ns);
 /* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. Not of a pipe. */
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
 /* The stream's bytes before an offset are not looked at any more: so memory does not grow with the trace. */

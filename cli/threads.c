@@ -33,7 +33,11 @@ static int add(struct threads *threads, const struct cofi_recording *recording, 
         return COFI_ERR_NOMEM;
     struct thread *row = &threads->rows[threads->n];
     *row = *thread;
+    row->until = row->over = UINT64_MAX;
     row->older = *list_of(threads, row->tid);
+    size_t before = find_from(threads, row->older, row->tid);
+    if (before != NO_THREAD)
+        threads->rows[before].over = row->since;
     *list_of(threads, row->tid) = threads->n++;
     name_last(row, recording);
     return 0;
@@ -42,9 +46,14 @@ static int add(struct threads *threads, const struct cofi_recording *recording, 
 /* What a record says of who is there. */
 static int note(struct threads *threads, const struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
-    if (sb->machine || (sb->kind != COFI_SB_FORK && sb->kind != COFI_SB_COMM && sb->kind != COFI_SB_ITRACE_START))
+    bool ends = sb->kind == COFI_SB_EXIT;
+    if (sb->machine || (!ends && sb->kind != COFI_SB_FORK && sb->kind != COFI_SB_COMM && sb->kind != COFI_SB_ITRACE_START))
         return 0;
     size_t known = find(threads, sb->tid);
+    if (ends && known != NO_THREAD)
+        threads->rows[known].until = sb->time_ns;
+    if (ends)
+        return 0;
     bool is_new = known == NO_THREAD || (sb->kind == COFI_SB_FORK && threads->rows[known].since != sb->time_ns);
     size_t maker = sb->kind == COFI_SB_FORK ? find(threads, sb->ptid) : NO_THREAD;
     if (!is_new)

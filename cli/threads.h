@@ -12,6 +12,7 @@ struct thread {
     size_t maker;      /* row, or NO_THREAD: the recording begins with it */
     size_t older;      /* row of one that came before, of a number of the same hash; or NO_THREAD */
     uint64_t since;    /* ns: when it was made, 0 if it was there before */
+    uint64_t until, over; /* ns: when it ended; when the next one of its number was made; UINT64_MAX: that is not told */
     size_t *streams;   /* of session_streams; of one that is in processors' streams there are none */
     size_t streams_n, streams_room;
 };

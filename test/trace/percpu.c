@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Writes a recording as `perf record -e intel_pt//u` makes it by default: streams of processors. Two threads of a process
  * begin the sample's program on processor 0, one after the other, are interrupted in its function, and end it on
- * processor 1, in the other order. usage: percpu FILE [TID]; TID: as the streams of a recorded command have its number */
+ * processor 1, in the other order. usage: percpu FILE [TID]; TID: as the streams of a recorded command have its number.
+ * percpu FILE many IDS: one of them forks many threads, one after the other, which have so many numbers in turn */
 #include "sample.h"
 
 #include "base/bytes.h"
@@ -44,6 +45,21 @@ static void set_tid(const char *path, uint32_t tid)
     free(bytes);
 }
 
+enum { THREADS = 2000, THREADS_FROM = 100 };
+
+/* Each does one half of the program, those with an even place in the order the first. */
+static void put_many(struct cofi_writer *writer, int32_t ids)
+{
+    for (int32_t i = 0; i < THREADS; i++) {
+        int32_t tid = THREADS_FROM + i % ids;
+        uint32_t cpu = (uint32_t)i & 1;
+        uint64_t time = 0x10000 + 0x2000 * (uint64_t)i;
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .cpu = !cpu, .pid = 10, .tid = tid, .ppid = 10, .ptid = 11, .time_ns = time - 0x100});
+        turn(writer, cpu, tid, time, i & 1);
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_EXIT, .cpu = cpu, .pid = 10, .tid = tid, .ppid = 10, .ptid = 11, .time_ns = time + 0x700});
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct cofi_recording_info info = sample_info();
@@ -56,6 +72,10 @@ int main(int argc, char **argv)
                                            .name = tid == 11 ? "one" : "two"});
     put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = 0, .pid = 10, .tid = 11, .time_ns = 0x1001,
                                        .addr = 0x401000, .bytes = sample_code, .len = sizeof sample_code});
+    if (argc > 3)
+        put_many(writer, atoi(argv[3]));
+    if (argc > 3)
+        return cofi_writer_close(writer, NULL) < 0 ? 2 : 0;
     turn(writer, 0, 11, 0x2000, false);
     turn(writer, 0, 12, 0x3000, false);
     turn(writer, 1, 12, 0x5000, true);
