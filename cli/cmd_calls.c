@@ -11,6 +11,7 @@
 #include "calls_print.h"
 #include "cli.h"
 #include "session.h"
+#include "threads.h"
 #include "writer.h"
 
 enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_HTML, CALLS_CHROME, CALLS_SQL };
@@ -40,6 +41,7 @@ struct feeder {
     struct cofi_demangler *names;
     uint64_t gaps, insns;
     int32_t pid, tid;
+    size_t thread;             /* where streams belong to processors: its row */
     uint32_t number;           /* from 1 on, in the order in which threads came */
     const char *comm;
     bool first;               /* of its process */
@@ -57,6 +59,7 @@ struct calls_job {
     struct feeder *by_tid[BUCKETS], *by_pid[BUCKETS]; /* by_pid: the first ones of processes */
     struct feeder *now;
     struct session_stream *stream;
+    struct threads threads;
     struct feeder **running; /* by stream, the recording's: who ran last */
     struct writer *out;      /* of all, where streams belong to processors */
 };
@@ -418,14 +421,18 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
 
 /* ---- processors: threads move between streams, so all are read in the order of time ---- */
 
+/* Threads may have had one number, one after the other. */
 static struct feeder *feeder_of(struct calls_job *job, const struct session_stream *stream)
 {
     struct feeder *feeder = job->by_tid[(uint32_t)stream->tid % BUCKETS];
-    while (feeder && feeder->tid != stream->tid)
+    size_t thread = threads_at(&job->threads, stream->tid, stream->turn_ns);
+    while (feeder && (feeder->tid != stream->tid || feeder->thread != thread))
         feeder = feeder->next_tid;
     if (feeder)
         return feeder;
     feeder = add_feeder(job, stream);
+    if (feeder)
+        feeder->thread = thread;
     return feeder && begin(job, feeder, job->out) >= 0 ? feeder : NULL;
 }
 
@@ -471,15 +478,19 @@ static int by_event(void *opaque, struct cofi_flow *flow, const struct cofi_flow
 static int by_thread(const void *a, const void *b)
 {
     const struct feeder *x = *(struct feeder *const *)a, *y = *(struct feeder *const *)b;
-    return x->tid < y->tid ? -1 : x->tid > y->tid;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
 static int write_threads(void *opaque, struct writer *out)
 {
     struct calls_job *job = opaque;
     job->out = out;
-    int status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
-                                                                             is_timeline(job->options) ? by_time : NULL});
+    int status = threads_find(&job->threads, job->session);
+    if (status >= 0)
+        status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
+                                                                              is_timeline(job->options) ? by_time : NULL});
     if (status < 0)
         return status;
     if (job->n)
@@ -525,6 +536,7 @@ static int run(struct session *session, const struct calls_options *options, uin
         close_feeder(job.feeders[i]);
         free(job.feeders[i]);
     }
+    threads_free(&job.threads);
     free(job.running);
     free(job.feeders);
     return status;

@@ -339,6 +339,7 @@ bool session_turn(struct session_stream *stream, uint64_t time_ns)
         return false;
     const char *comm = cofi_recording_comm(recording, tid, time_ns);
     stream->comm = comm ? comm : tid ? "?" : "idle";
+    stream->turn_ns = time_ns;
     stream->tid = tid;
     stream->pid = pid;
     return true;

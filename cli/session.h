@@ -104,7 +104,8 @@ struct session_stream {
     int32_t pid, tid, cpu;
     uint64_t bytes;   /* UINT64_MAX: a pipe, nobody knows (see session_drain) */
     const char *comm; /* never null */
-    bool turns;       /* a processor's: pid, tid and comm are those of whoever runs */
+    bool turns;       /* a processor's: pid, tid and comm are those of whoever runs, */
+    uint64_t turn_ns; /* since about then, or before that */
     uint64_t position; /* of the next piece to hand out */
     uint64_t kept;     /* what lies before has been given back */
     uint64_t start;    /* decoding begins at the first PSB from here on; 0: where --from says */

@@ -62,19 +62,23 @@ static int note(struct threads *threads, const struct cofi_recording *recording,
                                                     .since = sb->kind == COFI_SB_FORK ? sb->time_ns : 0});
 }
 
+size_t threads_at(const struct threads *threads, int32_t tid, uint64_t ns)
+{
+    size_t row = find(threads, tid), first = row;
+    while (row != NO_THREAD && threads->rows[row].since > ns) {
+        first = row;
+        row = find_from(threads, threads->rows[row].older, tid);
+    }
+    return row == NO_THREAD ? first : row;
+}
+
 /* A stream is of the thread that had its number when it began. */
 static size_t thread_of(const struct threads *threads, const struct session_stream *stream)
 {
     const struct cofi_recording *recording = session_recording(stream->session);
     const struct cofi_time_conv *conv = session_time_conv(stream->session);
     uint64_t tsc = recording ? cofi_recording_stream(recording, stream->index)->reference_tsc : 0;
-    uint64_t began = conv->mult && tsc ? cofi_time_ns(conv, tsc) : UINT64_MAX;
-    size_t row = find(threads, stream->tid), first = row;
-    while (row != NO_THREAD && threads->rows[row].since > began) {
-        first = row;
-        row = find_from(threads, threads->rows[row].older, stream->tid);
-    }
-    return row == NO_THREAD ? first : row;
+    return threads_at(threads, stream->tid, conv->mult && tsc ? cofi_time_ns(conv, tsc) : UINT64_MAX);
 }
 
 static int add_stream(struct threads *threads, struct session *session, size_t i)

@@ -30,6 +30,8 @@ struct threads {
 /* Of a raw stream there is one. 0 or COFI_ERR_NOMEM; inverse, also after an error: threads_free. */
 int threads_find(struct threads *threads, struct session *session);
 void threads_free(struct threads *threads);
+/* Row of the thread that had a number at a time, or if there was none yet, that had it first; or NO_THREAD. */
+size_t threads_at(const struct threads *threads, int32_t tid, uint64_t ns);
 /* Row of the thread with a name, or NO_THREAD. Cost: a binary search. */
 size_t threads_named(const struct threads *threads, const char *name);
 
