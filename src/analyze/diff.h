@@ -7,10 +7,10 @@
 
 #include "analyze/calls.h"
 #include "base/index.h"
+#include "base/map.h"
 
 /* A module of a run: the number of its name is the same in both. */
 struct diff_module {
-    const struct cofi_module *module;
     uint32_t number; /* row of names */
     bool of_file, by_function;
 };
@@ -18,7 +18,8 @@ struct diff_module {
 /* A name that places have: of a module; of a function in one that was built anew. */
 struct diff_name {
     char *text;
-    uint32_t of; /* function: the module's number; else 0 */
+    uint32_t of;  /* function: the module's number; else 0 */
+    uint32_t nth; /* module: how many of this name came before */
 };
 
 /* The place of an address, as asked for last. */
@@ -36,6 +37,8 @@ struct diff_run {
     struct cofi_view *view;        /* of what is being shown */
     struct diff_module *modules;
     size_t modules_n, modules_room;
+    struct cofi__map by_module;    /* (its handle, 0) -> row of modules */
+    struct cofi__map namesakes;    /* (row of names, 0) -> how many modules have that name */
     struct diff_place *places;     /* by hash of ip */
     uint32_t generation;
     struct cofi_diff_step *steps;  /* [first, n) wait to be compared */

@@ -11,74 +11,81 @@
 
 /* ---- names ---- */
 
-static int add_name(struct cofi_diff *diff, const char *text, uint32_t of, uint32_t hash)
+static int add_name(struct cofi_diff *diff, const struct diff_name *name, uint32_t hash)
 {
-    char *copy = strdup(text);
+    char *copy = strdup(name->text);
     if (!copy || cofi__array_grow(&diff->names, &diff->names_room, diff->names_n, sizeof *diff->names) < 0 ||
         cofi__index_add(&diff->by_name, hash, (uint32_t)diff->names_n) < 0) {
         free(copy);
         return COFI_ERR_NOMEM;
     }
-    diff->names[diff->names_n] = (struct diff_name){copy, of};
+    diff->names[diff->names_n] = (struct diff_name){copy, name->of, name->nth};
     return (int)diff->names_n++;
 }
 
-/* The number of the nth name of this text, known or new, or COFI_ERR_NOMEM. */
-static int name_number(struct cofi_diff *diff, const char *text, uint32_t of, unsigned nth)
+/* The number of a name, known or new, or COFI_ERR_NOMEM. */
+static int name_number(struct cofi_diff *diff, const struct diff_name *name)
 {
-    uint32_t hash = cofi__hash(cofi__text_hash(text), of), at = hash, row;
+    uint32_t hash = cofi__hash(cofi__text_hash(name->text), (uint64_t)name->nth << 32 | name->of), at = hash, row;
     while ((row = cofi__index_next(&diff->by_name, hash, &at)))
-        if (diff->names[row].of == of && !strcmp(diff->names[row].text, text) && !nth--)
+        if (diff->names[row].of == name->of && diff->names[row].nth == name->nth && !strcmp(diff->names[row].text, name->text))
             return (int)row;
-    return add_name(diff, text, of, hash);
+    return add_name(diff, name, hash);
 }
 
 /* ---- modules ---- */
 
-/* Files of the same name are told from each other by which of them ran first. */
-static unsigned count_namesakes(const struct diff_run *run, const char *name)
+/* Files of one name, and what a JIT has called the same, are told from each other by which of them ran first. */
+static int next_namesake(struct diff_run *run, char *text)
 {
-    unsigned n = 0;
-    for (size_t i = 0; i < run->modules_n; i++)
-        n += !strcmp(run->diff->names[run->modules[i].number].text, name);
-    return n;
+    int first = name_number(run->diff, &(struct diff_name){.text = text});
+    const uint32_t *known = first > 0 ? cofi__map_get(&run->namesakes, (uint64_t)first, 0) : NULL;
+    uint32_t nth = known ? *known : 0;
+    if (first < 0 || cofi__map_put(&run->namesakes, (uint64_t)first, 0, nth + 1) < 0)
+        return COFI_ERR_NOMEM;
+    return nth ? name_number(run->diff, &(struct diff_name){.text = text, .nth = nth}) : first;
 }
 
-static const struct diff_module *add_module(struct diff_run *run, const struct cofi_module *module)
+/* Of memory of no file there is one piece or another: its functions have their own names. function: what is asked for; null: it has none. */
+static int module_number(struct diff_run *run, const struct cofi_module_info *info, const char *function)
 {
-    struct cofi_diff *diff = run->diff;
-    const struct cofi_diff_options *options = &diff->options;
+    bool jit = function && !info->of_file && !strcmp(info->path, "[jit]");
+    char *text = (char *)(uintptr_t)(jit ? function : cofi__file_name(info->path));
+    return jit || info->of_file ? next_namesake(run, text) : name_number(run->diff, &(struct diff_name){.text = text});
+}
+
+static const struct diff_module *add_module(struct diff_run *run, const struct cofi_module *module, const char *function)
+{
+    const struct cofi_diff_options *options = &run->diff->options;
     struct cofi_module_info info;
     cofi_module_info(module, &info);
-    const char *name = cofi__file_name(info.path);
-    int number = name_number(diff, name, 0, count_namesakes(run, name));
-    if (number < 0 || cofi__array_grow(&run->modules, &run->modules_room, run->modules_n, sizeof *run->modules) < 0)
+    int number = module_number(run, &info, function);
+    if (number < 0 || cofi__array_grow(&run->modules, &run->modules_room, run->modules_n, sizeof *run->modules) < 0 ||
+        cofi__map_put(&run->by_module, (uintptr_t)module, 0, (uint32_t)run->modules_n) < 0)
         return NULL;
     bool by_function = !info.of_file || (options->rebuilt && options->rebuilt(options->opaque, info.path));
-    run->modules[run->modules_n] = (struct diff_module){module, (uint32_t)number, info.of_file, by_function};
+    run->modules[run->modules_n] = (struct diff_module){(uint32_t)number, info.of_file, by_function};
     return &run->modules[run->modules_n++];
 }
 
 /* Null: out of memory. */
-static const struct diff_module *find_module(struct diff_run *run, const struct cofi_module *module)
+static const struct diff_module *find_module(struct diff_run *run, const struct cofi_module *module, const char *function)
 {
-    for (size_t i = 0; i < run->modules_n; i++)
-        if (run->modules[i].module == module)
-            return &run->modules[i];
-    return add_module(run, module);
+    const uint32_t *known = cofi__map_get(&run->by_module, (uintptr_t)module, 0);
+    return known ? &run->modules[*known] : add_module(run, module, function);
 }
 
 /* ---- places ---- */
 
-enum { MODULE_BITS = 48, FUNCTION_BITS = 32 };
-#define FUNCTIONS (UINT64_C(1) << 63)
+/* Where something is in what has a number; no address of user or kernel is like that. */
+static uint64_t place_in(uint32_t number, uint64_t offset) { return UINT64_C(1) << 63 | (uint64_t)number << 32 | (uint32_t)offset; }
 
 static int place_in_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol, uint64_t *place)
 {
-    int number = name_number(diff, symbol->name, module->number, 0);
+    int number = name_number(diff, &(struct diff_name){.text = (char *)(uintptr_t)symbol->name, .of = module->number});
     if (number < 0)
         return number;
-    *place = FUNCTIONS | (uint64_t)number << FUNCTION_BITS | (uint32_t)symbol->offset;
+    *place = place_in((uint32_t)number, symbol->offset);
     return 0;
 }
 
@@ -126,7 +133,7 @@ static int find_place(struct diff_run *run, uint64_t ip, const struct cofi_symbo
     *place = ip;
     if (!shown)
         return 0;
-    const struct diff_module *module = find_module(run, shown);
+    const struct diff_module *module = find_module(run, shown, symbol->name);
     if (!module)
         return COFI_ERR_NOMEM;
     if (run->diff->options.calls && symbol->name)
@@ -134,7 +141,7 @@ static int find_place(struct diff_run *run, uint64_t ip, const struct cofi_symbo
     if (module->by_function && symbol->name)
         return place_in_function(run->diff, module, symbol, place);
     if (module->of_file)
-        *place = (uint64_t)module->number << MODULE_BITS | ((ip - base) & ((UINT64_C(1) << MODULE_BITS) - 1));
+        *place = place_in(module->number, ip - base);
     return 0;
 }
 
@@ -295,6 +302,8 @@ int cofi__diff_run_init(struct cofi_diff *diff, struct diff_run *run)
 void cofi__diff_run_fini(struct diff_run *run)
 {
     cofi_calls_close(run->calls);
+    cofi__map_free(&run->by_module);
+    cofi__map_free(&run->namesakes);
     free(run->modules);
     free(run->places);
     free(run->steps);
