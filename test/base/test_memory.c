@@ -9,6 +9,7 @@
 #include <cofi/analyze.h>
 
 #include "cli/jobs.h"
+#include "host/step/maps.h"
 
 #include "../trace/sample.h"
 
@@ -119,6 +120,26 @@ static void coverage_has_all_functions_or_none(void **state)
     }
 }
 
+/* What is not in a list has been unmapped. */
+static void mappings_are_all_read_or_none(void **state)
+{
+    (void)state;
+    struct step_mapping *maps;
+    size_t all, n;
+    bool more = true;
+    assert_int_equal(cofi__step_maps_read(getpid(), &maps, &all), 0);
+    assert_true(all > 2);
+    cofi__step_maps_free(maps, all);
+    for (long i = 0; more; i++) {
+        fail_at(i);
+        int status = cofi__step_maps_read(getpid(), &maps, &n);
+        more = failed();
+        if (status >= 0)
+            assert_int_equal(n, all);
+        cofi__step_maps_free(maps, n);
+    }
+}
+
 /* The first job waits for the others, whose messages have to be held. */
 static int say(void *opaque, size_t i)
 {
@@ -154,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recording_is_read_whole_or_not_at_all),
         cmocka_unit_test(coverage_has_all_functions_or_none),
+        cmocka_unit_test(mappings_are_all_read_or_none),
         cmocka_unit_test(a_message_that_cannot_be_held_is_said),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);

@@ -46,19 +46,21 @@ int cofi__step_maps_read(pid_t tid, struct step_mapping **out, size_t *n)
     FILE *f = fopen(name, "re");
     if (!f)
         return -errno;
-    while (getline(&line, &line_max, f) > 0) {
+    int status = 0;
+    while (!status && getline(&line, &line_max, f) > 0) {
         struct step_mapping m;
         if (!parse(line, &m))
             continue;
-        if (cofi__array_grow(out, &max, *n, sizeof **out) < 0) {
+        if (!m.path || cofi__array_grow(out, &max, *n, sizeof **out) < 0)
+            status = -ENOMEM;
+        else
+            (*out)[(*n)++] = m;
+        if (status)
             free(m.path);
-            break;
-        }
-        (*out)[(*n)++] = m;
     }
     free(line);
     fclose(f);
-    return 0;
+    return status;
 }
 
 void cofi__step_maps_free(struct step_mapping *maps, size_t n)

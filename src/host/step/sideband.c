@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * What the units' decoder must know beside the trace: names, mappings, code, births and deaths. */
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "host/proc.h"
 #include "host/step/engine.h"
 
@@ -99,5 +101,6 @@ void cofi__step_tell_exit(struct step_engine *engine, const struct step_task *ta
 void cofi__step_refresh(struct step_engine *engine, struct step_task *task)
 {
     engine->telling = task;
-    cofi__step_space_refresh(task->process->space, task->tid, &engine->news);
+    if (cofi__step_space_refresh(task->process->space, task->tid, &engine->news) == -ENOMEM)
+        engine->feed.status = COFI_ERR_NOMEM;
 }
