@@ -4,11 +4,14 @@
 
 static int pause(int status) { return status < 0 ? status : SESSION_PAUSE; }
 
-/* Threads that were there before it, and those behind it, may have its number. */
+/* Threads that were there before it, and those behind it, may have its number; where no time is told, nobody knows. */
 static bool is_its_turn(const struct diff_feed *feed)
 {
     const struct thread *thread = feed->thread;
-    return !feed->merge || (feed->processor && feed->processor->tid == thread->tid && feed->now_ns >= thread->since && feed->now_ns < thread->over);
+    if (!feed->merge)
+        return true;
+    bool lives = !feed->now_ns || (feed->now_ns >= thread->since && feed->now_ns < thread->over);
+    return lives && feed->processor && feed->processor->tid == thread->tid;
 }
 
 static int show_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
