@@ -102,19 +102,53 @@ static int take_kernel(struct cofi_view *view, const struct cofi__turn *turn,
     return cofi__table_differences(from, to, changed, opaque);
 }
 
+/* What a process's table shows at a time; told if it is shown, and counted if it has its turn up to then. */
+static int catch_up(struct cofi_view *view, struct cofi__table *table, uint64_t time_ns, bool its_turn,
+                    void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
+{
+    bool shown = table == view->user;
+    if (!table->image || (!shown && !its_turn))
+        return table->image ? cofi__table_forward(table, time_ns) : 0;
+    size_t before = table->clears;
+    int told = cofi__table_advance(table, time_ns, shown ? changed : NULL, opaque);
+    view->cleared += its_turn ? table->clears - before : 0;
+    return shown || told < 0 ? told : 0;
+}
+
+/* Of turns that have come and gone meanwhile nothing is seen, but that who has the last one has executed a program in one of its own. */
+static int pass_turns(struct cofi_view *view, struct cofi__table *to, size_t last, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
+                      void *opaque)
+{
+    const struct cofi__turn *turns = view->image->turns;
+    int told = 0, before = 0, during = 0;
+    for (; view->turn < last && before >= 0 && during >= 0; view->turn++) {
+        if (turns[view->turn].image != to->image)
+            continue;
+        before = catch_up(view, to, turns[view->turn].time_ns, false, changed, opaque);
+        during = before < 0 ? 0 : catch_up(view, to, turns[view->turn + 1].time_ns, true, changed, opaque);
+        told += before + during;
+    }
+    return before < 0 || during < 0 ? COFI_ERR_NOMEM : told;
+}
+
 /* Another process has its turn: what differs between its address space and the last one's is told. */
-static int take_turn(struct cofi_view *view, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
+static int take_turn(struct cofi_view *view, uint64_t time_ns, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
                      void *opaque)
 {
-    const struct cofi__turn *turn = &view->image->turns[view->turn++];
-    struct cofi__table *to = table_of(view, turn->image), *from = view->user;
+    const struct cofi__turn *turns = view->image->turns;
+    size_t last = cofi__array_upper_bound(turns, view->image->n_turns, sizeof *turns, offsetof(struct cofi__turn, time_ns), time_ns) - 1;
+    struct cofi__table *to = table_of(view, turns[last].image), *from = view->user;
     if (!to)
         return COFI_ERR_NOMEM;
-    if (to->image)
-        COFI_TRY(cofi__table_forward(to, turn->time_ns));
+    int passed = pass_turns(view, to, last, changed, opaque), told;
+    COFI_TRY(passed);
+    COFI_TRY(told = catch_up(view, to, turns[last].time_ns, false, changed, opaque));
+    view->turn = last + 1;
     view->user = to;
-    int told = cofi__table_differences(from, to, changed, opaque);
-    return told < 0 ? told : add(told, take_kernel(view, turn, changed, opaque));
+    told += passed;
+    if (to != from)
+        told = add(told, cofi__table_differences(from, to, changed, opaque));
+    return told < 0 ? told : add(told, take_kernel(view, &turns[last], changed, opaque));
 }
 
 static int advance(struct cofi_view *view, uint64_t time_ns,
@@ -122,10 +156,10 @@ static int advance(struct cofi_view *view, uint64_t time_ns,
 {
     int told = 0, n;
     view->last.start = view->last.end = 0;
-    while (turn_due(view) <= time_ns && view->turn < view->image->n_turns) {
+    if (turn_due(view) <= time_ns && view->turn < view->image->n_turns) {
         n = advance_user(view, turn_due(view), changed, opaque);
         told += n;
-        if (n < 0 || (n = take_turn(view, changed, opaque)) < 0)
+        if (n < 0 || (n = take_turn(view, time_ns, changed, opaque)) < 0)
             return n;
         told += n;
     }

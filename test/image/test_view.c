@@ -518,6 +518,141 @@ static void a_processor_that_runs_many_processes(void **state)
     free(images);
 }
 
+static void count(void *opaque, uint64_t addr, uint64_t len)
+{
+    (void)addr, (void)len;
+    ++*(size_t *)opaque;
+}
+
+/* (To go through all turns in between would take minutes.) */
+static void turns_that_nobody_looks_at_are_not_told(void **state)
+{
+    (void)state;
+    enum { PIECES = 20000, TURNS = 200000, FROM = 0x10000 };
+    struct cofi_image *processor, *images[2];
+    size_t told = 0;
+    assert_int_equal(cofi_image_open(&processor), 0);
+    for (uint8_t i = 0; i < 2; i++) {
+        assert_int_equal(cofi_image_open(&images[i]), 0);
+        for (uint64_t k = 0; k < PIECES; k++)
+            assert_int_equal(cofi_image_map_bytes(images[i], 0, FROM + 0x100 * k, &i, 1, "process"), 0);
+    }
+    for (size_t turn = 0; turn < TURNS; turn++)
+        assert_int_equal(cofi__image_turn(processor, turn + 1, images[turn % 2]), 0);
+    struct cofi_view *view = view_of(processor);
+    assert_true(cofi_view_advance(view, 1, count, &told) >= 0);
+    assert_int_equal(byte_at(view, FROM), 0);
+    told = 0;
+    assert_int_equal(cofi_view_advance(view, TURNS / 2 + 1, count, &told), 0);
+    assert_int_equal(byte_at(view, FROM), 0);
+    assert_int_equal(told, 0);
+    assert_int_equal(cofi_view_advance(view, TURNS, count, &told), PIECES);
+    assert_int_equal(byte_at(view, FROM), 1);
+    assert_int_equal(told, PIECES);
+    assert_true(cofi_view_next_change(view) == UINT64_MAX);
+    cofi_view_close(view);
+    cofi_image_close(processor);
+    for (unsigned i = 0; i < 2; i++)
+        cofi_image_close(images[i]);
+}
+
+enum { PLACES = 8, TIMES = 200 };
+
+/* What lies at each place, -1: nothing. */
+static void look(struct cofi_view *view, int bytes[PLACES])
+{
+    struct cofi_code code;
+    for (uint64_t i = 0; i < PLACES; i++)
+        bytes[i] = cofi_view_find(view, 0x1000 * i, &code) < 0 ? -1 : code.bytes[0x1000 * i - code.start];
+}
+
+static void mark(void *opaque, uint64_t addr, uint64_t len)
+{
+    for (uint64_t i = 0; i < PLACES; i++)
+        if (0x1000 * i - addr < len)
+            ((bool *)opaque)[i] = true;
+}
+
+static uint32_t next_random(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904223) >> 16; }
+
+/* Processes that map and execute something now and then, and have turns. */
+static void make_random(struct cofi_image *images[3], struct cofi_image *processor, uint32_t *seed)
+{
+    for (uint64_t time = 1; time < TIMES; time++) {
+        uint8_t byte = (uint8_t)time;
+        struct cofi_image *image = images[next_random(seed) % 3];
+        uint64_t at = 0x1000 * (next_random(seed) % PLACES);
+        switch (next_random(seed) % 8) {
+        case 0: assert_int_equal(cofi_image_clear(image, time), 0); break;
+        case 1: assert_int_equal(cofi_image_unmap(image, time, at, 0x1000), 0); break;
+        case 2:
+        case 3: assert_int_equal(cofi_image_map_bytes(image, time, at, &byte, 1, "code"), 0); break;
+        case 4:
+        case 5: assert_int_equal(cofi__image_turn(processor, time, image), 0); break;
+        }
+    }
+}
+
+/* One view comes to each time, one to some only: they show the same, and the second is told all that differs. */
+static void whoever_skips_turns_sees_what_others_see(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 1, round = 0; round < 2000; round++) {
+        struct cofi_image *images[3], *processor;
+        int before[PLACES], now[PLACES], steps[PLACES];
+        assert_int_equal(cofi_image_open(&processor), 0);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(cofi_image_open(&images[i]), 0);
+        make_random(images, processor, &seed);
+        struct cofi_view *view = view_of(processor), *other = view_of(processor);
+        uint64_t at = 0, due;
+        while (at < TIMES) {
+            bool told[PLACES] = {false};
+            at += 1 + next_random(&seed) % 60;
+            look(view, before);
+            assert_true(cofi_view_advance(view, at, mark, told) >= 0);
+            while ((due = cofi_view_next_change(other)) <= at)
+                assert_true(cofi_view_advance(other, due, NULL, NULL) >= 0);
+            look(view, now);
+            look(other, steps);
+            assert_memory_equal(now, steps, sizeof now);
+            for (size_t i = 0; i < PLACES; i++)
+                assert_true(told[i] || now[i] == before[i]);
+            assert_true(cofi_view_cleared(view) <= cofi_view_cleared(other));
+        }
+        cofi_view_close(view);
+        cofi_view_close(other);
+        cofi_image_close(processor);
+        for (size_t i = 0; i < 3; i++)
+            cofi_image_close(images[i]);
+    }
+}
+
+/* In a turn that nobody has looked at an exec counts if it is of who has the last one. */
+static void an_exec_in_a_turn_that_is_skipped_counts(void **state)
+{
+    (void)state;
+    struct cofi_image *a, *b, *turns;
+    uint8_t byte = 0;
+    assert_int_equal(cofi_image_open(&a), 0);
+    assert_int_equal(cofi_image_open(&b), 0);
+    assert_int_equal(cofi_image_open(&turns), 0);
+    assert_int_equal(cofi_image_map_bytes(a, 0, 0x1000, &byte, 1, "a"), 0);
+    assert_int_equal(cofi_image_map_bytes(b, 0, 0x1000, &byte, 1, "b"), 0);
+    assert_int_equal(cofi_image_clear(a, 35), 0);
+    assert_int_equal(cofi_image_clear(b, 45), 0);
+    for (uint64_t time = 10; time <= 50; time += 10)
+        assert_int_equal(cofi__image_turn(turns, time, time / 10 & 1 ? a : b), 0);
+    struct cofi_view *view = view_of(turns);
+    assert_true(cofi_view_advance(view, 15, NULL, NULL) >= 0);
+    assert_true(cofi_view_advance(view, 55, NULL, NULL) > 0);
+    assert_int_equal(cofi_view_cleared(view), 1);
+    cofi_view_close(view);
+    cofi_image_close(turns);
+    cofi_image_close(b);
+    cofi_image_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +670,9 @@ int main(void)
         cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
         cmocka_unit_test(a_pe_file_is_laid_out_as_its_loader_does),
         cmocka_unit_test(a_processor_that_runs_many_processes),
+        cmocka_unit_test(turns_that_nobody_looks_at_are_not_told),
+        cmocka_unit_test(whoever_skips_turns_sees_what_others_see),
+        cmocka_unit_test(an_exec_in_a_turn_that_is_skipped_counts),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
