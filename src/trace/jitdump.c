@@ -150,15 +150,18 @@ static int move(const struct dump *dump, const uint8_t *record)
 static int read_dump(struct dump *dump, const char *path)
 {
     int status = 0;
-    for (size_t at = le32(dump->bytes + JIT_HEADER_SIZE); status >= 0 && at < dump->n; at = next_record(dump, at)) {
+    for (size_t at = le32(dump->bytes + JIT_HEADER_SIZE); status != COFI_ERR_NOMEM && at < dump->n; at = next_record(dump, at)) {
         const uint8_t *record = dump->bytes + at;
         size_t size = size_at(dump, at);
+        status = 0;
         if (!size)
             cofi__warn(dump->recording, "%.160s: no whole record at %#zx", path, at);
         else if (le32(record) == JIT_LOAD)
             status = load_first(dump, at, size);
         else if (le32(record) == JIT_MOVE && size >= JIT_MOVE_FIXED)
             status = move(dump, record);
+        if (status == COFI_ERR_RANGE)
+            cofi__warn(dump->recording, "%.160s: the code of the record at %#zx lies nowhere", path, at);
     }
     return status == COFI_ERR_NOMEM ? status : 0;
 }

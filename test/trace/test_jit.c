@@ -158,6 +158,22 @@ static void a_jitdump_may_move_much_code(void **state)
     close_all();
 }
 
+static void code_that_can_lie_nowhere_hides_no_other(void **state)
+{
+    (void)state;
+    struct dump dump;
+    begin_dump(&dump, 1);
+    add_load(&dump, 0x2000, UINT64_MAX - 3, 7, "fib");
+    add_load(&dump, 0x3000, 0x402000, 8, "fac");
+    const char *path = scratch_path("jit-100.dump");
+    write_whole(path, dump.p, dump.n);
+    open_at(write_recording(100, path, false), 100, 0x4100);
+    assert_is(0x402000, "fac", 0);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "lies nowhere"));
+    assert_null(cofi_recording_warning(recording, 1));
+    close_all();
+}
+
 static void a_jitdump_cut_anywhere_gives_what_precedes(void **state)
 {
     (void)state;
@@ -457,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
         cmocka_unit_test(a_jitdump_may_move_much_code),
+        cmocka_unit_test(code_that_can_lie_nowhere_hides_no_other),
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
         cmocka_unit_test(a_jitdump_is_read_on_behind_bytes_that_are_no_record),
         cmocka_unit_test(perf_map_files_name_code_that_no_file_names),
