@@ -174,11 +174,12 @@ static uint64_t sum(const void *page)
     return cofi__fast_hash(lane, sizeof lane);
 }
 
+/* Behind a file's end there is none. */
 static void add_page(struct module *m, uint64_t address)
 {
     struct beside *to = beside(m->arena);
     uint64_t number = (address - m->start) / PAGE;
-    if (to->has[number / 8] >> number % 8 & 1)
+    if (to->has[number / 8] >> number % 8 & 1 || !maps_there(m->start + number * PAGE))
         return;
     to->has[number / 8] |= (uint8_t)(1 << number % 8);
     to->pages[m->pages++] = (struct page){sum((const void *)(m->start + number * PAGE)), (uint32_t)number, 0};
