@@ -9,9 +9,11 @@
 
 #include "cli.h"
 
+/* Before another one has its number. */
 static void name_last(struct thread *thread, const struct cofi_recording *recording)
 {
-    const char *comm = recording ? cofi_recording_comm(recording, thread->tid, UINT64_MAX) : NULL;
+    uint64_t last_ns = thread->over - (thread->over != UINT64_MAX);
+    const char *comm = recording ? cofi_recording_comm(recording, thread->tid, last_ns) : NULL;
     thread->comm = comm ? comm : "?";
 }
 
@@ -36,8 +38,10 @@ static int add(struct threads *threads, const struct cofi_recording *recording, 
     row->until = row->over = UINT64_MAX;
     row->older = *list_of(threads, row->tid);
     size_t before = find_from(threads, row->older, row->tid);
-    if (before != NO_THREAD)
+    if (before != NO_THREAD) {
         threads->rows[before].over = row->since;
+        name_last(&threads->rows[before], recording);
+    }
     *list_of(threads, row->tid) = threads->n++;
     name_last(row, recording);
     return 0;

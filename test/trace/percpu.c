@@ -55,6 +55,7 @@ static void put_many(struct cofi_writer *writer, int32_t ids)
         uint32_t cpu = (uint32_t)i & 1;
         uint64_t time = 0x10000 + 0x2000 * (uint64_t)i;
         put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .cpu = !cpu, .pid = 10, .tid = tid, .ppid = 10, .ptid = 11, .time_ns = time - 0x100});
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = cpu, .pid = 10, .tid = tid, .time_ns = time - 0x80, .name = i & 1 ? "odd" : "even"});
         turn(writer, cpu, tid, time, i & 1);
         put(writer, (struct cofi_sideband){.kind = COFI_SB_EXIT, .cpu = cpu, .pid = 10, .tid = tid, .ppid = 10, .ptid = 11, .time_ns = time + 0x700});
     }
