@@ -100,7 +100,7 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
                                      .model = o->family ? o->model : info->model};
         if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
             continue;
-        const char *comm = cofi_recording_comm(recording, s->tid, UINT64_MAX);
+        const char *comm = cofi_recording_stream_comm(recording, i);
         char name[COFI_NAME_BYTES];
         any = true;
         if (!o->json && !o->quiet && s->tid >= 0)

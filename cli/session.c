@@ -316,7 +316,7 @@ void session_stream(struct session *session, size_t i, struct session_stream *st
     stream->tid = s->tid;
     stream->cpu = s->cpu;
     stream->bytes = s->bytes;
-    const char *comm = cofi_recording_comm(session->recording, s->tid, UINT64_MAX);
+    const char *comm = cofi_recording_stream_comm(session->recording, stream->index);
     stream->comm = comm ? comm : "?";
     stream->turns = s->tid < 0 && s->cpu >= 0;
     if (stream->turns)

@@ -227,6 +227,8 @@ int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t str
                               int32_t *pid);
 /* Name of a thread at a time, or null. */
 const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns);
+/* The last name that a stream's own thread had, before another one had its number; or null. Cost: a binary search, and its names. */
+const char *cofi_recording_stream_comm(const struct cofi_recording *recording, size_t stream);
 
 #ifdef __cplusplus
 }

@@ -273,6 +273,23 @@ const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t 
     return i < recording->comms.n && rows[i].at.tid == tid ? rows[i].name : NULL;
 }
 
+const char *cofi_recording_stream_comm(const struct cofi_recording *recording, size_t stream)
+{
+    const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
+    const struct cofi_time_conv *conv = &recording->info.time.conv;
+    const struct cofi__comm *rows = recording->comms.items;
+    const struct cofi_sideband *sideband = recording->sideband.items;
+    if (!s)
+        return NULL;
+    uint64_t ns = conv->mult && s->reference_tsc ? cofi_time_ns(conv, s->reference_tsc) : UINT64_MAX;
+    for (size_t i = cofi__thread_above(&recording->comms, s->tid, ns); i < recording->comms.n; i++) {
+        if (rows[i].at.tid != s->tid || sideband[rows[i].at.order].kind == COFI_SB_FORK)
+            break;
+        ns = rows[i].at.since;
+    }
+    return cofi_recording_comm(recording, s->tid, ns);
+}
+
 /* A thread inherits its maker's name: entries of null name stand for it, and are resolved in time order. */
 static void resolve_names(struct cofi_recording *recording, const struct cofi_sideband *sideband, size_t n)
 {

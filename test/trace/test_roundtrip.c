@@ -217,6 +217,35 @@ static void address_spaces_follow_fork_exec_and_rewritten_code(void **state)
     cofi_recording_close(recording);
 }
 
+static void a_stream_is_called_what_its_thread_was_called_last(void **state)
+{
+    (void)state;
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("names.data");
+    info.time.conv = (struct cofi_time_conv){.mult = 1024, .shift = 10};
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 1, .tid = 1, .time_ns = 1, .name = "one"});
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t time = 100 * (i + 1);
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 2, .tid = 2, .ppid = 1, .ptid = 1, .time_ns = time});
+        assert_int_equal(cofi_writer_trace(writer, 2, 2, sample_trace, sizeof sample_trace, time + 10), 0);
+        if (i)
+            put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 2, .tid = 2, .time_ns = time + 20, .name = "two", .exec = true});
+        if (i == 1)
+            put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .pid = 2, .tid = 2, .time_ns = time + 30, .name = "three"});
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_EXIT, .pid = 2, .tid = 2, .time_ns = time + 50});
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_streams(recording), 3);
+    assert_string_equal(cofi_recording_stream_comm(recording, 0), "one");
+    assert_string_equal(cofi_recording_stream_comm(recording, 1), "three");
+    assert_string_equal(cofi_recording_stream_comm(recording, 2), "two");
+    assert_null(cofi_recording_stream_comm(recording, 3));
+    cofi_recording_close(recording);
+}
+
 /* Other first 16 bytes for which known_code.c's sum over n bytes is the same. */
 static void make_namesake(uint8_t *code, size_t n)
 {
@@ -634,6 +663,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
         cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
+        cmocka_unit_test(a_stream_is_called_what_its_thread_was_called_last),
         cmocka_unit_test(code_that_is_told_again_is_in_the_file_once),
         cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
         cmocka_unit_test(threads_write_at_once_and_flush_between),
