@@ -79,6 +79,14 @@ static void told_by_psb(struct hw *h, bool on)
     t->psbs[t->psbs_n - 1].cut = false;
 }
 
+static void told_without_place(struct hw *h)
+{
+    if (h->truth.paging)
+        hw_truth_paging(h, COFI_NO_IP);
+    if (h->truth.vmcs)
+        hw_truth_vmcs(h, COFI_NO_IP);
+}
+
 void hw_psb(struct hw *h, enum hw_psb_kind kind)
 {
     struct hw_truth *t = &h->truth;
@@ -89,10 +97,7 @@ void hw_psb(struct hw *h, enum hw_psb_kind kind)
     if (!hw_packet(h, false, psb, 16))
         return;
     note_psb(h);
-    if (t->paging) /* an overflow has taken their TIP */
-        hw_truth_paging(h, COFI_NO_IP);
-    if (t->vmcs)
-        hw_truth_vmcs(h, COFI_NO_IP);
+    told_without_place(h); /* an overflow has taken their TIP */
     t->paging = t->vmcs = t->mode = t->tsx = false;
     h->wire.last_ip = 0;
     h->wire.whole_ip = false;
@@ -258,8 +263,10 @@ bool hw_loss_may_end(const struct hw *h)
 /* Packets are off behind it [ERR APL11], [ERR APL12]. */
 static void stays_off(struct hw *h, bool was_on)
 {
-    if (was_on && hw_has_apl11(h) && hw_below(&h->seed, 2) && hw_no_ip(h, HW_PGD))
+    if (was_on && hw_has_apl11(h) && hw_below(&h->seed, 2) && hw_no_ip(h, HW_PGD)) {
         hw_truth_overflow(h, COFI_NO_IP);
+        told_without_place(h);
+    }
     if (hw_has_apl12(h) && hw_below(&h->seed, 2))
         hw_ip(h, HW_FUP, h->ip);
 }
