@@ -367,6 +367,7 @@ static int step(struct cofi_flow *flow)
     if (flow->n && flow->lost) {
         flow->n = 0;
         flow->outcomes_before = true;
+        flow->passed = false;
     }
     if (flow->n)
         return use_bits(flow);
@@ -469,7 +470,7 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->last_end = 0;
-    flow->outcomes_before = flow->waited = flow->trusted = false;
+    flow->outcomes_before = flow->passed = flow->waited = flow->trusted = false;
     flow->forced_bits = flow->stats.tnt_bits;
     flow->cr3 = flow->vmcs = flow->last_ip = flow->seen_ns = 0;
     if (flow->space)

@@ -45,8 +45,9 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     enum next next = what_follows(flow);
     if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
         return false;
-    flow->doubt_units -= flow->doubt_units > units_used(flow); /* it must not last where every TIP may have waited */
-    flow->doubt_parts -= flow->doubt_parts > tip_parts(flow);
+    flow->doubt_units -= flow->doubt_units > units_used(flow) && !flow->passed; /* it must not last where every TIP may have waited */
+    flow->doubt_parts -= flow->doubt_parts > tip_parts(flow) && !flow->passed;
+    flow->passed = true;
     return true;
 }
 
@@ -62,6 +63,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     any_tip |= cause == COFI_ERR_MISMATCH && flow->trusted; /* it had waited, and the packets are good */
     note_waited(flow, cause != COFI_ERR_MISMATCH);
     flow->outcomes_before = flow->n || flow->stats.tnt_bits != flow->forced_bits;
+    flow->passed = false;
     flow->lost = true;
     flow->spans.draft.on = false;
     flow->spans.last = NULL;
@@ -88,7 +90,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
 int cofi__lose_again(struct cofi_flow *flow)
 {
     COFI_TRY(cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code where execution goes [PTREF 9.5]"));
-    flow->outcomes_before = true;
+    flow->outcomes_before = flow->passed = true;
     return 0;
 }
 

@@ -183,6 +183,7 @@ struct cofi_flow {
     bool code_missed;      /* code was missing since the last PSB, or the address behind an overflow: CALLs may not be on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait (decision 0619) */
+    bool passed;           /* a TIP was passed over since the last of these */
     uint64_t forced_bits;  /* stats.tnt_bits at the last packet that does */
     bool waited;           /* a TIP came while outcomes were pending, since decoding went on */
     bool trusted;          /* decoding went on at a TIP that could have waited */

@@ -730,6 +730,20 @@ static void a_tip_that_waited_after_all_costs_no_short_addresses(void **state)
     assert_string_equal(strstr(said, "[gap"), "[gap 402000 NO_CODE] [gap 401004 MISMATCH] 401002 401006 [disabled 401006]");
 }
 
+/* However many TIPs are passed over, those behind one TNT show no more than one of them. */
+static void many_tips_behind_one_tnt_do_not_end_doubt(void **state)
+{
+    (void)state;
+    char trace[20000] = "H 2d0020 06";
+    for (unsigned i = 0; i < 2000; i++)
+        strcat(trace, " 2d0020");
+    strcat(trace, " 06 2d0210 19010203040506 07 2d0410 06 01"); /* its outcome stands before the TIP to 401002 */
+    const char *said = decode(0x401000, "ffe0 7500 7500 0f05", trace);
+    assert_non_null(strstr(said, "[gap"));
+    assert_null(strstr(said, "401002"));
+    assert_string_equal(strrchr(said, '[') - strlen("401004 401006 "), "401004 401006 [disabled 401006]");
+}
+
 /* What was cut may look like a TRIG, a PTW and the like with a FUP, or like a MODE.Exec. */
 static void what_stands_before_the_first_address_claims_nothing_behind_it(void **state)
 {
@@ -956,6 +970,7 @@ int main(void)
         cmocka_unit_test(what_stands_before_the_first_address_claims_nothing_behind_it),
         cmocka_unit_test(before_a_psb_code_below_4_gib_waits_for_a_mode),
         cmocka_unit_test(a_tip_that_waited_after_all_costs_no_short_addresses),
+        cmocka_unit_test(many_tips_behind_one_tnt_do_not_end_doubt),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
