@@ -437,8 +437,8 @@ static int act_psb(struct cofi_flow *flow)
 /* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
 static int psb_position(struct cofi_flow *flow)
 {
-    if (flow->overflow && !flow->psb_has_ip)
-        return 0;
+    if (flow->overflow && !flow->psb_has_ip) /* packets are off: a FUP behind it is not the overflow's [PTREF 5.11] */
+        return cofi__end_overflow(flow, COFI_NO_IP);
     if (flow->lost || flow->overflow || !flow->synced) {
         COFI_TRY(cofi__found(flow));
         if (flow->overflow) {

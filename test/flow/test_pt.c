@@ -730,6 +730,14 @@ static void a_tip_that_waited_after_all_costs_no_short_addresses(void **state)
     assert_string_equal(strstr(said, "[gap"), "[gap 402000 NO_CODE] [gap 401004 MISMATCH] 401002 401006 [disabled 401006]");
 }
 
+/* A PSB+ without FUP tells that packets are off, so that the FUP behind it is that of a MODE.Exec for RFLAGS.IF, known or not. */
+static void a_psb_without_an_address_ends_an_overflow(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "H 06 02f3 P 0223 9901 7d021040000000 9901 7d041040000000 9901 71021040000000 06 01"),
+        "[psb] [enabled >401000] 401000 [overflow] [psb] [enabled >401002] 401002 401004 [disabled 401004]");
+}
+
 /* However many TIPs are passed over, those behind one TNT show no more than one of them. */
 static void many_tips_behind_one_tnt_do_not_end_doubt(void **state)
 {
@@ -970,6 +978,7 @@ int main(void)
         cmocka_unit_test(what_stands_before_the_first_address_claims_nothing_behind_it),
         cmocka_unit_test(before_a_psb_code_below_4_gib_waits_for_a_mode),
         cmocka_unit_test(a_tip_that_waited_after_all_costs_no_short_addresses),
+        cmocka_unit_test(a_psb_without_an_address_ends_an_overflow),
         cmocka_unit_test(many_tips_behind_one_tnt_do_not_end_doubt),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),

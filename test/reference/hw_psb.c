@@ -69,8 +69,8 @@ static void told_by_psb(struct hw *h, bool on)
         t->enabled = true;
         h->wire.adrift = false;
         t->places[t->places_n - 1].resumes = true;
-        hw_truth_overflow(h, ip); /* one that is open: [ERR BDM70] */
     }
+    hw_truth_overflow(h, ip); /* one that is open: [ERR BDM70] */
     t->paging &= t->paging_cr3 != t->shown_cr3 || t->paging_nr != t->shown_nr;
     t->vmcs &= t->vmcs_base != t->shown_vmcs;
     t->tsx &= t->tsx_in != t->shown_tsx;
