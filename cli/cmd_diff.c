@@ -33,6 +33,7 @@ static const char usage[] =
     "      --raw               the files are raw streams\n"
     "      --gen=pt|rtit       what the raw streams are (default pt)\n"
     "      --image=FILE[@ADDR] code for both: an ELF or PE file (loaded at ADDR), raw code at ADDR, or X.addr (page dump)\n"
+    "      --mode=16|32|64     of their code, until a packet tells (default: found out, or of the ELF file)\n"
     "      --msr=N=HEX,...     their trace units' registers as read back: 768=2f09,772=1f40,77d=5\n"
     "  -h, --help              this text\n";
 
@@ -43,7 +44,7 @@ static const struct option long_options[] = {
     {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
     {"cpu", required_argument, 0, 'C'}, {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
-    {"image", required_argument, 0, 'I'}, {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},
+    {"image", required_argument, 0, 'I'}, {"msr", required_argument, 0, 'M'}, {"mode", required_argument, 0, 'O'}, {"help", no_argument, 0, 'h'},
     SESSION_NAMES, SESSION_THREADS, {0},
 };
 

@@ -54,6 +54,14 @@ static int parse_gen(struct session_options *options, const char *text)
     return 0;
 }
 
+static int parse_mode(struct session_options *options, const char *text)
+{
+    static const char *const modes[] = {"16", "32", "64", NULL};
+    int number = word_number(modes, text);
+    options->mode = 16u << (number & 3);
+    return number < 0 ? -1 : 0;
+}
+
 static int parse_tid(struct session_options *options, const char *text)
 {
     uint64_t tid;
@@ -84,6 +92,7 @@ static int take_common(struct session_options *options, int letter, const char *
     switch (letter) {
     case 'R': options->raw = argument; break;
     case 'G': bad = parse_gen(options, argument); break;
+    case 'O': bad = parse_mode(options, argument); break;
     case 't': bad = parse_tid(options, argument); break;
     case 'C': bad = parse_cpu(argument, &options->family, &options->model, &options->stepping) ? 0 : -1; break;
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
@@ -119,6 +128,7 @@ static const char *useless(const struct session_command *command, const struct s
     } rows[] = {
         {'I', true, "--image needs --raw; a recording names its code, --symfs tells where that lies now"},
         {'G', true, "--gen needs --raw; a recording tells its generation"},
+        {'O', true, "--mode needs --raw; a recording's files tell the mode of their code"},
         {'M', true, "--msr needs --raw; a recording tells the registers"},
         {'t', false, "--tid needs a recording; a raw stream is one thread's"},
         {'Y', false, "--symfs needs a recording; --image gives a raw stream's code"},

@@ -16,6 +16,7 @@
 #include "foreign.h"
 #include "jobs.h"
 #include "pipe.h"
+#include "raw_mode.h"
 
 /* Smaller streams are not worth threads of their own. */
 enum { SPLIT_LEAST = 1 << 17 };
@@ -29,6 +30,8 @@ struct session {
     bool pipe_failed;  /* and it was said */
     uint8_t *unrolled; /* raw's bytes, oldest first, where it was circular */
     struct cofi_image *image; /* of raw */
+    bool elf;          /* there is an ELF file in it, whose class tells the mode of its code */
+    unsigned tried;    /* the mode of raw's code by trial, 0: not tried yet */
     struct cofi_demangler *names;
     size_t *selected, selected_n;
     bool per_processor; /* one of these is a processor's, not a thread's */
@@ -53,6 +56,7 @@ static int add_elf(struct session *session, const char *path, struct cofi_error 
 {
     size_t length = strlen(path);
     int status = cofi_image_map_elf(session->image, 0, path, 0, error);
+    session->elf |= status >= 0;
     if (status == COFI_ERR_BAD_FORMAT && length > 5 && !strcmp(path + length - 5, ".dump"))
         snprintf(error->text, sizeof error->text, "%s: no ELF file; of a page dump give the file with the addresses: --image=%.*s.addr", path,
                  (int)(length - 5), path);
@@ -77,6 +81,7 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
         return COFI_ERR_SYNTAX;
     }
     int status = cofi_image_map_elf_at(session->image, 0, path, address, error);
+    session->elf |= status >= 0;
     if (status == COFI_ERR_BAD_FORMAT)
         status = cofi_image_map_pe_at(session->image, 0, path, address, error);
     if (status != COFI_ERR_BAD_FORMAT)
@@ -477,6 +482,19 @@ static unsigned begins_in_mode(struct session *session)
     return cofi_stream_guess_mode(bytes, n);
 }
 
+/* What neither a packet tells soon nor an ELF file is tried; a pipe of PT, which tells it, is not waited for. */
+static unsigned mode_by_trial(struct session *session, const struct cofi_flow_config *config)
+{
+    size_t n = session->raw.n < RAW_MODE_BYTES ? session->raw.n : RAW_MODE_BYTES;
+    bool pipe = session->pipe.fd >= 0, pt = config->gen == COFI_PT;
+    if (config->mode || session->elf || !session->options.image_n || (pipe && pt))
+        return config->mode;
+    const uint8_t *bytes = session->tried ? NULL : pipe ? pipe_peek(&session->pipe, RAW_MODE_BYTES, &n) : raw_bytes(session);
+    if (bytes && !(pt && cofi_stream_guess_mode(bytes, n)))
+        session->tried = raw_mode_try(config, bytes, n, session->options.command, session->options.raw);
+    return session->tried;
+}
+
 static const uint8_t *pull(void *opaque, size_t *n)
 {
     struct session_stream *stream = opaque;
@@ -665,8 +683,9 @@ static void configure(struct session_stream *stream, bool want_time, struct cofi
     } else {
         config->time.cyc = session_cyc(stream);
         config->synced = session_synced(stream);
-        config->mode = config->synced ? begins_in_mode(session) : 0;
         registers_apply(&session->options.registers, config);
+        config->mode = session->options.mode ? session->options.mode : config->synced ? begins_in_mode(session) : 0;
+        config->mode = mode_by_trial(session, config);
     }
     set_bytes(stream, config);
 }

@@ -22,6 +22,7 @@ struct session_options {
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
     enum cofi_gen gen;             /* of raw */
+    unsigned mode;                 /* of raw's code: 16, 32, 64; 0: found out */
     struct cofi_recording_options where; /* a recording's code is */
     const char *images[SESSION_MAX_IMAGES];
     size_t image_n;
@@ -41,7 +42,8 @@ struct session_options {
 #define SESSION_INPUT_OPTIONS                                                                       \
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
     {"image", required_argument, 0, 'I'}, {"cpu", required_argument, 0, 'C'},                        \
-    {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'},                               \
+    {"msr", required_argument, 0, 'M'}, {"mode", required_argument, 0, 'O'},                         \
+    {"help", no_argument, 0, 'h'},                                                                   \
     {"symfs", required_argument, 0, 'Y'}, {"guestmount", required_argument, 0, 'U'},                 \
     {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'},                    \
     {"kallsyms", required_argument, 0, 'Q'}
@@ -64,6 +66,7 @@ struct session_options {
     "      --raw=FILE          decode a raw stream instead of a recording\n"                        \
     "      --gen=pt|rtit       what the raw stream is (default pt)\n"                               \
     "      --image=FILE[@ADDR] code for it: an ELF or PE file (loaded at ADDR), raw code at ADDR, or X.addr (page dump)\n" \
+    "      --mode=16|32|64     of its code, until a packet tells (default: found out, or of the ELF file)\n" \
     "      --msr=N=HEX,...     its trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"  \
     "  -h, --help              this text\n"
 #define SESSION_HELP                                                                                \

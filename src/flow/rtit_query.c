@@ -24,14 +24,22 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
     return 0;
 }
 
-/* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class does;
+static unsigned mode_at(struct cofi_flow *flow, uint64_t ip)
+{
+    struct cofi_code code;
+    if (cofi_view_find(flow->view, ip, &code) == 0 && code.mode)
+        return code.mode;
+    return ip >> 32 ? 64 : flow->mode;
+}
+
+/* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class does; above 4 GiB there is only 64-bit code;
  * elsewhere the mode stays. A program that changes its mode within a file is not followed. */
 static void mode_from_code(struct cofi_flow *flow)
 {
-    struct cofi_code code;
-    if (cofi_view_find(flow->view, flow->packet_ip, &code) < 0 || !code.mode || code.mode == flow->mode)
+    unsigned mode = mode_at(flow, flow->packet_ip);
+    if (mode == flow->mode)
         return;
-    flow->mode = code.mode;
+    flow->mode = mode;
     ret_drop_sites(flow);
 }
 
