@@ -287,6 +287,7 @@ static int fup_bound(struct cofi_flow *flow)
         cofi__stray_fup_again(flow);
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
         COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
+    flow->cr3_ip = COFI_NO_IP; /* a MOV CR3's own TIP.PGD would have come before */
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
     if (flow->pend.tsx && !flow->pend.abort)
         COFI_TRY(cofi__show_tsx(flow, flow->packet_ip));

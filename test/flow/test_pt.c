@@ -822,6 +822,9 @@ static void a_mov_cr3_may_end_tracing(void **state)
     assert_string_equal(decode(0x401000, "0f22d8 75fe ffe0", "H 0243004068ac0000 3d0310 2d0510 210310"),
         "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] [async 401003 >401005] 401005 [disabled 401005 >401003]");
     /* 401003 jmp *rax leaves the known range [401000, 401002], in which nothing stops */
+    /* or a direct one: 401000 mov cr3; 401003 xbegin, whose FUP shows that tracing went on; 401009 jmp 401003 */
+    assert_string_equal(decode(0x401000, "0f22d8 c7f800000000 ebf8", "H 0243004068ac0000 9921 3d0310 210310"),
+        "[psb] [enabled >401000] 401000 [paging 401000 vac6840000] [tsx 401003 a1 b0 c0] 401003 401009 [disabled 401009 >401003]");
     rig_open(&rig, COFI_PT, 0x401000, "0f22d8 ffe0");
     rig.config.ctl_known = rig.config.ranges_known = true;
     rig.config.ctl = UINT64_C(1) << 32;
