@@ -89,15 +89,16 @@ void gaps_add(struct gaps *sum, const struct gaps *more)
 
 void gaps_tell(const struct gaps *sum, const char *command)
 {
-    char time[64] = "", overflows[64] = "", share[PERCENT_BYTES];
+    char time[64] = "", overflows[64] = "", missing[64] = "", share[PERCENT_BYTES];
     if (!sum->n && !sum->overflows)
         return;
     if (sum->ticks)
         snprintf(time, sizeof time, " and %s of its time", percent(sum->lost_ticks, sum->ticks, share));
     if (sum->overflows)
         snprintf(overflows, sizeof overflows, ", %" PRIu64 " overflow%s", sum->overflows, sum->overflows == 1 ? "" : "s");
-    complain("%s: %" PRIu64 " instructions, %" PRIu64 " gap%s%s; missing: %s of the trace's bytes%s", command, sum->insns,
-             sum->n, sum->n == 1 ? "" : "s", overflows, percent(sum->lost_bytes, sum->bytes, share), time);
+    if (sum->bytes)
+        snprintf(missing, sizeof missing, "; missing: %s of the trace's bytes", percent(sum->lost_bytes, sum->bytes, share));
+    complain("%s: %" PRIu64 " instructions, %" PRIu64 " gap%s%s%s%s", command, sum->insns, sum->n, sum->n == 1 ? "" : "s", overflows, missing, time);
     for (size_t i = 0; sum->n > GAPS_TOLD && i < GAPS_REASONS && sum->reasons[i].n; i++)
         complain("%s: %8" PRIu64 " x %s", command, sum->reasons[i].n, sum->reasons[i].text);
 }
