@@ -48,7 +48,11 @@ static int add_pages(struct session *session, const char *addresses, struct cofi
 {
     char bytes[4096];
     snprintf(bytes, sizeof bytes, "%.*s.dump", (int)(strlen(addresses) - 5), addresses);
-    return cofi_image_map_pages(session->image, 0, addresses, bytes, error);
+    int odd = cofi_image_map_pages(session->image, 0, addresses, bytes, error);
+    if (odd > 0)
+        complain("%s: %s: %d page%s without an address there or without all bytes in %s: cut off?", session->options.command, addresses, odd,
+                 odd == 1 ? "" : "s", bytes);
+    return odd;
 }
 
 /* An ELF file where it says. Of a page dump the other one of its two files may have been given. */

@@ -2,6 +2,7 @@
  * A page dump (X.addr: page addresses, X.dump: the pages) -> mappings. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,20 +16,27 @@
 
 enum { PAGE = 4096, CHUNK = 4096 };
 
-/* Both files' sizes -> how many pages they have. */
-static int64_t count_pages(int fd, const char *addr_path, const char *dump_path, struct cofi_error *error)
+/* Both files' sizes -> how many pages they both have; *odd: how many only one has, in part even. */
+static int64_t count_pages(int fd, const char *addr_path, const char *dump_path, int64_t *odd, struct cofi_error *error)
 {
     struct stat addr, dump;
     if (fstat(fd, &addr))
         return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", addr_path, strerror(errno));
     if (stat(dump_path, &dump))
         return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", dump_path, strerror(errno));
-    int64_t n = addr.st_size / 8;
-    if (addr.st_size % 8 || dump.st_size / PAGE < n)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE,
-                          "%s: %lld addresses of 8 bytes for the %lld pages in %s", addr_path,
-                          (long long)n, (long long)(dump.st_size / PAGE), dump_path);
+    int64_t addresses = addr.st_size / 8, pages = dump.st_size / PAGE, n = addresses < pages ? addresses : pages;
+    int64_t begun = (addr.st_size + 7) / 8, pages_begun = (dump.st_size + PAGE - 1) / PAGE;
+    *odd = (begun > pages_begun ? begun : pages_begun) - n;
     return n;
+}
+
+/* Text, say, or addresses in another byte order have none. */
+static bool any_is_a_page(const uint8_t *addresses, int64_t n)
+{
+    for (int64_t i = 0; i < n && i < CHUNK / 8; i++)
+        if (!(le64(addresses + i * 8) % PAGE))
+            return true;
+    return false;
 }
 
 /* A run of pages that follow each other in both files. */
@@ -49,6 +57,8 @@ static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, struct 
         size_t in_chunk = (size_t)(i * 8 % CHUNK);
         if (!in_chunk && pread(fd, chunk, sizeof chunk, i * 8) < 8)
             return COFI_ERR_IO;
+        if (!i && !any_is_a_page(chunk, n))
+            return COFI_ERR_BAD_FORMAT;
         uint64_t addr = le64(chunk + in_chunk);
         if (run.len && addr == run.addr + run.len) {
             run.len += PAGE;
@@ -76,10 +86,14 @@ int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char 
     if (fd < 0)
         return cofi__fail(error, errno == EACCES ? COFI_ERR_PERMISSION : COFI_ERR_IO, COFI_NOWHERE,
                           "%s: %s", addr_path, strerror(errno));
-    int64_t n = count_pages(fd, addr_path, dump_path, error);
+    int64_t odd, n = count_pages(fd, addr_path, dump_path, &odd, error);
     int status = n < 0 ? (int)n : map_dump(image, time_ns, fd, dump_path, n);
     close(fd);
-    if (status < 0 && n >= 0)
+    if (status >= 0)
+        return odd < INT_MAX ? (int)odd : INT_MAX;
+    if (status == COFI_ERR_BAD_FORMAT)
+        return cofi__fail(error, status, COFI_NOWHERE, "%s: no addresses of pages: 8 bytes each, little-endian, multiples of 4096", addr_path);
+    if (n >= 0)
         return cofi__fail(error, status, COFI_NOWHERE, "%s: %s", addr_path, cofi_error_text(status));
     return status;
 }

@@ -348,10 +348,47 @@ static void page_dumps_show_each_page_at_its_address(void **state)
     assert_int_equal(byte_at(view, 0x6000), -1);
     cofi_view_close(view);
     cofi_image_close(image);
+}
+
+/* Cut while they were written: what is whole is there. */
+static void page_dumps_that_were_cut_show_what_is_whole(void **state)
+{
+    (void)state;
+    static const uint64_t addrs[] = {0x401000, 0x402000, 0x401000, 0x5000};
+    static const struct { size_t addr_bytes, dump_bytes; int odd, first, last; } rows[] = {
+        {32, 4 * 4096 - 1, 1, '2', -1}, {32, 4096, 3, '0', -1}, {31, 4 * 4096, 1, '2', -1}, {8, 4 * 4096 - 1, 3, '0', -1},
+        {9, 4096 + 1, 1, '0', -1}, {32, 4 * 4096, 0, '2', '3'}, {32, 0, 4, -1, -1},
+    };
+    uint8_t pages[4 * 4096];
+    char addr_path[128];
+    for (size_t i = 0; i < 4; i++)
+        memset(pages + i * 4096, (int)('0' + i), 4096);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cofi_image *image;
+        strcpy(addr_path, scratch_file("p.addr", addrs, rows[i].addr_bytes));
+        const char *dump_path = scratch_file("p.dump", pages, rows[i].dump_bytes);
+        assert_int_equal(cofi_image_open(&image), 0);
+        assert_int_equal(cofi_image_map_pages(image, 0, addr_path, dump_path, NULL), rows[i].odd);
+        struct cofi_view *view = view_of(image);
+        assert_int_equal(byte_at(view, 0x401000), rows[i].first);
+        assert_int_equal(byte_at(view, 0x5000), rows[i].last);
+        cofi_view_close(view);
+        cofi_image_close(image);
+    }
+}
+
+static void a_page_dump_without_addresses_of_pages_is_none(void **state)
+{
+    (void)state;
+    static const char text[] = "0x401000\n0x402000\n";
     struct cofi_error error;
-    scratch_file("p.dump", pages, sizeof pages - 1);
+    struct cofi_image *image;
+    char addr_path[128];
+    strcpy(addr_path, scratch_file("p.addr", text, sizeof text - 1));
+    const char *dump_path = scratch_file("p.dump", (uint8_t[8192]){0}, 8192);
     assert_int_equal(cofi_image_open(&image), 0);
     assert_int_equal(cofi_image_map_pages(image, 0, addr_path, dump_path, &error), COFI_ERR_BAD_FORMAT);
+    assert_non_null(strstr(error.text, "no addresses of pages"));
     cofi_image_close(image);
 }
 
@@ -665,6 +702,8 @@ int main(void)
         cmocka_unit_test(bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read),
         cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
+        cmocka_unit_test(page_dumps_that_were_cut_show_what_is_whole),
+        cmocka_unit_test(a_page_dump_without_addresses_of_pages_is_none),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
         cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
