@@ -15,9 +15,11 @@
 
 /* ---- which code there is ---- */
 
-static bool present[HW_SEGMENTS][HW_BYTES];
+enum { SPACES = 2 /* with CR3 HW_APART, and else */ };
+static bool present[SPACES][HW_SEGMENTS][HW_BYTES];
+static struct cofi_image *images[SPACES];
 
-static void tear_pages(uint64_t *random)
+static void tear_pages(uint64_t *random, bool pages[HW_SEGMENTS][HW_BYTES])
 {
     unsigned share = hw_below(random, 4) ? hw_below(random, 31) : 0;
     unsigned size = 16u << hw_below(random, 7), none = hw_below(random, 4) ? 0 : 1 + hw_below(random, 255); /* of whole segments, as where there is no kernel */
@@ -25,32 +27,38 @@ static void tear_pages(uint64_t *random)
         for (size_t at = 0; at < HW_BYTES; at += size) {
             bool there = hw_below(random, 100) >= share && !(none >> i & 1);
             for (size_t k = at; k < at + size && k < HW_BYTES; k++)
-                present[i][k] = there && k < hw.code.segments[i].size;
+                pages[i][k] = there && k < hw.code.segments[i].size;
         }
 }
 
-static struct cofi_image *image_of_pages(void)
+static struct cofi_image *image_of_pages(bool pages[HW_SEGMENTS][HW_BYTES])
 {
     struct cofi_image *image;
     assert_int_equal(cofi_image_open(&image), 0);
     for (unsigned i = 0; i < HW_SEGMENTS; i++) {
         const struct hw_segment *s = &hw.code.segments[i];
         for (size_t from = 0, to; from < s->size; from = to) {
-            for (to = from; to < s->size && present[i][to] == present[i][from]; to++) {
+            for (to = from; to < s->size && pages[i][to] == pages[i][from]; to++) {
             }
-            if (present[i][from])
+            if (pages[i][from])
                 assert_int_equal(cofi_image_map_bytes(image, 0, s->base + from, s->bytes + from, to - from, "code"), 0);
         }
     }
     return image;
 }
 
-static bool is_there(const struct hw_insn *insn)
+static const struct cofi_image *space(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root)
+{
+    (void)opaque, (void)vmcs, (void)non_root;
+    return images[cr3 == HW_APART];
+}
+
+static bool is_there(const struct hw_insn *insn, bool apart)
 {
     for (unsigned i = 0; i < HW_SEGMENTS; i++) {
         size_t at = insn->ip - hw.code.segments[i].base;
         if (at < hw.code.segments[i].size)
-            return present[i][at] && present[i][at + insn->length - 1u];
+            return present[apart][i][at] && present[apart][i][at + insn->length - 1u];
     }
     return false;
 }
@@ -146,9 +154,9 @@ static uint8_t *what_must_be_shown(void)
     for (size_t i = 0; i < t->n; i++) {
         const struct hw_insn *insn = hw_code_find(&hw.code, t->ran[i]);
         read_places(&r, i);
-        if (!r.lost && !r.doubtful && !is_there(insn) && is_looked_for(&r, i))
+        if (!r.lost && !r.doubtful && !is_there(insn, t->apart[i]) && is_looked_for(&r, i))
             memset(must + r.from, MUST, i - r.from);
-        r.lost |= !is_there(insn);
+        r.lost |= !is_there(insn, t->apart[i]);
         if (r.lost)
             continue;
         bool outcome = (insn->kind == HW_JCC || t->compressed[i]) && !leaves(&r, i);
@@ -325,6 +333,8 @@ static void assert_events(const struct said *said)
 static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, uint8_t *shown)
 {
     const struct hw_truth *t = &hw.truth;
+    if (hw.config.event && !config.ctl_known) /* nothing may have told yet that EventEn is set */
+        return;
     for (size_t i = 0; i < t->psbs_n; i += 1 + t->psbs_n / 8) {
         struct said said = {0};
         if (t->psbs[i].doubtful)
@@ -334,7 +344,7 @@ static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, ui
         assert_ran(&said, t->psbs[i].n, shown);
         forget(&said);
     }
-    for (size_t i = 0; i < t->psbs_n && (config.ctl_known || !hw.config.event); i++) { /* nothing may have told yet that EventEn is set */
+    for (size_t i = 0; i < t->psbs_n; i++) {
         struct said said = {0};
         if (t->psbs[i].doubtful)
             continue;
@@ -382,9 +392,15 @@ static void judge(uint64_t seed)
     seed_now = seed;
     hw_run(&hw, seed, true);
     save();
-    tear_pages(&random);
-    struct cofi_image *image = image_of_pages();
-    struct cofi_flow_config config = configuration(image);
+    tear_pages(&random, present[0]);
+    memcpy(present[1], present[0], sizeof *present);
+    bool apart = seed % 4 == 2;
+    if (apart)
+        tear_pages(&random, present[1]);
+    for (unsigned i = 0; i < SPACES; i++)
+        images[i] = image_of_pages(present[i]);
+    struct cofi_flow_config config = configuration(images[0]);
+    config.space = apart ? space : NULL;
     struct cofi_flow *flow = flow_of(&config);
     uint8_t *must = what_must_be_shown(), *shown = calloc(hw.truth.n + 1, 1);
     all(flow, config.want_time, &said, &log);
@@ -400,7 +416,8 @@ static void judge(uint64_t seed)
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);
     assert_same_coverage(&config, &said);
-    cofi_image_close(image);
+    for (unsigned i = 0; i < SPACES; i++)
+        cofi_image_close(images[i]);
     forget(&said);
     free(must);
     free(shown);

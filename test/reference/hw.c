@@ -176,6 +176,7 @@ void hw_free(struct hw *h)
 {
     free(h->truth.ran);
     free(h->truth.compressed);
+    free(h->truth.apart);
     free(h->truth.places);
     free(h->truth.events);
     free(h->truth.psbs);

@@ -46,10 +46,13 @@ struct hw_told {
     bool afresh;   /* the first one behind an overflow that tells where, though not its own */
 };
 
+enum { HW_APART = 0x3020 /* a CR3 */ };
+
 /* What a decoder can know, of what ran. */
 struct hw_truth {
     uint64_t *ran;
     bool *compressed; /* a RET by an outcome */
+    bool *apart;      /* in the address space of HW_APART, as far as packets have told */
     struct hw_told *places;
     size_t places_n, places_max;
     size_t n, max;

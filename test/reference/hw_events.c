@@ -275,7 +275,7 @@ static void runs(struct hw *h)
 /* [PTREF 6.2]: MOV CR3 looks where it is, and where it makes the context one that is traced. */
 static void mov_cr3(struct hw *h, const struct hw_insn *i)
 {
-    static const uint64_t values[] = {0x1000, 0x1000, 0x3020, 0x123456000};
+    static const uint64_t values[] = {0x1000, 0x1000, HW_APART, 0x123456000};
     bool before = hw_packet_en(h), trigger = hw_trigger(h), context = h->context_en, filter = h->filter_en;
     runs(h);
     h->cr3 = values[hw_below(&h->seed, 4)];

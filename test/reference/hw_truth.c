@@ -14,9 +14,11 @@ void hw_ran(struct hw *h, uint64_t ip)
     if (t->n == t->max) {
         t->ran = realloc(t->ran, (t->max = t->max ? t->max * 2 : 4096) * sizeof *t->ran);
         t->compressed = realloc(t->compressed, t->max * sizeof *t->compressed);
-        assert(t->ran && t->compressed);
+        t->apart = realloc(t->apart, t->max * sizeof *t->apart);
+        assert(t->ran && t->compressed && t->apart);
     }
     t->compressed[t->n] = false;
+    t->apart[t->n] = t->shown_cr3 == HW_APART;
     t->ran[t->n++] = ip;
 }
 
