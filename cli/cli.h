@@ -24,6 +24,8 @@ int bad_value(const char *command, const char *option, const char *value);
 
 /* A number, decimal, 0x or 0, without a sign and with nothing behind it; false if it is none, or more than `most`. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
+/* An address as it is printed: hexadecimal, with 0x or without. */
+bool parse_hex(const char *text, uint64_t *address);
 /* "family/model" or "family/model/stepping", decimal. */
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 

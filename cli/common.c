@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the commands share: numbers and words as people give them, arrays that grow. See cli.h. */
+#include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <getopt.h>
@@ -27,6 +28,14 @@ bool parse_number(const char *text, uint64_t most, uint64_t *value)
     errno = 0;
     *value = strtoull(text, &end, 0);
     return *text >= '0' && *text <= '9' && !*end && !errno && *value <= most;
+}
+
+bool parse_hex(const char *text, uint64_t *address)
+{
+    char *end;
+    errno = 0;
+    *address = strtoull(text, &end, 16);
+    return isxdigit((unsigned char)*text) && !*end && !errno;
 }
 
 const char *in_a_line(const char *text, char *out, size_t n)

@@ -76,11 +76,11 @@ static int add_image(struct session *session, const char *spec, struct cofi_erro
         return add_pages(session, spec, error);
     if (!at)
         return add_elf(session, spec, error);
-    char path[4096], *end;
-    uint64_t address = strtoull(at + 1, &end, 0);
+    char path[4096];
+    uint64_t address;
     struct file code;
     snprintf(path, sizeof path, "%.*s", (int)(at - spec), spec);
-    if (*end || end == at + 1) {
+    if (!parse_hex(at + 1, &address)) {
         snprintf(error->text, sizeof error->text, "%s: no address after @", spec);
         return COFI_ERR_SYNTAX;
     }
