@@ -50,7 +50,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->mode = flow->mode_told ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
     flow->stray_pip_units = UINT64_MAX;
-    flow->event_seen = false;
+    flow->events_seen = 0;
     flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;

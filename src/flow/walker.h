@@ -205,7 +205,7 @@ struct cofi_flow {
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
-    bool event_seen;       /* CFE, EVD, or a MODE.Exec that tells RFLAGS.IF */
+    uint8_t events_seen;   /* how many CFE, EVD, or MODE.Execs that tell RFLAGS.IF: 0, 1, or more */
     bool ovf_seen;         /* the OVF was; else there may have been one before it */
 
     /* code */

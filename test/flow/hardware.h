@@ -25,6 +25,7 @@ struct said {
     struct hw_event *events; /* value of a gap: its end */
     size_t events_n, events_max;
     uint64_t last_ticks;
+    bool damaged;         /* the bytes are: time may go back */
     uint8_t map[1 << 12]; /* of edges, block by block */
     uint64_t last_block;  /* 0: no edge leads on */
     uint64_t sum;         /* of all instructions, in any order */
@@ -38,6 +39,8 @@ void forget(struct said *said);
 /* The last few instructions before a place, as text. */
 const char *way_to(const uint64_t *ips, size_t n);
 
+/* All of the program. */
+struct cofi_image *image_of_code(void);
 struct cofi_flow_config configuration(const struct cofi_image *image);
 struct cofi_flow_batch batch_of(bool times);
 struct cofi_flow *flow_of(const struct cofi_flow_config *config);

@@ -51,15 +51,6 @@ static void assert_true_story(const struct said *said)
 
 /* ---- decoding ---- */
 
-static struct cofi_image *image_of(const struct hw_code *code)
-{
-    struct cofi_image *image;
-    assert_int_equal(cofi_image_open(&image), 0);
-    for (unsigned i = 0; i < HW_SEGMENTS; i++)
-        assert_int_equal(cofi_image_map_bytes(image, 0, code->segments[i].base, code->segments[i].bytes, code->segments[i].size, "code"), 0);
-    return image;
-}
-
 /* Once more with all code known, and from each PSB. */
 static void warm_and_from_psbs(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold)
 {
@@ -100,7 +91,7 @@ static void judge(uint64_t seed)
     seed_now = seed;
     hw_run(&hw, seed, false);
     save();
-    struct cofi_image *image = image_of(&hw.code);
+    struct cofi_image *image = image_of_code();
     struct cofi_flow_config config = configuration(image);
     struct cofi_flow *flow = flow_of(&config);
     all(flow, config.want_time, &said, &log);

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Traces of the model of a processor with bytes that are wrong: from the next PSB on all is as it was.
+ *
+ * COFI_SEED, COFI_COUNT and COFI_SAVE as in test_hardware.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <cofi/flow.h>
+
+#include "hardware.h"
+
+enum { DAMAGE = 4 /* bytes, at most */ };
+
+static bool same_from(const struct said *said, size_t psb)
+{
+    const struct hw_truth *t = &hw.truth;
+    for (size_t i = 0; i < said->events_n; i++) {
+        const struct hw_event *e = &said->events[i];
+        if (e->kind != COFI_FLOW_PSB || e->offset != t->psbs[psb].offset)
+            continue;
+        size_t n = t->n - t->psbs[psb].n;
+        for (size_t k = i; k < said->events_n; k++)
+            if (said->events[k].kind == COFI_FLOW_GAP)
+                return false;
+        return said->n - e->at == n && (!n || !memcmp(said->ips + e->at, t->ran + t->psbs[psb].n, n * sizeof *said->ips));
+    }
+    return false;
+}
+
+/* A few bytes, bit by bit, by others, or by zeros. */
+static void damage(uint64_t *random, uint8_t *bytes, size_t at)
+{
+    unsigned how = hw_below(random, 3), len = 1 + hw_below(random, DAMAGE);
+    for (size_t i = at; i < at + len && i < hw.wire.n; i++)
+        bytes[i] = how == 0 ? (uint8_t)(bytes[i] ^ 1u << hw_below(random, 8)) : how == 1 ? (uint8_t)hw_random(random) : 0;
+}
+
+/* The first PSB behind it that is whole, and tells by itself where execution goes on. */
+static size_t psb_behind(size_t at)
+{
+    const struct hw_truth *t = &hw.truth;
+    size_t psb = 0;
+    while (psb < t->psbs_n && (t->psbs[psb].offset < at || t->psbs[psb].cut || t->psbs[psb].doubtful))
+        psb++;
+    return psb;
+}
+
+static void decode_damaged(struct cofi_flow_config config, uint8_t *copy, uint64_t *random)
+{
+    struct said said = {.damaged = true};
+    size_t at = hw_below(random, (unsigned)hw.wire.n), psb = psb_behind(at + DAMAGE);
+    memcpy(copy, hw.wire.bytes, hw.wire.n);
+    damage(random, copy, at);
+    config.bytes = copy;
+    struct cofi_flow *flow = flow_of(&config);
+    all(flow, config.want_time, &said, NULL);
+    if (psb < hw.truth.psbs_n && !same_from(&said, psb))
+        fail_msg("seed %lu: damage at %#zx: from the PSB at %#zx on it is not the same; %s", seed_now, at, hw.truth.psbs[psb].offset, said.gap);
+    cofi_flow_close(flow);
+    forget(&said);
+}
+
+static void judge(uint64_t seed)
+{
+    uint64_t random = seed * 2 + 1;
+    seed_now = seed;
+    hw_run(&hw, seed, false);
+    save();
+    struct cofi_image *image = image_of_code();
+    uint8_t *copy = malloc(hw.wire.n + 1);
+    for (unsigned i = 0; i < 8 && hw.wire.n; i++)
+        decode_damaged(configuration(image), copy, &random);
+    free(copy);
+    cofi_image_close(image);
+    hw_free(&hw);
+}
+
+static void damage_costs_no_more_than_is_before_the_next_psb(void **state)
+{
+    (void)state;
+    each_seed(judge);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(damage_costs_no_more_than_is_before_the_next_psb)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
