@@ -112,6 +112,7 @@ static struct piece *take(struct worker *w)
         piece->state = PIECE_TAKEN;
         piece->worker = w;
         piece->code_missed = pieces->code_missed;
+        piece->events_seen = pieces->events_seen;
         if (pool->spare_n)
             piece->out = pool->spare[--pool->spare_n];
         return piece;
@@ -394,6 +395,7 @@ static int show_all(struct pool *pool)
         if (piece->state == PIECE_CUT) {
             piece->state = PIECE_TAKEN;
             piece->code_missed = pieces->code_missed;
+            piece->events_seen = pieces->events_seen;
         }
         if (pieces->next <= index)
             pieces->next = index + 1;
@@ -404,6 +406,7 @@ static int show_all(struct pool *pool)
         pool->front->clock.now = pool->to.clock.now;
         pthread_mutex_lock(&pieces->lock);
         pieces->code_missed = pieces->skimmer && pool->to.code_missed;
+        pieces->events_seen = pool->to.events_seen;
         if (pieces->shown == index) /* else it was passed by */
             release(pool);
     }

@@ -40,7 +40,8 @@ struct seam {
     unsigned mode;
     uint8_t cbr, ecbr, pg;
     struct doubt doubt;
-    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, tells_iflag, ended, odd;
+    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
+    uint8_t events_seen;
 };
 
 struct seam cofi__seam_of(const struct cofi_flow *flow);
@@ -63,6 +64,7 @@ struct piece {
     struct skimmed from_psb;       /* RTIT: the PSB before it, where decoding begins so that it knows its way here */
     bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
     bool code_missed;              /* RTIT: so far, when the piece was begun */
+    uint8_t events_seen;           /* so far, too */
     bool asked;                    /* flow->asked */
     enum piece_state state;
     struct worker *worker;
@@ -89,6 +91,7 @@ struct pieces {
     uint64_t room, cut, next, shown; /* the next one to be cut, taken, shown */
     bool ended, stop;              /* the stream is cut up; all is over */
     bool code_missed;              /* RTIT: in what was shown */
+    uint8_t events_seen;           /* there, too */
     uint64_t redone;               /* of those shown */
     size_t out_bytes;              /* of outputs that wait */
     struct chunk_pool chunks;      /* of outputs: few are in use, and those are warm */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "flow/pieces.h"
-#include "flow/query.h"
 #include "flow/walker.h"
 
 /* What RTIT's PSB leaves as it was. */
@@ -56,7 +55,7 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.overflow_ticks = flow->overflow ? flow->overflow_ticks : 0;
     s.ovf_ip = flow->ovf_units == units_used(flow) ? flow->ovf_ip : COFI_NO_IP;
     s.stopped = flow->stopped;
-    s.tells_iflag = cofi__tells_iflag(flow);
+    s.events_seen = flow->config.ctl_known ? 0 : flow->events_seen;
     s.ended = flow->ended;
     s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
             flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;

@@ -108,6 +108,7 @@ static int go_on_at(struct worker *w, const struct piece *piece, struct output *
         COFI_TRY(cofi__skim_take(w->flow, before));
     w->flow->disabled_ip = PIECE_UNKNOWN_IP;
     w->flow->code_missed = piece->code_missed;
+    w->flow->events_seen = piece->events_seen;
     doubt_set(w->flow, (struct doubt){0}); /* enough was seen before */
     int status = cofi__worker_unseen(w, scratch, piece->begin);
     w->flow->speculative = false;
