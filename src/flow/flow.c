@@ -253,6 +253,8 @@ static int use_bits(struct cofi_flow *flow)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]");
     if (flow->async)
         COFI_TRY(cofi__take_overflows_fup(flow));
+    if (flow->space_due) /* where they lead is seen in the new one */
+        return STEP_ON;
     if (flow->async || flow->far)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes where an event's TIP is due [PTREF 9.4]");
     if (!flow->enabled)

@@ -279,10 +279,19 @@ static int act_pgd(struct cofi_flow *flow)
 
 /* ---- FUP: an address for what stands before it, or the start of an asynchronous event ---- */
 
+/* A new address space is due first: the packet is acted on again, then. */
+static bool waits_for_space(struct cofi_flow *flow)
+{
+    flow->has_packet |= flow->space_due;
+    return flow->space_due;
+}
+
 static int fup_bound(struct cofi_flow *flow)
 {
     if (flow->async && flow->packet_ip != flow->async_ip)
         COFI_TRY(cofi__take_overflows_fup(flow));
+    if (waits_for_space(flow))
+        return 0;
     if (may_be_stray(flow))
         cofi__stray_fup_again(flow);
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
@@ -316,6 +325,8 @@ static int act_fup(struct cofi_flow *flow)
     if (cofi__fup_is_overflows(flow))
         return 0;
     COFI_TRY(cofi__take_overflows_fup(flow));
+    if (waits_for_space(flow))
+        return 0;
     if (flow->async)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
     if (!flow->packet_has_ip)
@@ -335,6 +346,8 @@ static int act_pip(struct cofi_flow *flow)
 {
     if (flow->pend.paging) /* no event has two */
         COFI_TRY(cofi__take_overflows_fup(flow));
+    if (waits_for_space(flow))
+        return 0;
     flow->pend.paging = true;
     flow->pend.cr3 = flow->packet.pip.cr3;
     flow->pend.nr = flow->packet.pip.nr;
@@ -348,6 +361,8 @@ static int act_vmcs(struct cofi_flow *flow)
 {
     if (flow->pend.vmcs)
         COFI_TRY(cofi__take_overflows_fup(flow));
+    if (waits_for_space(flow))
+        return 0;
     flow->pend.vmcs = true;
     flow->pend.vmcs_base = flow->packet.vmcs.base;
     flow->pend.vmcs_offset = flow->packet_offset;
@@ -550,6 +565,8 @@ static int act_ptw(struct cofi_flow *flow)
     if (p->ptw.ip)
         return cofi__pend_add(flow, &event, true);
     COFI_TRY(cofi__take_overflows_fup(flow));
+    if (waits_for_space(flow))
+        return 0;
     struct goal goal = {.classes = 1u << COFI_CLASS_PTWRITE};
     struct place place;
     enum goal_stop stop = flow->enabled && !flow->lost && !may_be_stray(flow) ? cofi__walk_find(flow, &goal, &place) : STOP_BRANCH;

@@ -864,6 +864,32 @@ static void each_cr3_has_its_own_code(void **state)
     cofi_image_close(other);
 }
 
+/* 401000 mov cr3; in the other space 401003 jnz; 401005 nop; 401006 ptwrite; 40100a syscall. The FUP may be an event's, so that the PIP waits; what shows
+ * that it was the overflow's is in the new space. */
+static void what_follows_a_doubtful_fup_is_in_the_space_of_its_pip(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x0f, 0x22, 0xd8, 0x75, 0x00, 0x90, 0xf3, 0x0f, 0xae, 0xe0, 0x0f, 0x05};
+    static const char *const rows[][2] = {
+        {"06 01", "401003 401005 401006 40100a [disabled 40100a]"},
+        {"9921 3d0310 06 01", "[tsx 401003 a1 b0 c0] 401003 401005 401006 40100a [disabled 40100a]"},
+        {"3d0310 2d0510 01", "[async 401003 >401005] 401005 401006 40100a [disabled 40100a]"},
+    };
+    assert_int_equal(cofi_image_open(&other), 0);
+    assert_int_equal(cofi_image_map_bytes(other, 0, 0x401000, code, sizeof code, "other"), 0);
+    rig_open(&rig, COFI_PT, 0x401000, "0f22d8");
+    rig.config.space = space;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char trace[200], expected[300];
+        snprintf(trace, sizeof trace, "H 02f3 P 9901 7d001040000000 0223 7d001040000000 0243000200000000 %s", rows[i][0]);
+        snprintf(expected, sizeof expected, "[psb] [enabled >401000] [overflow >401000] [psb 401000] 401000 [paging 401000 v2000] %s", rows[i][1]);
+        rig_trace(&rig, trace);
+        assert_string_equal(rig_run(&rig), expected);
+    }
+    rig_close(&rig);
+    cofi_image_close(other);
+}
+
 static void an_address_space_that_comes_back_shows_what_changed_meanwhile(void **state)
 {
     (void)state;
@@ -990,6 +1016,7 @@ int main(void)
         cmocka_unit_test(mov_cr3_takes_its_pip),
         cmocka_unit_test(a_mov_cr3_may_end_tracing),
         cmocka_unit_test(each_cr3_has_its_own_code),
+        cmocka_unit_test(what_follows_a_doubtful_fup_is_in_the_space_of_its_pip),
         cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
         cmocka_unit_test(a_branch_that_leads_to_no_code_has_its_outcome),
