@@ -379,6 +379,20 @@ static void a_stream_without_a_start_begins_at_its_first_tip(void **state)
         "[gap NO_SYNC] [psb] [gap NO_SYNC] 401000 [async-disabled 401002]");
 }
 
+/* inc rax (in 32-bit code DEC EAX, INC EAX); jnz; syscall */
+static void above_4_gib_there_is_only_64_bit_code(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_RTIT, UINT64_C(0x500000401000), "48ffc0 7500 0f05");
+    rig_code(&rig, 0, 0x401000, "48ffc0 7500 0f05");
+    rig.config.mode = 32;
+    rig_trace(&rig, "R 82001040000050 02 8a051040000050");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >500000401000] 500000401000 500000401003 [async-disabled 500000401005]");
+    rig_trace(&rig, "R 8500104000 02 8d05104000");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 401003 [async-disabled 401005]");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +424,7 @@ int main(void)
         cmocka_unit_test(outcomes_from_before_a_silent_disable),
         cmocka_unit_test(the_periodic_cycle_count_may_hold_an_address_that_never_ran),
         cmocka_unit_test(a_stream_without_a_start_begins_at_its_first_tip),
+        cmocka_unit_test(above_4_gib_there_is_only_64_bit_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
