@@ -144,9 +144,25 @@ struct cofi_module_line {
     uint64_t start, end;
     const char *file; /* whole: where it was compiled, without . and ..; valid until each returns */
     int line;
+    uint32_t discriminator; /* among the paths through one line, as the compiler numbers them (of LLVM's the base); 0: the first, or not told */
+    uint32_t copies;        /* how many the compiler made of this code, each of which runs its share (LLVM's duplication factor); 1: not told */
 };
 /* All code of the module's that has a line, whether it ran or not, unit by unit. As above. Cost: reads all line tables. */
 int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
+
+/* Code of one function of the source, [start, end), with what was inlined into it: by itself, or inlined into another one. */
+struct cofi_module_scope {
+    uint64_t start, end;
+    uint32_t number, outer; /* from 1 on; one of several ranges has as many rows. outer: that of the one that it was inlined into, told before;
+                               0: it is a function by itself */
+    const char *function;   /* the linker's name or, where only that is told, the source's; null: none. Lives as long as the image */
+    int declared;           /* on which line; 0: not known */
+    uint64_t entry;         /* of a function by itself: where it is entered; else 0 */
+    int call_line;          /* of an inlined one: where in `outer`; 0: not known */
+    uint32_t call_discriminator;
+};
+/* All that DWARF tells of them, one that is inlined behind what it was inlined into. As above. Cost: reads all of the DWARF's functions. */
+int cofi_module_scopes(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque);
 /* The module's bytes around one of its own addresses, as in its file (so not for memory of no file): of *code bytes,
  * start, end and mode, as cofi_view_find has them. Valid while the image lives. Errors: COFI_ERR_NO_CODE. */
 int cofi_module_code(const struct cofi_module *module, uint64_t addr, struct cofi_code *code);

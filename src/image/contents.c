@@ -79,17 +79,37 @@ int cofi_module_functions(const struct cofi_module *module, int (*each)(void *op
     return status < 0 ? status : each_function(symbols, each, opaque);
 }
 
-int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+/* The tables of a module whose DWARF is asked for, locked; null: there are none, for this reason (0: it has none). */
+static struct cofi__symbols *lock_dwarf(const struct cofi_module *module, int *status)
 {
     struct cofi__source *source = source_of(module);
     cofi__source_open(source);
     struct cofi__symbols *symbols = cofi__symbols_get(source);
-    if (!symbols)
-        return COFI_ERR_NOMEM;
-    if (!symbols->module)
-        return 0;
+    *status = symbols ? 0 : COFI_ERR_NOMEM;
+    if (!symbols || !symbols->module)
+        return NULL;
     pthread_mutex_lock(&symbols->lock);
-    int status = cofi__lines_each(symbols, each, opaque);
+    return symbols;
+}
+
+int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+{
+    int status;
+    struct cofi__symbols *symbols = lock_dwarf(module, &status);
+    if (!symbols)
+        return status;
+    status = cofi__lines_each(symbols, each, opaque);
+    pthread_mutex_unlock(&symbols->lock);
+    return status;
+}
+
+int cofi_module_scopes(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque)
+{
+    int status;
+    struct cofi__symbols *symbols = lock_dwarf(module, &status);
+    if (!symbols)
+        return status;
+    status = cofi__scopes_each(symbols, each, opaque);
     pthread_mutex_unlock(&symbols->lock);
     return status;
 }

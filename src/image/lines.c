@@ -40,10 +40,16 @@ static void load(struct cofi__symbols *symbols)
         qsort(symbols->units, symbols->n_units, sizeof *symbols->units, by_start);
 }
 
-void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol)
+Dwarf *cofi__lines_dwarf(struct cofi__symbols *symbols)
 {
     if (!symbols->lines_tried)
         load(symbols);
+    return symbols->dwarf;
+}
+
+void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol)
+{
+    cofi__lines_dwarf(symbols);
     uint64_t addr = vaddr + symbols->elf_bias - symbols->dwarf_bias;
     size_t n = cofi__array_upper_bound(symbols->units, symbols->n_units, sizeof *symbols->units,
                                        offsetof(struct cofi__unit, start), addr);
@@ -60,18 +66,11 @@ void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi
 
 /* ---- all of them ---- */
 
-enum { RANGES_MAX = 64 };
-
-/* Where an ELF has code. What lies elsewhere in its line tables is of functions that the linker left out. */
-struct code_ranges {
-    uint64_t start[RANGES_MAX], end[RANGES_MAX];
-    size_t n;
-};
-
-static void find_code(struct code_ranges *code, Elf *elf)
+void cofi__code_find(struct cofi__code_ranges *code, Elf *elf)
 {
+    code->n = 0;
     GElf_Shdr shdr;
-    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && code->n < RANGES_MAX;) {
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && code->n < COFI__CODE_RANGES;) {
         if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) || !shdr.sh_addr || shdr.sh_size > UINT64_MAX - shdr.sh_addr)
             continue;
         code->start[code->n] = shdr.sh_addr;
@@ -79,7 +78,7 @@ static void find_code(struct code_ranges *code, Elf *elf)
     }
 }
 
-static bool is_code(const struct code_ranges *code, uint64_t addr)
+bool cofi__code_holds(const struct cofi__code_ranges *code, uint64_t addr)
 {
     for (size_t i = 0; i < code->n; i++)
         if (addr >= code->start[i] && addr < code->end[i])
@@ -97,12 +96,13 @@ static bool row_range(Dwarf_Lines *lines, size_t i, Dwarf_Addr *start, Dwarf_Add
 
 struct unit_walk {
     const struct cofi__symbols *symbols;
-    const struct code_ranges *code;
+    const struct cofi__code_ranges *code;
     int (*each)(void *opaque, const struct cofi_module_line *line);
     void *opaque;
     const char *folder; /* in which the unit was compiled, or null */
     const char *told;   /* the file of the row before, as libdw has it, */
     char *file;         /* and whole; null: out of memory */
+    bool llvm;          /* the unit is LLVM's */
     int status;
 };
 
@@ -148,15 +148,16 @@ static const char *folder_of(Dwarf_Die *die)
     return dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
 }
 
-static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number)
+static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number, uint32_t discriminator)
 {
     uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
-    if (!is_code(walk->code, start + shift) || end + shift < start + shift || !file || number <= 0)
+    if (!cofi__code_holds(walk->code, start + shift) || end + shift < start + shift || !file || number <= 0)
         return 0;
     file = whole_name(walk, file);
     if (!file)
         return COFI_ERR_NOMEM;
-    return *file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number}) : 0;
+    struct cofi__discriminator means = cofi__discriminator(discriminator, walk->llvm);
+    return *file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number, means.base, means.copies}) : 0;
 }
 
 /* Where a function is declared. Code begins at its brace. */
@@ -166,17 +167,16 @@ static int tell_function(Dwarf_Die *die, void *opaque)
     Dwarf_Addr start;
     int number;
     if (!dwarf_lowpc(die, &start) && !dwarf_decl_line(die, &number))
-        walk->status = tell(walk, start, start, dwarf_decl_file(die), number);
+        walk->status = tell(walk, start, start, dwarf_decl_file(die), number, 0);
     return walk->status ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-/* The functions of a unit may have been split off into a file (.dwo). libdw knows their files only if it was asked for them before. */
-static void each_function(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split)
+/* libdw knows the files of what was split off (.dwo) only if it was asked for them before. */
+Dwarf_Die *cofi__lines_unit(Dwarf_Die *die, Dwarf_Die *split)
 {
     Dwarf_Files *files;
     size_t n;
-    bool is_split = dwarf_tag(split) == DW_TAG_compile_unit && !dwarf_getsrcfiles(split, &files, &n);
-    dwarf_getfuncs(is_split ? split : die, tell_function, walk, 0);
+    return dwarf_tag(split) == DW_TAG_compile_unit && !dwarf_getsrcfiles(split, &files, &n) ? split : die;
 }
 
 static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split)
@@ -188,24 +188,24 @@ static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split
         return 0;
     walk->folder = folder_of(die);
     walk->told = NULL;
-    each_function(walk, die, split);
+    walk->llvm = cofi__is_llvm(cofi__lines_unit(die, split));
+    dwarf_getfuncs(cofi__lines_unit(die, split), tell_function, walk, 0);
     for (size_t i = 0; i + 1 < n && !walk->status; i++) {
         Dwarf_Addr start, end;
+        unsigned discriminator;
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
-        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number))
-            walk->status = tell(walk, start, end, dwarf_linesrc(row, NULL, NULL), number);
+        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number) && !dwarf_linediscriminator(row, &discriminator))
+            walk->status = tell(walk, start, end, dwarf_linesrc(row, NULL, NULL), number, discriminator);
     }
     return walk->status;
 }
 
 int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
 {
-    struct code_ranges code = {0};
-    if (!symbols->lines_tried)
-        load(symbols);
-    if (!symbols->dwarf)
+    struct cofi__code_ranges code;
+    if (!cofi__lines_dwarf(symbols))
         return 0;
-    find_code(&code, symbols->elf);
+    cofi__code_find(&code, symbols->elf);
     struct unit_walk walk = {.symbols = symbols, .code = &code, .each = each, .opaque = opaque};
     Dwarf_CU *cu = NULL;
     Dwarf_Die die, split;

@@ -50,6 +50,7 @@ struct cofi__symbols {
 };
 
 struct cofi_module_line;
+struct cofi_module_scope;
 
 /* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. */
 void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line,
@@ -67,6 +68,26 @@ void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source
 /* lines.c; symbols->lock is held. */
 void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
 int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
+/* Where an ELF has code. What lies elsewhere in its DWARF is of functions that the linker left out. */
+enum { COFI__CODE_RANGES = 64 };
+struct cofi__code_ranges {
+    uint64_t start[COFI__CODE_RANGES], end[COFI__CODE_RANGES];
+    size_t n;
+};
+void cofi__code_find(struct cofi__code_ranges *code, Elf *elf);
+bool cofi__code_holds(const struct cofi__code_ranges *code, uint64_t addr);
+/* The DWARF, read at the first question; null: there is none. */
+Dwarf *cofi__lines_dwarf(struct cofi__symbols *symbols);
+/* Where a unit's functions are: in itself, or in a file that they were split off into (as dwarf_get_units tells both). */
+Dwarf_Die *cofi__lines_unit(Dwarf_Die *die, Dwarf_Die *split);
+/* scopes.c; symbols->lock is held. */
+int cofi__scopes_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque);
+/* discriminators.c: what a compiler's number means; llvm: the unit is LLVM's. */
+struct cofi__discriminator {
+    uint32_t base, copies;
+};
+bool cofi__is_llvm(Dwarf_Die *unit);
+struct cofi__discriminator cofi__discriminator(uint32_t told, bool llvm);
 /* frames.c: what the unwind table tells of an ELF file; symbols->lock is held. */
 int cofi__frames_load(struct cofi__symbols *symbols);
 /* The tables of a source, read at the first question; null: out of memory. */
