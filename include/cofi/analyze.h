@@ -105,6 +105,7 @@ struct cofi_coverage_options {
     void *opaque;
     bool targets; /* count where indirect branches led, too. Not by cofi_coverage_flow */
     bool ways;    /* and where all others did: direct ones, conditional ones that were not taken, RETs */
+    bool scopes;  /* with `lines`: which function of the source code is of, where it was inlined, too */
 };
 
 /* Copies the options. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set), COFI_ERR_RANGE
@@ -193,6 +194,24 @@ struct cofi_coverage_function {
     uint32_t outcomes, outcomes_seen; /* of its conditional branches, two each */
 };
 
+/* A function of the source, by itself or inlined. */
+struct cofi_coverage_scope {
+    const char *function; /* the linker's name; names that are equal are the same pointer */
+    uint32_t declared;    /* on which line */
+    int32_t outer;        /* the one that it was inlined into: of scopes[]; COFI_COVERAGE_NONE: it is a function by itself, */
+    uint64_t entry;       /* which is entered here */
+    uint32_t call_line, call_discriminator; /* where in `outer` */
+};
+
+/* Code of one line in one scope, or of one path through the line. */
+struct cofi_coverage_code {
+    uint64_t start, end;
+    uint64_t count;       /* of its instruction that ran most often; 0: none did */
+    uint32_t scope;       /* of scopes[] */
+    uint32_t line;
+    uint32_t discriminator, copies; /* as in cofi_module_line */
+};
+
 struct cofi_coverage_module {
     const char *path;     /* or label */
     int32_t pid;          /* memory of no file: the process's; else -1 */
@@ -209,6 +228,10 @@ struct cofi_coverage_module {
     const struct cofi_coverage_branch *branches;
     const struct cofi_coverage_target *targets; /* of one branch that which was come to most often first */
     size_t functions_n, insns_n, blocks_n, branches_n, targets_n;
+    const struct cofi_coverage_scope *scopes; /* one that is inlined behind what it was inlined into */
+    const struct cofi_coverage_code *code; /* whose line and scope are known, all the way out; also what did not run */
+    size_t scopes_n, code_n;
+    uint64_t placed;      /* of `executed`, the instructions in functions that have a scope */
 };
 /* Those of which something ran, in the order of what they executed, most first. */
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n);

@@ -21,6 +21,11 @@ struct known_line {
     uint64_t start, end;
     const char *file;
     uint32_t line;
+    uint32_t discriminator, copies; /* as in cofi_module_line */
+};
+struct known_range { /* of a scope */
+    uint64_t start, end;
+    uint32_t scope;
 };
 struct known_branch { /* conditional, and in a line */
     uint64_t addr;
@@ -44,6 +49,10 @@ struct covered_module {
     size_t lines_n, lines_room;
     struct known_branch *branches;
     size_t branches_n, branches_room;
+    struct known_range *ranges;       /* in the order of the scopes */
+    size_t ranges_n, ranges_room;
+    struct cofi_coverage_scope *scopes;
+    size_t scopes_n, scopes_room;
 };
 
 /* A block at its place in its module: by what code it is, too, for that may change. */
@@ -144,13 +153,18 @@ int cofi__coverage_module_like(struct cofi_coverage *coverage, const struct cove
 uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr, const char *name);
 void cofi__coverage_modules_free(struct cofi_coverage *coverage);
 
-/* parts.c: a module's functions -> which of them has what, in the order of addresses, where they lie in each other, too. */
+/* parts.c: functions by address -> which of them has what, in the order of addresses, where they lie in each other, too. */
 struct part {
     uint64_t start, end;
-    int32_t function; /* of the module */
+    int32_t function; /* which of them */
 };
 /* *parts is to be freed. Returns how many, or COFI_ERR_NOMEM. */
-int64_t cofi__coverage_parts(const struct covered_module *module, struct part **parts);
+int64_t cofi__coverage_parts(const struct known_function *functions, size_t n, struct part **parts);
+
+/* scopes.c: a module's scopes, from its image; */
+int cofi__coverage_scopes(struct cofi_coverage *coverage, struct covered_module *module);
+/* and what of its lines is of which. insns: all n of the module's, by address; pub.scopes, code, and how many instructions have a place there. */
+int cofi__coverage_code(struct covered_module *module, const struct cofi_coverage_insn *insns, size_t n);
 
 /* covered.c: one module's results from its places, n by address. */
 int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module, const struct place_count *const *places, size_t n);

@@ -149,7 +149,8 @@ static int learn_line(void *opaque, const struct cofi_module_line *line)
     if (!learning->wanted)
         return 0;
     COFI_TRY(cofi__array_grow(&module->lines, &module->lines_room, module->lines_n, sizeof *module->lines));
-    module->lines[module->lines_n++] = (struct known_line){line->start, line->end, learning->asked, (uint32_t)line->line};
+    module->lines[module->lines_n++] = (struct known_line){line->start, line->end, learning->asked, (uint32_t)line->line,
+                                                           line->discriminator, line->copies};
     return 0;
 }
 
@@ -210,6 +211,8 @@ static int learn(struct cofi_coverage *coverage, struct covered_module *module)
         COFI_TRY(cofi_module_functions(module->handle, learn_function, &learning));
     if (coverage->options.lines)
         COFI_TRY(cofi_module_lines(module->handle, learn_line, &learning));
+    if (coverage->options.scopes)
+        COFI_TRY(cofi__coverage_scopes(coverage, module));
     if (module->lines_n)
         qsort(module->lines, module->lines_n, sizeof *module->lines, by_start);
     return learn_branches(module);
@@ -237,9 +240,12 @@ void cofi__coverage_modules_free(struct cofi_coverage *coverage)
         free((void *)(uintptr_t)module->pub.blocks);
         free((void *)(uintptr_t)module->pub.branches);
         free((void *)(uintptr_t)module->pub.targets);
+        free((void *)(uintptr_t)module->pub.code);
         free(module->functions);
         free(module->lines);
         free(module->branches);
+        free(module->ranges);
+        free(module->scopes);
         cofi__map_free(&module->by_name);
     }
     free(coverage->modules);

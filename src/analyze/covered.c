@@ -70,7 +70,7 @@ static int begin_functions(struct making *m)
         m->functions[i] = (struct cofi_coverage_function){.name = known->name, .addr = known->addr};
         m->wanted[i] = coverage_wants(m->coverage, COFI_COVERAGE_FUNCTION, known->name);
     }
-    int64_t n = module->named ? 0 : cofi__coverage_parts(module, &m->parts);
+    int64_t n = module->named ? 0 : cofi__coverage_parts(module->functions, module->functions_n, &m->parts);
     m->parts_n = n < 0 ? 0 : (size_t)n;
     for (size_t i = 0; i < m->parts_n && m->functions_n; i++) {
         int32_t function = m->parts[i].function;
@@ -441,6 +441,8 @@ int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module,
         status = make_targets(&m);
     if (status >= 0)
         status = make_lines(&m);
+    if (status >= 0 && coverage->options.scopes)
+        status = cofi__coverage_code(module, m.insns, m.insns_n);
     if (status >= 0)
         status = keep_wanted(&m);
     publish(&m);

@@ -8,7 +8,8 @@
 #include "base/error.h"
 
 struct sweep {
-    const struct covered_module *module;
+    const struct known_function *functions;
+    size_t functions_n;
     struct part *parts;
     size_t n, room;
     int32_t *open;  /* functions that hold the place, the innermost last */
@@ -17,12 +18,12 @@ struct sweep {
 };
 
 /* One without a size reaches to the next. */
-static uint64_t end_of(const struct covered_module *module, size_t i)
+static uint64_t end_of(const struct sweep *sweep, size_t i)
 {
-    const struct known_function *f = &module->functions[i];
+    const struct known_function *f = &sweep->functions[i];
     if (f->size)
         return f->size > UINT64_MAX - f->addr ? UINT64_MAX : f->addr + f->size;
-    return i + 1 < module->functions_n ? f[1].addr : UINT64_MAX;
+    return i + 1 < sweep->functions_n ? f[1].addr : UINT64_MAX;
 }
 
 static int add(struct sweep *sweep, uint64_t end, int32_t function)
@@ -40,7 +41,7 @@ static int sweep_to(struct sweep *sweep, uint64_t to)
 {
     while (sweep->open_n && sweep->at < to) {
         int32_t top = sweep->open[sweep->open_n - 1];
-        uint64_t end = end_of(sweep->module, (size_t)top);
+        uint64_t end = end_of(sweep, (size_t)top);
         COFI_TRY(add(sweep, end < to ? end : to, top));
         if (end <= to)
             sweep->open_n--;
@@ -49,13 +50,13 @@ static int sweep_to(struct sweep *sweep, uint64_t to)
     return 0;
 }
 
-int64_t cofi__coverage_parts(const struct covered_module *module, struct part **parts)
+int64_t cofi__coverage_parts(const struct known_function *functions, size_t n, struct part **parts)
 {
-    struct sweep sweep = {.module = module};
-    sweep.open = calloc(module->functions_n + 1, sizeof *sweep.open);
+    struct sweep sweep = {.functions = functions, .functions_n = n};
+    sweep.open = calloc(n + 1, sizeof *sweep.open);
     int status = sweep.open ? 0 : COFI_ERR_NOMEM;
-    for (size_t i = 0; i < module->functions_n && status >= 0; i++) {
-        status = sweep_to(&sweep, module->functions[i].addr);
+    for (size_t i = 0; i < n && status >= 0; i++) {
+        status = sweep_to(&sweep, functions[i].addr);
         sweep.open[sweep.open_n++] = (int32_t)i;
     }
     if (status >= 0)

@@ -249,17 +249,45 @@ static void the_inner_function_has_what_is_in_both(void **state)
     (void)state;
     struct known_function functions[] = {{0x100, 0x100, "outer"}, {0x120, 0x20, "inner"}, {0x130, 8, "innermost"}, {0x180, 0, "no size"},
                                          {0x1f0, 0x20, "beyond"}};
-    const struct covered_module module = {.functions = functions, .functions_n = 5};
     const struct part expected[] = {{0x100, 0x120, 0}, {0x120, 0x130, 1}, {0x130, 0x138, 2}, {0x138, 0x140, 1}, {0x140, 0x180, 0},
                                     {0x180, 0x1f0, 3}, {0x1f0, 0x210, 4}};
     struct part *parts;
-    assert_int_equal(cofi__coverage_parts(&module, &parts), 7);
+    assert_int_equal(cofi__coverage_parts(functions, 5, &parts), 7);
     for (size_t i = 0; i < 7; i++) {
         assert_int_equal(parts[i].start, expected[i].start);
         assert_int_equal(parts[i].end, expected[i].end);
         assert_int_equal(parts[i].function, expected[i].function);
     }
     free(parts);
+}
+
+/* Lines and scopes cut each other; where a line begins with another one the longer one counts; what has no name is left out. */
+static void code_is_of_one_line_in_the_innermost_scope(void **state)
+{
+    (void)state;
+    struct cofi_coverage_scope scopes[] = {{.function = "outer", .outer = -1}, {.function = "inner", .outer = 0}, {.function = NULL, .outer = -1}};
+    struct known_range ranges[] = {{0x100, 0x140, 0}, {0x110, 0x120, 1}, {0x138, 0x150, 2}};
+    struct known_line lines[] = {{0x100, 0x100, "a.c", 1, 0, 1}, {0x100, 0x118, "a.c", 2, 0, 1}, {0x118, 0x130, "a.c", 3, 4, 5},
+                                 {0x12c, 0x160, "a.c", 4, 0, 1}};
+    const struct cofi_coverage_insn insns[] = {{0x100, 3, 0, 4, 0}, {0x104, 8, 0, 4, 0}, {0x114, 2, 0, 4, 0}, {0x11c, 9, 0, 8, 0},
+                                               {0x128, 1, 0, 4, 0}, {0x140, 6, 0, 4, 0}, {0x158, 5, 0, 4, 0}};
+    struct covered_module module = {.scopes = scopes, .scopes_n = 3, .ranges = ranges, .ranges_n = 3, .lines = lines, .lines_n = 4};
+    const struct cofi_coverage_code expected[] = {{0x100, 0x110, 8, 0, 2, 0, 1}, {0x110, 0x118, 2, 1, 2, 0, 1}, {0x118, 0x120, 9, 1, 3, 4, 5},
+                                                  {0x120, 0x12c, 1, 0, 3, 4, 5}, {0x12c, 0x138, 0, 0, 4, 0, 1}};
+    assert_int_equal(cofi__coverage_code(&module, insns, 7), 0);
+    assert_int_equal(module.pub.code_n, 5);
+    for (size_t i = 0; i < 5; i++) {
+        const struct cofi_coverage_code *got = &module.pub.code[i];
+        assert_int_equal(got->start, expected[i].start);
+        assert_int_equal(got->end, expected[i].end);
+        assert_int_equal(got->count, expected[i].count);
+        assert_int_equal(got->scope, expected[i].scope);
+        assert_int_equal(got->line, expected[i].line);
+        assert_int_equal(got->discriminator, expected[i].discriminator);
+        assert_int_equal(got->copies, expected[i].copies);
+    }
+    assert_int_equal(module.pub.placed, 3 + 8 + 2 + 9 + 1);
+    free((void *)(uintptr_t)module.pub.code);
 }
 
 /* ---- lines ---- */
@@ -910,6 +938,7 @@ int main(void)
         cmocka_unit_test(one_coverage_takes_many_images),
         cmocka_unit_test(kernel_code_is_of_no_process),
         cmocka_unit_test(the_inner_function_has_what_is_in_both),
+        cmocka_unit_test(code_is_of_one_line_in_the_innermost_scope),
         cmocka_unit_test(a_line_counts_its_busiest_instruction_in_each_function),
         cmocka_unit_test(counters_of_a_map_stop_at_255),
         cmocka_unit_test(what_no_branch_made_is_no_edge),
