@@ -17,7 +17,7 @@
 #include "session.h"
 #include "writer.h"
 
-enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT };
+enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT, FORMAT_AFDO };
 
 struct coverage_options {
     struct session_options session;
@@ -37,7 +37,8 @@ static const char usage[] =
     "of each conditional branch there were. Several recordings add up.\n\n"
     "      --format=F          text (default); html: a page of files and functions, to look around in with a browser;\n"
     "                          lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
-    "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa\n"
+    "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa;\n"
+    "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
     "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
@@ -62,7 +63,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "html", "lcov", "drcov", "afl", "bolt", NULL},
+    static const char *const formats[] = {"text", "html", "lcov", "drcov", "afl", "bolt", "afdo", NULL},
                              *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
@@ -105,6 +106,8 @@ static const char *useless(const struct coverage_options *options)
         return "--all has no effect: what an indirect branch did not lead to is not known";
     if (options->sort_given && options->table.by != BY_FUNCTION)
         return "--sort is of functions (--by=function)";
+    if (options->format == FORMAT_AFDO && (options->source || options->no_source))
+        return "a sample profile is of all lines of functions; --module and --function choose which";
     if (options->no_source && lines)
         return "--no-source leaves nothing to show of lines";
     if (options->source && (!lines && !(text && options->table.by != BY_INSN)))
@@ -336,21 +339,81 @@ static const struct cofi_coverage_module *only_file(const struct job *job)
     return files == 1 ? &modules[last] : NULL;
 }
 
-static void ask_for_one_file(const struct job *job)
+static bool is_file(const struct cofi_coverage_module *module) { return module->of_file; }
+static bool is_placed(const struct cofi_coverage_module *module) { return module->placed > 0; }
+
+/* Says which modules there are to choose from. Returns how many. */
+static size_t list_modules(const struct job *job, bool (*has)(const struct cofi_coverage_module *module), const char *text)
 {
     enum { SHOWN = 8 };
-    size_t n, files = 0;
+    size_t n, found = 0;
     const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
     for (size_t i = 0; i < n; i++) {
-        if (!modules[i].of_file)
+        if (!has(&modules[i]))
             continue;
-        if (!files)
-            complain("coverage: a profile for BOLT is of one file; choose with --module one of those that ran, here with most first:");
-        if (files++ < SHOWN)
+        if (!found)
+            complain("coverage: %s; choose with --module one of those that ran, here with most first:", text);
+        if (found++ < SHOWN)
             complain("coverage:   %s", modules[i].path);
     }
-    if (!files)
-        complain("coverage: a profile for BOLT is of a file, and no file's code ran%s", n ? "" : " of what was asked for");
+    return found;
+}
+
+static void ask_for_one_file(const struct job *job)
+{
+    size_t modules;
+    cofi_coverage_modules(job->all, &modules);
+    if (!list_modules(job, is_file, "a profile for BOLT is of one file"))
+        complain("coverage: a profile for BOLT is of a file, and no file's code ran%s", modules ? "" : " of what was asked for");
+}
+
+/* How much of what ran a sample profile has. */
+static void sum_placed(const struct job *job, uint64_t *placed, uint64_t *executed)
+{
+    size_t n;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
+    *placed = *executed = 0;
+    for (size_t i = 0; i < n; i++) {
+        *placed += modules[i].placed;
+        *executed += modules[i].executed;
+    }
+}
+
+/* The module that ran most of what a sample profile does not have. */
+static const char *most_unplaced(const struct job *job)
+{
+    size_t n, at = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
+    for (size_t i = 0; i < n; i++)
+        if (modules[i].executed - modules[i].placed > modules[at].executed - modules[at].placed)
+            at = i;
+    return modules[at].path;
+}
+
+/* A sample profile of more than was asked for would pass what libraries ran for the program's. */
+static bool must_choose(const struct job *job)
+{
+    size_t n, placed = 0;
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
+    for (size_t i = 0; i < n; i++)
+        placed += is_placed(&modules[i]);
+    return !job->options->module && placed > 1;
+}
+
+/* It is of functions that debug information tells of. False: there are none. */
+static bool judge_placed(const struct job *job)
+{
+    uint64_t placed, executed;
+    sum_placed(job, &placed, &executed);
+    if (!executed || placed == executed)
+        return true;
+    if (placed)
+        complain("coverage: the profile has %.1f%% of %" PRIu64 " instructions; the others ran in functions without debug information, most in %s",
+                 100.0 * (double)placed / (double)executed, executed, most_unplaced(job));
+    else
+        complain("coverage: no function that ran has debug information that tells where it is declared, most ran in %s: compile with -g, or with "
+                 "-gline-tables-only -fdebug-info-for-profiling (clang), do not strip", most_unplaced(job));
+    return placed > 0;
 }
 
 static int write_page(const struct job *job, struct writer *out)
@@ -370,6 +433,7 @@ static int write_all(const struct job *job, struct writer *out)
     case FORMAT_LCOV: return cofi_coverage_lcov(job->all, write_put, out);
     case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
     case FORMAT_BOLT: return cofi_coverage_bolt(only_file(job), write_put, out);
+    case FORMAT_AFDO: return cofi_coverage_afdo(job->all, write_put, out);
     case FORMAT_AFL: return write_put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
     }
     return 0;
@@ -432,7 +496,13 @@ static int count_and_write(struct job *job, FILE *file)
         ask_for_one_file(job);
         return EXIT_DATA;
     }
+    if (job->options->format == FORMAT_AFDO && must_choose(job)) {
+        list_modules(job, is_placed, "several files with debug information ran");
+        return EXIT_DATA;
+    }
     status = judge(job, status);
+    if (job->options->format == FORMAT_AFDO && !judge_placed(job))
+        return EXIT_DATA;
     int written = write_to(job, file);
     return written != EXIT_DONE ? written : status;
 }
@@ -451,11 +521,11 @@ static int run(struct coverage_options *options, FILE *file)
 {
     enum format format = options->format;
     bool tables = format == FORMAT_TEXT && options->table.by != BY_INSN;
-    bool lines = format == FORMAT_LCOV || ((tables || format == FORMAT_HTML) && !options->no_source);
+    bool lines = format == FORMAT_LCOV || format == FORMAT_AFDO || ((tables || format == FORMAT_HTML) && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
                                 .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
-                                .ways = format == FORMAT_BOLT, .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
+                                 .ways = format == FORMAT_BOLT || format == FORMAT_AFDO, .scopes = format == FORMAT_AFDO, .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);

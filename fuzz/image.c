@@ -52,10 +52,25 @@ static int line(void *opaque, const struct cofi_module_line *told)
     return 0;
 }
 
+static int scope(void *opaque, const struct cofi_module_scope *told)
+{
+    uint32_t *last = opaque;
+    MUST(told->start < told->end && told->outer < told->number && told->number >= *last);
+    *last = told->number;
+    return 0;
+}
+
 static int put_nowhere(void *opaque, const char *bytes, size_t n)
 {
     (void)opaque;
     MUST(n && bytes[n - 1] == '\n');
+    return 0;
+}
+
+static int put_anything(void *opaque, const char *bytes, size_t n)
+{
+    (void)opaque;
+    MUST(n && *bytes);
     return 0;
 }
 
@@ -76,16 +91,18 @@ static void ask_targets(const struct cofi_coverage *coverage, uint64_t jumps)
 /* All that the module at an address has; and some of its bytes ran, each a jump to the next. */
 static void cover(struct cofi_view *view, uint64_t base, size_t n)
 {
-    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true, .ways = true};
+    struct cofi_coverage_options options = {.size = sizeof options, .names = true, .lines = true, .ways = true, .scopes = true};
     struct cofi_coverage *coverage;
     uint64_t own, last = 0;
     uint64_t jumps = 0;
     size_t sources;
+    uint32_t number = 0;
     const struct cofi_module *module = cofi_view_module(view, base, &own);
     if (!module)
         return;
     cofi_module_functions(module, function, &last);
     cofi_module_lines(module, line, NULL);
+    cofi_module_scopes(module, scope, &number);
     MUST(cofi_coverage_open(&coverage, &options) == 0);
     for (uint64_t i = 0; i < n; i += 97, jumps++) {
         const struct cofi_flow_insn insn = {.ip = base + i, .length = 7, .mode = 64};
@@ -95,6 +112,7 @@ static void cover(struct cofi_view *view, uint64_t base, size_t n)
     }
     MUST(cofi_coverage_learn(coverage) == 0 && cofi_coverage_finish(coverage) == 0);
     ask_targets(coverage, jumps ? jumps - 1 : 0);
+    MUST(cofi_coverage_afdo(coverage, put_anything, NULL) == 0);
     cofi_coverage_sources(coverage, &sources);
     cofi_coverage_close(coverage);
 }

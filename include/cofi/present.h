@@ -55,6 +55,9 @@ int cofi_coverage_drcov(const struct cofi_coverage *coverage, cofi_put *put, voi
 /* A module's branches, and what was gone through between them, for LLVM's BOLT: perf2bolt's pre-aggregated profile (-pa). Of what was opened
  * with `names` and `ways`. 0, COFI_ERR_NOMEM, or what put returned. */
 int cofi_coverage_bolt(const struct cofi_coverage_module *module, cofi_put *put, void *opaque);
+/* How often lines ran, what they called, and the same of what was inlined, by function: a sample profile (AutoFDO) in LLVM's text, of all modules
+ * together. Of what was opened with `names`, `lines`, `ways` and `scopes`. 0, COFI_ERR_NOMEM, or what put returned. */
+int cofi_coverage_afdo(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 
 /* ---- calls, as they come ---- */
 

@@ -890,6 +890,49 @@ static void a_tracefile_adds_up_to_what_readers_take(void **state)
     }
 }
 
+/* Two copies of `one`, of which the second is partly cut off; `two` inlined into it twice at one place, `three` into that; functions that did not
+ * run, and names that readers would take for something else. */
+static void a_sample_profile_has_the_most_of_a_copy_and_the_sum_of_copies(void **state)
+{
+    (void)state;
+    enum { CALL = COFI_CLASS_CALL, IND = COFI_CLASS_CALL_IND, JMP = COFI_CLASS_JMP, JCC = COFI_CLASS_JCC, RET = COFI_CLASS_RET };
+    static const char path[] = "program";
+    const struct cofi_coverage_scope scopes[] = {
+        {.function = "one", .declared = 10, .outer = -1, .entry = 0x100}, {.function = "one.isra.0", .declared = 10, .outer = -1, .entry = 0x200},
+        {.function = "two", .declared = 70000, .outer = 0, .call_line = 12, .call_discriminator = 3},
+        {.function = "two", .declared = 70000, .outer = 0, .call_line = 12, .call_discriminator = 3},
+        {.function = "three", .declared = 5, .outer = 2, .call_line = 70001}, {.function = "idle", .declared = 1, .outer = -1, .entry = 0x300},
+        {.function = "8ball", .declared = 1, .outer = -1, .entry = 0x400}, {.function = "a b:c", .declared = 1, .outer = -1, .entry = 0x500}};
+    const struct cofi_coverage_code lines[] = {
+        {0x100, 0x104, 7, 0, 11, 0, 1}, {0x104, 0x108, 9, 0, 11, 0, 1}, {0x108, 0x10c, 2, 0, 11, 2, 4}, {0x10c, 0x110, 5, 2, 70002, 0, 1},
+        {0x110, 0x114, 6, 3, 70002, 0, 1}, {0x114, 0x118, 0, 4, 4, 0, 1}, {0x200, 0x204, 1, 1, 11, 0, 1}, {0x300, 0x304, 0, 5, 2, 0, 1},
+        {0x310, 0x314, 1, 0, 13, 0, 1}, {0x400, 0x404, 1, 6, 2, 0, 1}, {0x500, 0x504, UINT64_MAX / 2, 7, 2, 0, 3}};
+    const struct cofi_coverage_insn insns[] = {{0x100, 7, 0, 4, COFI_CLASS_OTHER}, {0x200, 1, 1, 4, COFI_CLASS_OTHER}, {0x500, 4, 2, 4, JMP}};
+    const struct cofi_coverage_target targets[] = {
+        {.addr = 0x104, .count = 3, .cls = CALL, .function = 0, .to_path = path, .to_addr = 0x200, .to_name = "one.isra.0"},
+        {.addr = 0x106, .count = 4, .cls = CALL, .function = 0, .to_path = "libc", .to_addr = 0x100, .to_name = "puts@plt"},
+        {.addr = 0x107, .count = 1, .cls = JMP, .function = 0, .to_path = "libc", .to_addr = 0x100, .to_name = "puts"},
+        {.addr = 0x107, .count = 1, .cls = JMP, .function = 0, .to_path = path, .to_addr = 0x310, .to_name = "one.cold"},
+        {.addr = 0x107, .count = 1, .cls = IND, .function = 0, .to_path = path, .to_addr = 0x902, .to_name = "six", .to_offset = 2},
+        {.addr = 0x107, .count = 1, .cls = IND, .function = 0, .to_path = path, .to_addr = 0x500, .to_name = "a b:c"},
+        {.addr = 0x107, .count = 9, .cls = RET, .function = 0, .to_path = path, .to_addr = 0x200, .to_name = "one.isra.0"},
+        {.addr = 0x107, .count = 2, .cls = JCC, .function = 0, .to_path = path, .to_addr = 0x100, .to_name = "one"},
+        {.addr = 0x120, .count = 2, .cls = CALL, .function = 0, .to_path = path, .to_addr = 0x100, .to_name = "one"}};
+    const struct cofi_coverage_module module = {.path = path, .scopes = scopes, .scopes_n = 8, .code = lines, .code_n = 11, .insns = insns,
+                                                .insns_n = 3, .targets = targets, .targets_n = 9};
+    const struct cofi_coverage coverage = {.results = &module, .results_n = 1};
+    static const char wanted[] = "a b:c:18446744073709551615:4\n 1: 18446744073709551615\n"
+                                 "one:25:6\n 1: 10 puts:5 one:3\n 1.2: 8\n 3: 1\n 2.3: two:6\n  2: 6\n  1: three:0\n   65535: 0\n";
+    struct text text = {.n = 0};
+    assert_int_equal(cofi_coverage_afdo(&coverage, put, &text), 0);
+    assert_int_equal(text.n, sizeof wanted - 1);
+    assert_memory_equal(text.bytes, wanted, text.n);
+    for (size_t stop = 1; stop < sizeof wanted - 1; stop += 7) {
+        struct text part = {.stop = stop};
+        assert_int_equal(cofi_coverage_afdo(&coverage, put, &part), COFI_ERR_FULL);
+    }
+}
+
 static void memory_far_apart_takes_several_rows_of_drcov(void **state)
 {
     (void)state;
@@ -950,6 +993,7 @@ int main(void)
         cmocka_unit_test(a_module_that_is_not_wanted_counts_nothing),
         cmocka_unit_test(counts_are_those_of_the_truth_at_once_and_block_by_block),
         cmocka_unit_test(a_tracefile_adds_up_to_what_readers_take),
+        cmocka_unit_test(a_sample_profile_has_the_most_of_a_copy_and_the_sum_of_copies),
         cmocka_unit_test(memory_far_apart_takes_several_rows_of_drcov),
         cmocka_unit_test(options_of_another_version_are_checked),
     };
