@@ -22,18 +22,13 @@ static bool is_known(const struct covered_module *module, const struct cofi_modu
     return !scope->outer || (scope->call_line && module->scopes[scope->outer - 1].function);
 }
 
-static bool is_wanted(const struct learning *learning, const struct cofi_module_scope *scope)
-{
-    return scope->outer || coverage_wants(learning->coverage, COFI_COVERAGE_FUNCTION, scope->function);
-}
-
-/* One that is not known, or not wanted, has no name. */
+/* One that is not known has no name. */
 static int add_scope(const struct learning *learning, const struct cofi_module_scope *scope)
 {
     struct covered_module *module = learning->module;
     struct cofi_coverage_scope made = {.declared = (uint32_t)scope->declared, .outer = (int32_t)scope->outer - 1, .entry = scope->entry,
                                        .call_line = (uint32_t)scope->call_line, .call_discriminator = scope->call_discriminator};
-    if (is_known(module, scope) && is_wanted(learning, scope)) {
+    if (is_known(module, scope)) {
         made.function = cofi__strings_keep(&learning->coverage->strings, scope->function);
         if (!made.function)
             return COFI_ERR_NOMEM;

@@ -1,5 +1,6 @@
-# What clang -fprofile-sample-use reads, of a program whose debug information is written by hand, as clang has it: twice() was inlined into main on
-# its line 3 (path 1, so 2), the loop in it unrolled four times (path 2, so 4 and 4 << 8), back() is a loop to its own first instruction.
+# What clang -fprofile-sample-use reads, of a program whose debug information is written by hand, as clang has it: twice() was inlined into _start on
+# its line 3 (path 1, so 2), the loop in it unrolled four times (path 2, so 4 and 4 << 8), back() is a loop to its own first instruction, and begins
+# with another twice().
 cat >program.s <<'TEXT'
 	.file 1 "program.c"
 	.type leave, @function
@@ -45,8 +46,10 @@ even:	.loc 1 21
 even_end:
 	.size even.llvm.123, . - even.llvm.123
 	.type back, @function
-back:	.loc 1 31
+back:	.loc 1 2
 	inc %ecx
+back_twice_end:
+	.loc 1 31
 	test $3, %cl
 	jnz back
 	.loc 1 32
@@ -91,10 +94,15 @@ inlined: .uleb128 2
 	.asciz "even"
 	.byte 20
 	.quad even, even_end
-	.uleb128 4
+	.uleb128 3
 	.asciz "back"
 	.byte 30
 	.quad back, back_end
+	.uleb128 5
+	.long inlined - unit
+	.quad back, back_twice_end
+	.byte 31, 0
+	.uleb128 0
 	.uleb128 4
 	.asciz "idle"
 	.byte 40
