@@ -17,7 +17,7 @@
 #include "session.h"
 #include "writer.h"
 
-enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT, FORMAT_AFDO };
+enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT, FORMAT_AFDO, FORMAT_AFDO_GCC };
 
 struct coverage_options {
     struct session_options session;
@@ -38,7 +38,7 @@ static const char usage[] =
     "      --format=F          text (default); html: a page of files and functions, to look around in with a browser;\n"
     "                          lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa;\n"
-    "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use\n"
+    "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use; afdo-gcc: for gcc -fauto-profile\n"
     "  -o, --output=FILE       write there (default: standard output)\n"
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
     "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
@@ -63,7 +63,7 @@ static const struct option long_options[] = {
 
 static int take(void *opaque, int letter, const char *argument)
 {
-    static const char *const formats[] = {"text", "html", "lcov", "drcov", "afl", "bolt", "afdo", NULL},
+    static const char *const formats[] = {"text", "html", "lcov", "drcov", "afl", "bolt", "afdo", "afdo-gcc", NULL},
                              *const rows[] = {"module", "function", "source", "line", "branch", "target", "insn", NULL},
                              *const keys[] = {"executed", "entered", "share", "name", "address", NULL};
     struct coverage_options *options = opaque;
@@ -82,6 +82,8 @@ static int take(void *opaque, int letter, const char *argument)
     }
     return choice < 0 ? -1 : 0;
 }
+
+static bool is_sample(enum format format) { return format == FORMAT_AFDO || format == FORMAT_AFDO_GCC; }
 
 static bool shows_lines(const struct coverage_options *options)
 {
@@ -106,7 +108,7 @@ static const char *useless(const struct coverage_options *options)
         return "--all has no effect: what an indirect branch did not lead to is not known";
     if (options->sort_given && options->table.by != BY_FUNCTION)
         return "--sort is of functions (--by=function)";
-    if (options->format == FORMAT_AFDO && (options->source || options->no_source))
+    if (is_sample(options->format) && (options->source || options->no_source))
         return "a sample profile is of all lines of functions; --module and --function choose which";
     if (options->no_source && lines)
         return "--no-source leaves nothing to show of lines";
@@ -142,7 +144,7 @@ static int parse(struct coverage_options *options, int argc, char **argv)
     if (status != EXIT_DONE)
         return status;
     const char *wrong = useless(options);
-    bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFL;
+    bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFDO_GCC || options->format == FORMAT_AFL;
     if (!wrong && binary && !options->output && isatty(STDOUT_FILENO))
         wrong = "this format is no text for a terminal; -o FILE, or send standard output elsewhere";
     if (wrong)
@@ -434,6 +436,7 @@ static int write_all(const struct job *job, struct writer *out)
     case FORMAT_DRCOV: return cofi_coverage_drcov(job->all, write_put, out);
     case FORMAT_BOLT: return cofi_coverage_bolt(only_file(job), write_put, out);
     case FORMAT_AFDO: return cofi_coverage_afdo(job->all, write_put, out);
+    case FORMAT_AFDO_GCC: return cofi_coverage_afdo_gcc(job->all, write_put, out);
     case FORMAT_AFL: return write_put(out, (const char *)cofi_coverage_map(job->all), COFI_COVERAGE_MAP);
     }
     return 0;
@@ -496,12 +499,12 @@ static int count_and_write(struct job *job, FILE *file)
         ask_for_one_file(job);
         return EXIT_DATA;
     }
-    if (job->options->format == FORMAT_AFDO && must_choose(job)) {
+    if (is_sample(job->options->format) && must_choose(job)) {
         list_modules(job, is_placed, "several files with debug information ran");
         return EXIT_DATA;
     }
     status = judge(job, status);
-    if (job->options->format == FORMAT_AFDO && !judge_placed(job))
+    if (is_sample(job->options->format) && !judge_placed(job))
         return EXIT_DATA;
     int written = write_to(job, file);
     return written != EXIT_DONE ? written : status;
@@ -521,11 +524,11 @@ static int run(struct coverage_options *options, FILE *file)
 {
     enum format format = options->format;
     bool tables = format == FORMAT_TEXT && options->table.by != BY_INSN;
-    bool lines = format == FORMAT_LCOV || format == FORMAT_AFDO || ((tables || format == FORMAT_HTML) && !options->no_source);
+    bool lines = format == FORMAT_LCOV || is_sample(format) || ((tables || format == FORMAT_HTML) && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
                                 .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
-                                 .ways = format == FORMAT_BOLT || format == FORMAT_AFDO, .scopes = format == FORMAT_AFDO, .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
+                                 .ways = format == FORMAT_BOLT || is_sample(format), .scopes = is_sample(format), .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);

@@ -58,6 +58,8 @@ int cofi_coverage_bolt(const struct cofi_coverage_module *module, cofi_put *put,
 /* How often lines ran, what they called, and the same of what was inlined, by function: a sample profile (AutoFDO) in LLVM's text, of all modules
  * together. Of what was opened with `names`, `lines`, `ways` and `scopes`. 0, COFI_ERR_NOMEM, or what put returned. */
 int cofi_coverage_afdo(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
+/* The same in the form that GCC reads (-fauto-profile, version 2, as of GCC 12). */
+int cofi_coverage_afdo_gcc(const struct cofi_coverage *coverage, cofi_put *put, void *opaque);
 
 /* ---- calls, as they come ---- */
 

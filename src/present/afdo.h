@@ -44,11 +44,18 @@ struct afdo_profile {
     size_t rows_n, rows_room;
     struct afdo_target *targets;
     size_t targets_n, targets_room;
+    const struct afdo_node **inner; /* all but row 0, by what they are inlined into */
+    size_t inner_n;
     uint32_t copies; /* of the modules that were read */
 };
 
 int cofi__afdo_compare(const struct afdo_place *a, const struct afdo_place *b);
 
+/* afdo_tree.c: of a profile that is all zero. 0 or COFI_ERR_NOMEM. Inverse: cofi__afdo_close, also after an error. */
+int cofi__afdo_open(struct afdo_profile *profile, const struct cofi_coverage *coverage);
+void cofi__afdo_close(struct afdo_profile *profile);
+/* How many functions were called from a place, and which is the first of them. Asked for a node's places in their order, once. */
+size_t cofi__afdo_targets(const struct afdo_profile *profile, const struct afdo_place *place, size_t *first);
 /* afdo_read.c: add a module's. 0 or COFI_ERR_NOMEM. */
 int cofi__afdo_read(struct afdo_profile *profile, const struct cofi_coverage_module *module);
 
