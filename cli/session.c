@@ -16,6 +16,7 @@
 #include "foreign.h"
 #include "jobs.h"
 #include "pipe.h"
+#include "raw_image.h"
 #include "raw_mode.h"
 
 /* Smaller streams are not worth threads of their own. */
@@ -43,60 +44,6 @@ struct session {
 
 /* ---- opening ---- */
 
-/* X.addr: the addresses of a page dump, whose bytes are in X.dump. */
-static int add_pages(struct session *session, const char *addresses, struct cofi_error *error)
-{
-    char bytes[4096];
-    snprintf(bytes, sizeof bytes, "%.*s.dump", (int)(strlen(addresses) - 5), addresses);
-    int odd = cofi_image_map_pages(session->image, 0, addresses, bytes, error);
-    if (odd > 0)
-        complain("%s: %s: %d page%s without an address there or without all bytes in %s: cut off?", session->options.command, addresses, odd,
-                 odd == 1 ? "" : "s", bytes);
-    return odd;
-}
-
-/* An ELF file where it says. Of a page dump the other one of its two files may have been given. */
-static int add_elf(struct session *session, const char *path, struct cofi_error *error)
-{
-    size_t length = strlen(path);
-    int status = cofi_image_map_elf(session->image, 0, path, 0, error);
-    session->elf |= status >= 0;
-    if (status == COFI_ERR_BAD_FORMAT && length > 5 && !strcmp(path + length - 5, ".dump"))
-        snprintf(error->text, sizeof error->text, "%s: no ELF file; of a page dump give the file with the addresses: --image=%.*s.addr", path,
-                 (int)(length - 5), path);
-    return status;
-}
-
-/* FILE@ADDR: an ELF or PE file that was loaded there, or raw code; X.addr: page dump; else an ELF file. */
-static int add_image(struct session *session, const char *spec, struct cofi_error *error)
-{
-    const char *at = strrchr(spec, '@');
-    size_t length = strlen(spec);
-    if (!at && length > 5 && !strcmp(spec + length - 5, ".addr"))
-        return add_pages(session, spec, error);
-    if (!at)
-        return add_elf(session, spec, error);
-    char path[4096];
-    uint64_t address;
-    struct file code;
-    snprintf(path, sizeof path, "%.*s", (int)(at - spec), spec);
-    if (!parse_hex(at + 1, &address)) {
-        snprintf(error->text, sizeof error->text, "%s: no address after @", spec);
-        return COFI_ERR_SYNTAX;
-    }
-    int status = cofi_image_map_elf_at(session->image, 0, path, address, error);
-    session->elf |= status >= 0;
-    if (status == COFI_ERR_BAD_FORMAT)
-        status = cofi_image_map_pe_at(session->image, 0, path, address, error);
-    if (status != COFI_ERR_BAD_FORMAT)
-        return status;
-    if (file_open(&code, session->options.command, path) != EXIT_DONE)
-        return COFI_ERR_IO;
-    status = cofi_image_map_bytes(session->image, 0, address, code.bytes, code.n, path);
-    file_close(&code);
-    return status;
-}
-
 /* Before all the gaps that come of it. stat counts packets, which needs no code. */
 static void warn_of_raw(const struct session *session)
 {
@@ -122,7 +69,7 @@ static int open_raw(struct session *session, struct cofi_error *error)
     session->unrolled = registers_unroll(&options->registers, options->gen, session->raw.bytes, session->raw.n);
     int status = cofi_image_open(&session->image);
     for (size_t i = 0; status >= 0 && i < options->image_n; i++)
-        status = add_image(session, options->images[i], error);
+        status = raw_image_add(session->image, options->images[i], options->command, &session->elf, error);
     if (status >= 0)
         warn_of_raw(session);
     return status;
