@@ -15,6 +15,8 @@
 /* What a section's lines are. SETUP is everything before the first other section. */
 enum sim_section { SIM_SETUP, SIM_EVENTS, SIM_PACKETS, SIM_BYTES, SIM_FLOW, SIM_REGISTERS, SIM_SECTIONS };
 
+enum { SIM_LINE = 1024 }; /* longest line but of bytes, with its end */
+
 struct sim_line {
     unsigned number; /* in the file, from 1 */
     char *text;      /* without indentation, comment and newline; not empty */

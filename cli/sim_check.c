@@ -183,7 +183,7 @@ static int check_registers(struct sim *sim)
     const struct scenario *s = sim->scenario;
     int bad = 0;
     for (size_t i = 0; i < s->n[SIM_REGISTERS]; i++) {
-        char text[1024];
+        char text[SIM_LINE];
         snprintf(text, sizeof text, "%s", s->lines[SIM_REGISTERS][i].text);
         for (char *word = strtok(text, " \t"); word; word = strtok(NULL, " \t")) {
             char *equals = strchr(word, '=');

@@ -61,6 +61,8 @@ static char *read_line(struct reader *r, bool *indented)
 static int add_line(struct reader *r, enum sim_section section, char *text)
 {
     struct scenario *s = r->scenario;
+    if (section != SIM_BYTES && strlen(text) >= SIM_LINE)
+        return sim_fail(s, r->line, "a line of more than %d characters", SIM_LINE - 1);
     if ((s->n[section] & (s->n[section] - 1)) == 0) { /* at each power of two, double */
         size_t room = s->n[section] ? 2 * s->n[section] : 1;
         void *p = realloc(s->lines[section], room * sizeof(struct sim_line));

@@ -228,7 +228,7 @@ static int read_register(struct sim *sim, const char *text)
 /* "state ip=401000 cpl=0 …" */
 static int set_state(struct sim *sim, const char *rest)
 {
-    char line[512];
+    char line[SIM_LINE + 16];
     struct cofi_event event;
     struct cofi_error error = {0};
     snprintf(line, sizeof line, "boundary %s", rest);
@@ -253,7 +253,7 @@ static bool word_is(char *line, const char *word, char **rest)
 
 static int run_line(struct sim *sim, const struct sim_line *line)
 {
-    char text[1024], *rest;
+    char text[SIM_LINE], *rest;
     sim->line = line->number;
     snprintf(text, sizeof text, "%s", line->text);
     if (!field(sim, "trigger_en"))
@@ -335,7 +335,7 @@ static bool is_model(const char *name)
 /* Lines that must be known before the unit opens. -1: it is none. */
 static int configure(struct sim *sim, const struct sim_line *line)
 {
-    char text[1024], *rest, *save = NULL;
+    char text[SIM_LINE], *rest, *save = NULL;
     sim->line = line->number;
     snprintf(text, sizeof text, "%s", line->text);
     if (word_is(text, "errata", &rest))
@@ -384,7 +384,7 @@ int sim_run(struct sim *sim, const struct scenario *scenario)
     int status = open_unit(sim);
     for (size_t i = 0; i < scenario->n[SIM_SETUP] && status == 0; i++) {
         const struct sim_line *line = &scenario->lines[SIM_SETUP][i];
-        char text[1024], *rest;
+        char text[SIM_LINE], *rest;
         snprintf(text, sizeof text, "%s", line->text);
         sim->line = line->number;
         if (word_is(text, "unit", &rest) || word_is(text, "errata", &rest) || word_is(text, "buffer", &rest) ||

@@ -141,7 +141,7 @@ static int to(struct sim *sim, const char *rest)
     struct cofi_event event;
     uint64_t target;
     struct cofi_error error = {0};
-    char line[256];
+    char line[SIM_LINE + 16];
     int status = address_of(sim, rest, &target);
     if (status)
         return status;

@@ -17,3 +17,4 @@ try 'errata e9\n'
 "$COFI" sim nowhere
 echo "status $?"
 "$COFI" sim
+{ printf 'unit rtit\nset'; seq -f ' lip0=%g' 200 | tr -d '\n'; echo; } >long; "$COFI" sim long
