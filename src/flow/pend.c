@@ -26,10 +26,10 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
-/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen; once it may be damage. */
+/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen. */
 bool cofi__tells_iflag(const struct cofi_flow *flow)
 {
-    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->events_seen > 1;
+    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->events_seen == EVENTS_SURE;
 }
 
 static int show_mode(struct cofi_flow *flow, uint64_t ip)

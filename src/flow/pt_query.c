@@ -369,8 +369,6 @@ static int act_vmcs(struct cofi_flow *flow)
     return flow->in_psb ? 0 : cofi__bind_vmcs(flow);
 }
 
-static void see_event(struct cofi_flow *flow, bool seen) { flow->events_seen += seen && flow->events_seen < 2; }
-
 static int act_mode_exec(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
@@ -379,7 +377,7 @@ static int act_mode_exec(struct cofi_flow *flow)
     flow->pend.mode = true;
     flow->pend.mode_bits = p->mode_exec.csl ? 64 : p->mode_exec.csd ? 32 : 16;
     flow->pend.iflag = p->mode_exec.iflag;
-    see_event(flow, p->mode_exec.iflag);
+    flow->events_seen += p->mode_exec.iflag && flow->events_seen < EVENTS_SURE;
     flow->pend.mode_offset = flow->packet_offset;
     return 0;
 }
@@ -636,7 +634,7 @@ static int act_cfe(struct cofi_flow *flow)
     event.a = p->cfe.type;
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
-    see_event(flow, true);
+    flow->events_seen = EVENTS_SURE;
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
     if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;
@@ -648,7 +646,7 @@ static int act_evd(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EVD, flow->packet_offset);
     event.a = flow->packet.evd.type;
     event.value = flow->packet.evd.payload;
-    see_event(flow, true);
+    flow->events_seen = EVENTS_SURE;
     return cofi__pend_add(flow, &event, false);
 }
 

@@ -77,6 +77,7 @@ enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
 struct doubt {
     uint16_t units, parts;
 };
+enum { EVENTS_SURE = 2 /* the bit in one may be damage */ };
 enum { PEND_MAX = 8, SPACES_MAX = 64 };
 
 /* What is due to an address or a TIP that comes later. */
@@ -205,7 +206,7 @@ struct cofi_flow {
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
-    uint8_t events_seen;   /* how many CFE, EVD, or MODE.Execs that tell RFLAGS.IF: 0, 1, or more */
+    uint8_t events_seen;   /* EVENTS_SURE: CFE, EVD, or so many MODE.Execs that tell RFLAGS.IF */
     bool ovf_seen;         /* the OVF was; else there may have been one before it */
 
     /* code */

@@ -116,7 +116,7 @@ static void what_an_overflow_hides_is_not_invented(void **state)
     assert_string_equal(decode(0x401000, code, "H 06 02f3 021278563412 9901 710e1040000000 01"),
         "[psb] [enabled >401000] 401000 [ptwrite a4 b0 c0 v12345678] [overflow] [enabled >40100e] 40100e [disabled 40100e]");
     assert_string_equal(decode(0x401000, code, "H 06 02f3 02c80100000000 02130200 9901 710e1040000000 01"),
-        "[psb] [enabled >401000] 401000 [vmcs v1000] [cfe a2 b0 c0] [overflow] [enabled >40100e] 40100e [disabled 40100e]");
+        "[psb] [enabled >401000] 401000 [vmcs v1000] [cfe a2 b0 c0] [overflow] [mode 40100e a40 b0 c1] [enabled >40100e] 40100e [disabled 40100e]");
 }
 
 static void overflows_while_tracing_is_off_are_each_told(void **state)
