@@ -646,7 +646,7 @@ static int act_evd(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EVD, flow->packet_offset);
     event.a = flow->packet.evd.type;
     event.value = flow->packet.evd.payload;
-    flow->events_seen = EVENTS_SURE;
+    flow->events_seen += flow->events_seen < EVENTS_SURE; /* a CFE follows; a PIP is but a bit away */
     return cofi__pend_add(flow, &event, false);
 }
 

@@ -206,7 +206,7 @@ struct cofi_flow {
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
-    uint8_t events_seen;   /* EVENTS_SURE: CFE, EVD, or so many MODE.Execs that tell RFLAGS.IF */
+    uint8_t events_seen;   /* EVENTS_SURE: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
     bool ovf_seen;         /* the OVF was; else there may have been one before it */
 
     /* code */
