@@ -260,10 +260,12 @@ static void turn_arrival(const struct block *b)
         __atomic_store_n(b->code_start + ARRIVAL_TOP, b->code_start[ARRIVAL_TOP] ^ 0x80, __ATOMIC_RELEASE);
 }
 
-/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. */
+/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. Once: a second time would let threads arrive. */
 static void kill_block(struct block *b)
 {
     const struct exit *exits = block_exits(b);
+    if (b->dead)
+        return;
     for (struct exit *e = exit_at(b->incoming); e; e = exit_at(e->next_in)) {
         patch(e, stub_of(e));
         e->to = 0;
