@@ -51,8 +51,6 @@ static void warn_of_raw(const struct session *session)
     const char *hint = session->raw.bytes ? foreign_hint(session->raw.bytes, session->raw.n, options->gen) : NULL;
     if (hint)
         complain("%s: %s: %s", options->command, options->raw, hint);
-    else if (session->pipe.fd < 0 && !session->raw.n)
-        complain("%s: %s: an empty file: nothing was traced", options->command, options->raw);
     else if (!options->image_n && strcmp(options->command, "stat"))
         complain("%s: %s: a raw stream tells no code: give it by --image=FILE[@ADDR], or all that ran is missing", options->command,
                  options->raw);
