@@ -65,7 +65,8 @@ struct calls_job {
 };
 
 static const char usage[] =
-    "usage: cofi calls [options] [FILE]    default FILE: cofi.data\n\n"
+    "usage: cofi calls [options] [FILE]    default FILE: cofi.data\n"
+    "       cofi calls [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
     "how often it was called on this path, its name.\n\n"
     "      --format=tree       the tree (default)\n"
@@ -132,7 +133,8 @@ static const char *misused(const struct calls_options *options)
 
 static int parse(struct calls_options *options, int argc, char **argv)
 {
-    const struct session_command command = {"calls", usage, long_options, take, options};
+    const struct session_command command = {.name = "calls", .usage = usage, .options = long_options, .take = take, .opaque = options,
+                                            .records = true};
     *options = (struct calls_options){.depth = 64};
     int status = session_parse(&command, &options->session, argc, argv);
     const char *wrong = status == EXIT_DONE ? misused(options) : NULL;

@@ -31,7 +31,8 @@ struct coverage_options {
 };
 
 static const char usage[] =
-    "usage: cofi coverage [options] [FILE...]    default FILE: cofi.data\n\n"
+    "usage: cofi coverage [options] [FILE...]    default FILE: cofi.data\n"
+    "       cofi coverage [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print which functions ran, and how often: for each module its functions with the instructions they executed,\n"
     "how often they were entered, how much of their code and of their source lines ran, and how many of the two outcomes\n"
     "of each conditional branch there were. Several recordings add up.\n\n"
@@ -138,7 +139,7 @@ static time_t recorded_at(const struct session_options *options)
 static int parse(struct coverage_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "coverage", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .many = true, .letters = "ho:"};
+                                            .many = true, .records = true, .letters = "ho:"};
     *options = (struct coverage_options){.table = {.by = BY_FUNCTION}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)

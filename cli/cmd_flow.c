@@ -45,7 +45,8 @@ struct flow_job {
 };
 
 static const char usage[] =
-    "usage: cofi flow [options] [FILE]    default FILE: cofi.data\n\n"
+    "usage: cofi flow [options] [FILE]    default FILE: cofi.data\n"
+    "       cofi flow [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print every instruction that ran, thread by thread.\n\n"
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
@@ -87,7 +88,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct flow_options *options, int argc, char **argv)
 {
-    const struct session_command command = {"flow", usage, long_options, take, options};
+    const struct session_command command = {.name = "flow", .usage = usage, .options = long_options, .take = take, .opaque = options,
+                                            .records = true};
     *options = (struct flow_options){.limit = UINT64_MAX, .last = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status == EXIT_DONE && options->session.json && options->format_given) {

@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static int conclude(struct record_job *job, int status, struct cofi_step_result 
         complain("record: %s", error->text[0] ? error->text : cofi_error_text(status));
         good = false;
     }
-    if (!job->quiet)
+    job->made = good;
+    if (!job->quiet && !job->no_summary)
         fprintf(stderr, "cofi record: %llu instructions of %u thread%s, %llu bytes of trace in %s\n",
                 (unsigned long long)result->insns, result->tasks, result->tasks == 1 ? "" : "s",
                 (unsigned long long)bytes, job->outputs[0].path);
@@ -123,12 +125,30 @@ static int record(struct record_job *job)
     return status >= 0 ? status : record_stepped(job);
 }
 
+static int parse_and_record(struct record_job *job, const char *path, int argc, char **argv)
+{
+    job->outputs[0] = (struct record_output){.gen = COFI_PT, .path = path};
+    job->outputs_n = 1;
+    int status = record_parse(job, argc, argv);
+    if (status < 0)
+        status = record(job);
+    cofi_filters_fini(&job->filters);
+    return status;
+}
+
 int cmd_record(int argc, char **argv)
 {
-    struct record_job job = {.outputs = {{.gen = COFI_PT, .path = "cofi.data"}}, .outputs_n = 1};
-    int status = record_parse(&job, argc, argv);
-    if (status < 0)
-        status = record(&job);
-    cofi_filters_fini(&job.filters);
-    return status;
+    struct record_job job = {0};
+    return parse_and_record(&job, "cofi.data", argc, argv);
+}
+
+bool record_unseen(int argc, char **argv, const char **path, int *status)
+{
+    static char name[] = "cofi record";
+    struct record_job job = {.no_summary = true};
+    argv[0] = name; /* to getopt, which begins anew */
+    optind = 0;
+    *status = parse_and_record(&job, *path, argc, argv);
+    *path = job.outputs[0].path;
+    return job.made;
 }

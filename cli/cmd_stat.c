@@ -36,7 +36,8 @@ struct stream_stat {
 };
 
 static const char usage[] =
-    "usage: cofi stat [options] [FILE]    default FILE: cofi.data\n\n"
+    "usage: cofi stat [options] [FILE]    default FILE: cofi.data\n"
+    "       cofi stat [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print what a recording holds: for each thread sizes, packets of each kind, bits an instruction, time, gaps.\n\n"
     "      --no-flow           packets only; do not decode the instructions\n" SESSION_THREADS_HELP SESSION_HELP;
 
@@ -55,7 +56,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct stat_options *options, int argc, char **argv)
 {
-    const struct session_command command = {"stat", usage, long_options, take, options};
+    const struct session_command command = {.name = "stat", .usage = usage, .options = long_options, .take = take, .opaque = options,
+                                            .records = true};
     *options = (struct stat_options){0};
     return session_parse(&command, &options->session, argc, argv);
 }

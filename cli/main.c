@@ -13,6 +13,7 @@
 #include <cofi/cofi.h>
 
 #include "jobs.h"
+#include "record_first.h"
 #include "stack.h"
 
 struct command {
@@ -29,18 +30,25 @@ static const struct command commands[] = {
 
 static const char *running = ""; /* the command's name, once it is known */
 
+/* Whether a line begins with "NAME:". */
+static bool begins_with(const char *line, const char *name)
+{
+    size_t n = strlen(name);
+    return n && !strncmp(line, name, n) && line[n] == ':';
+}
+
 void complain(const char *format, ...)
 {
     enum { PREFIX = 6 };
     char line[4096] = "cofi: ", *begin = line;
-    size_t at = PREFIX, room = sizeof line - at, length = strlen(running);
+    size_t at = PREFIX, room = sizeof line - at;
     va_list args;
     va_start(args, format);
     int n = vsnprintf(line + at, room, format, args);
     va_end(args);
     at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
     line[at < sizeof line - 1 ? at : sizeof line - 2] = '\n';
-    if (length && !strncmp(line + PREFIX, running, length) && line[PREFIX + length] == ':')
+    if (begins_with(line + PREFIX, running) || begins_with(line + PREFIX, "record")) /* which others do first */
         memcpy(++begin, "cofi ", 5);
     size_t size = (at < sizeof line - 1 ? at + 1 : sizeof line - 1) - (size_t)(begin - line);
     jobs_write(2, begin, size);
@@ -84,7 +92,7 @@ static int run(const struct command *c, int argc, char **argv)
     snprintf(name, sizeof name, "cofi %s", c->name);
     argv[0] = name;
     running = c->name;
-    int status = c->run(argc, argv);
+    int status = record_first_status(c->run(argc, argv));
     return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
 }
 

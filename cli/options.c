@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "jobs.h"
+#include "record_first.h"
 #include "session.h"
 
 static void init(struct session_options *options, const char *command)
@@ -158,7 +159,11 @@ static int take_operands(const struct session_command *command, struct session_o
         options->raw = "";
     if (command->many && (!options->raw || command->raw_files))
         first = argc;
-    if (options->from_offset > options->to_offset || options->from_ns > options->to_ns)
+    if (options->record_n == 1)
+        wrong = "no COMMAND behind --";
+    else if (options->record_n && (options->files_n || options->raw))
+        wrong = "a file, or a COMMAND behind -- that is recorded first; not both";
+    else if (options->from_offset > options->to_offset || options->from_ns > options->to_ns)
         wrong = "--from lies behind --to";
     else if (first < argc || (options->file && options->raw && !command->raw_files))
         wrong = "one input at a time";
@@ -172,7 +177,14 @@ static int take_operands(const struct session_command *command, struct session_o
 int session_parse(const struct session_command *command, struct session_options *options, int argc,
                   char **argv)
 {
+    int arguments = argc;
     init(options, command->name);
+    options->records = command->records;
+    if (command->records) {
+        argc = record_first_at(arguments, argv);
+        options->record = argv + argc;
+        options->record_n = arguments - argc;
+    }
     for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "h", command->options, NULL)) != -1;) {
         if (letter == 'h') {
             fputs(command->usage, stdout);

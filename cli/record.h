@@ -36,7 +36,8 @@ struct record_job {
     bool progress, unit_given;
     unsigned shown;          /* characters of the line that tells progress on the terminal */
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
-    bool quiet;
+    bool quiet, no_summary;
+    bool made;               /* there is a recording */
     char *const *beside;     /* with -p: record while this command runs */
     struct meanwhile *meanwhile;
     const char *preset;  /* its fields; null: none */
@@ -73,7 +74,12 @@ bool record_try_outputs(struct record_job *job);
 /* record_fast.c: record by translation. Returns an exit status, or -1: nothing has run, the step host may. */
 int record_fast(struct record_job *job);
 
-/* cmd_record.c: what both hosts share. */
+/* cmd_record.c */
+/* `cofi record ARGUMENTS` without a summary, the recording at *path if they name no other; *path: where it is. Returns whether there is one. *status:
+ * the exit status. */
+bool record_unseen(int argc, char **argv, const char **path, int *status);
+
+/* What both hosts share. */
 /* What is to be told that the recording has begun. */
 volatile int32_t *record_started(const struct record_job *job);
 /* The exit status that follows from the program's, as waitpid has it. */

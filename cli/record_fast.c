@@ -174,7 +174,8 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
     }
     if (units)
         unlink(job->fast.path);
-    if (!job->quiet)
+    job->made = true;
+    if (!job->quiet && !job->no_summary)
         fprintf(stderr, "cofi record: %llu branch%s of %u thread%s, %llu bytes of trace in %s\n",
                 (unsigned long long)result->branches, result->branches == 1 ? "" : "es", result->tasks, result->tasks == 1 ? "" : "s",
                 (unsigned long long)result->bytes, job->outputs[0].path);

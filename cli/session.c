@@ -18,6 +18,7 @@
 #include "pipe.h"
 #include "raw_image.h"
 #include "raw_mode.h"
+#include "record_first.h"
 
 /* Smaller streams are not worth threads of their own. */
 enum { SPLIT_LEAST = 1 << 17 };
@@ -124,12 +125,15 @@ static int exit_status(int status)
 /* Name the input, unless the text does. */
 static void complain_input(const struct session_options *options, const char *text)
 {
-    const char *file = options->raw ? options->raw : options->file ? options->file : "cofi.data";
+    char hint[160] = "";
+    const char *file = options->raw ? options->raw : options->file;
     size_t n = strlen(file) < 160 ? strlen(file) : 160; /* of a longer one the library says the beginning */
+    if (options->records && !options->raw)
+        record_first_hint(options->command, file, hint, sizeof hint);
     if (!strncmp(text, file, n) && text[n] == ':')
-        complain("%s: %s%s", options->command, text, file_how_to_make(file));
+        complain("%s: %s%s%s", options->command, text, file_how_to_make(file), hint);
     else
-        complain("%s: %s: %s%s", options->command, file, text, file_how_to_make(file));
+        complain("%s: %s: %s%s%s", options->command, file, text, file_how_to_make(file), hint);
 }
 
 /* 0, or errno of a place that cannot be read. */
@@ -180,15 +184,19 @@ static bool is_empty(const struct session *session)
 int session_open(struct session **session, const struct session_options *options)
 {
     struct cofi_error error = {0};
+    struct session_options input = *options;
     if (!has_places(options))
         return EXIT_ENVIRONMENT;
+    int unrecorded = options->record_n ? record_first(options->record_n, options->record, &input.file) : EXIT_DONE;
+    if (unrecorded)
+        return unrecorded;
+    if (!input.file)
+        input.file = "cofi.data";
     struct session *made = calloc(1, sizeof *made);
     int status = made ? 0 : COFI_ERR_NOMEM;
     if (made) {
-        made->options = *options;
+        made->options = input;
         made->pipe.fd = -1;
-        if (!options->file)
-            made->options.file = "cofi.data";
         if (options->raw) {
             status = open_raw(made, &error);
         } else if ((status = cofi_recording_open_with(&made->recording, made->options.file, &options->where, &error)) >= 0) {
@@ -197,6 +205,7 @@ int session_open(struct session **session, const struct session_options *options
             for (size_t i = 0; (warning = cofi_recording_warning(made->recording, i)); i++)
                 complain("%s: %s: %s", options->command, made->options.file, warning);
         }
+        record_first_opened();
         if (status >= 0)
             status = select_streams(made);
         if (status >= 0)
@@ -204,7 +213,7 @@ int session_open(struct session **session, const struct session_options *options
     }
     if (status < 0) {
         if (error.text[0] || status != COFI_ERR_IO) /* what file_open could not do, it has said */
-            complain_input(options, error.text[0] ? error.text : cofi_error_text(status));
+            complain_input(&input, error.text[0] ? error.text : cofi_error_text(status));
         session_close(made);
         return exit_status(status);
     }

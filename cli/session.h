@@ -18,6 +18,9 @@ struct session_options {
     const char *file;              /* the recording; null: cofi.data */
     char *const *files;            /* of a command that takes many: all of them */
     size_t files_n;
+    char **record;                 /* what is to be recorded first and shown: the arguments from -- on, */
+    int record_n;                  /* so many; 0: nothing */
+    bool records;                  /* or could be so */
     const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
@@ -84,6 +87,7 @@ struct session_command {
     void *opaque;
     bool registers; /* --msr is of recordings, too */
     bool many;      /* it takes several recordings */
+    bool records;   /* what follows -- is recorded first */
     bool raw_files; /* --raw has no argument: its files are raw streams */
     const char *letters; /* short options, as getopt has them; null: "h" */
 };

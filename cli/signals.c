@@ -51,21 +51,46 @@ static bool is_ignored(int signal)
 /* In the child that becomes the command: a handler ends with exec, but who ignored the signal meant it for the command. */
 static void ignore_snapshots(void) { signal(SIGUSR2, SIG_IGN); }
 
+/* What was there before, in the order in which it was taken. */
+static struct {
+    int signal;
+    struct sigaction action;
+} before[8];
+static size_t before_n;
+static bool again;
+
+static void take(int signal, struct sigaction action)
+{
+    struct sigaction old;
+    if (sigaction(signal, &action, &old) || again)
+        return;
+    before[before_n].signal = signal;
+    before[before_n++].action = old;
+}
+
+static void take_unless_ignored(int signal, struct sigaction action)
+{
+    if (!is_ignored(signal))
+        take(signal, action);
+}
+
 /* What is ignored stays so: also to us a failed write says why. SIGUSR2 is needed here all the same. */
 void signals_catch(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    static bool again;
-    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
-        if (!is_ignored(signals[i]))
-            sigaction(signals[i], &action, NULL);
-    if (!is_ignored(SIGPIPE))
-        signal(SIGPIPE, on_failed_write);
+        take_unless_ignored(signals[i], (struct sigaction){.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO});
+    take_unless_ignored(SIGPIPE, (struct sigaction){.sa_handler = on_failed_write, .sa_flags = SA_RESTART});
     if (!again && is_ignored(SIGUSR2))
         pthread_atfork(NULL, NULL, ignore_snapshots);
-    if (!is_ignored(SIGUSR1))
-        signal(SIGUSR1, on_release);
-    signal(SIGUSR2, on_snapshot);
+    take_unless_ignored(SIGUSR1, (struct sigaction){.sa_handler = on_release, .sa_flags = SA_RESTART});
+    take(SIGUSR2, (struct sigaction){.sa_handler = on_snapshot, .sa_flags = SA_RESTART});
     again = true;
+}
+
+void signals_restore(void)
+{
+    for (; before_n; before_n--)
+        sigaction(before[before_n - 1].signal, &before[before_n - 1].action, NULL);
+    again = false;
 }

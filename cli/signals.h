@@ -12,5 +12,7 @@ extern volatile int32_t signals_forward_to; /* the command, to which what was se
 
 /* From now on; what is ignored stays so. */
 void signals_catch(void);
+/* As it was before. */
+void signals_restore(void);
 
 #endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * See record_first.h. */
+#include "record_first.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "record.h"
+#include "signals.h"
+
+static struct {
+    char folder[PATH_MAX]; /* "": there is none */
+    char path[PATH_MAX];
+    int status; /* of what was recorded */
+} first;
+
+int record_first_at(int argc, char **argv)
+{
+    int n = 0;
+    while (n < argc && strcmp(argv[n], "--"))
+        n++;
+    return n;
+}
+
+/* As recordings that come by a pipe (src/trace/input.c). */
+static bool make_folder(void)
+{
+    const char *tmp = getenv("TMPDIR"), *place = tmp && *tmp ? tmp : "/var/tmp";
+    int n = snprintf(first.folder, sizeof first.folder, "%s/cofi-XXXXXX", place);
+    bool fits = n < (int)(sizeof first.folder - sizeof "/cofi.data.fast");
+    if (fits && mkdtemp(first.folder)) {
+        snprintf(first.path, sizeof first.path, "%s/cofi.data", first.folder);
+        return true;
+    }
+    complain("record: %s: %s", place, strerror(fits ? errno : ENAMETOOLONG));
+    first.folder[0] = 0;
+    return false;
+}
+
+int record_first(int argc, char **argv, const char **path)
+{
+    if (!make_folder())
+        return EXIT_ENVIRONMENT;
+    *path = first.path;
+    bool made = record_unseen(argc, argv, path, &first.status);
+    signals_restore();
+    if (made)
+        return EXIT_DONE;
+    record_first_opened();
+    return first.status ? first.status : EXIT_USAGE; /* record's --help was asked for */
+}
+
+void record_first_opened(void)
+{
+    if (!first.folder[0])
+        return;
+    unlink(first.path);
+    if (rmdir(first.folder))
+        complain("record: %s: %s", first.folder, strerror(errno));
+    first.folder[0] = 0;
+}
+
+int record_first_status(int status) { return status == EXIT_DONE ? first.status : status; }
+
+/* Whether a shell would run it. */
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+static bool is_in_path(const char *name)
+{
+    const char *places = getenv("PATH");
+    char path[PATH_MAX];
+    bool found = false;
+    for (const char *p = places; p && !found && !strchr(name, '/'); p = strchr(p, ':') ? strchr(p, ':') + 1 : NULL)
+        found = (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(p, ":"), p, name) < sizeof path && is_program(path);
+    return found;
+}
+
+const char *record_first_hint(const char *command, const char *path, char *out, unsigned n)
+{
+    bool program = access(path, F_OK) ? is_in_path(path) : is_program(path);
+    snprintf(out, n, program ? "; 'cofi %s -- %s' records that program and shows it" : "", command, path);
+    return out;
+}
