@@ -32,6 +32,8 @@ static void usage(FILE *out)
           "  --no-offset     no offsets\n"
           "  --bytes         each packet's bytes behind it\n"
           "  --lastip        each address as it expands\n"
+          "  --time          behind what tells it: when, ~ where cycle counts estimate it\n"
+          "  --time-delta    the same since the time before\n"
           "  --quiet         print nothing, only complain\n"
           "  --json          one object a line\n"
           "  -h, --help      this text\n\n"
@@ -95,7 +97,7 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
     for (size_t i = 0; i < cofi_recording_streams(recording); i++) {
         const struct cofi_recording_stream *s = cofi_recording_stream(recording, i);
         struct dump_source source = {.recording = recording, .stream = i, .n = s->bytes,
-                                     .tid = s->tid,
+                                     .tid = s->tid, .time = info->time, .reference_tsc = s->reference_tsc,
                                      .family = o->family ? o->family : info->family,
                                      .model = o->family ? o->model : info->model};
         if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
@@ -187,7 +189,7 @@ static void split_path(struct dump_options *o, char *path)
 }
 
 enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_CPU, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
-       OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_QUIET, OPT_JSON };
+       OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_TIME, OPT_TIME_DELTA, OPT_QUIET, OPT_JSON };
 
 static const struct option long_options[] = {
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
@@ -197,7 +199,9 @@ static const struct option long_options[] = {
     {"no-sync", no_argument, 0, OPT_NO_SYNC},    {"no-pad", no_argument, 0, OPT_NO_PAD},
     {"no-timing", no_argument, 0, OPT_NO_TIMING}, {"no-cyc", no_argument, 0, OPT_NO_CYC},
     {"no-offset", no_argument, 0, OPT_NO_OFFSET}, {"bytes", no_argument, 0, OPT_BYTES},
-    {"lastip", no_argument, 0, OPT_LASTIP},      {"quiet", no_argument, 0, OPT_QUIET},
+    {"lastip", no_argument, 0, OPT_LASTIP},      {"time", no_argument, 0, OPT_TIME},
+    {"time-delta", no_argument, 0, OPT_TIME_DELTA},
+    {"quiet", no_argument, 0, OPT_QUIET},
     {"json", no_argument, 0, OPT_JSON},          {"help", no_argument, 0, 'h'},
     {0},
 };
@@ -226,6 +230,8 @@ static bool set_option(struct dump_options *o, int option, char *value)
     case OPT_NO_OFFSET: return o->no_offset = true;
     case OPT_BYTES: return o->bytes = true;
     case OPT_LASTIP: return o->lastip = true;
+    case OPT_TIME: return o->time = true;
+    case OPT_TIME_DELTA: return o->time_delta = true;
     case OPT_QUIET: return o->quiet = true;
     case OPT_JSON: return o->json = true;
     }

@@ -22,6 +22,9 @@ struct dump {
     const struct dump_source *source;
     enum cofi_gen gen;
     uint64_t last_ip, next_offset, end;
+    struct cofi_clock *clock;  /* null: no time is asked for */
+    struct cofi_flow_time now; /* behind the packet, */
+    uint64_t shown;            /* and what was shown last: ticks */
     bool bad;
     bool odd_since_bbp; /* PT: for asm .bytes ends a block: BIPs behind it are no lines of text */
     struct line line;
@@ -78,6 +81,44 @@ static void print_tracked(struct dump *d, const struct cofi_packet *packet, size
         line_hex(&d->line, value, 16);
 }
 
+/* Nanoseconds are what a recording's clock has, ticks what ptdump shows. */
+static void print_seconds(struct line *line, uint64_t ns)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+    line_str(line, text);
+}
+
+static void print_since(struct dump *d)
+{
+    const struct cofi_time_conv *conv = &d->source->time.conv;
+    line_str(&d->line, d->now.interpolated ? "~+" : "+");
+    if (conv->mult)
+        print_seconds(&d->line, d->now.ns - cofi_time_ns(conv, d->shown));
+    else
+        line_hex(&d->line, d->now.ticks - d->shown, 0);
+}
+
+/* When it is, behind packets that tell so, and those whose cycle counts do. */
+static void print_time(struct dump *d, const struct cofi_packet *packet, size_t column)
+{
+    bool tells = cofi_packet_traits((enum cofi_packet_kind)packet->kind) & COFI_TRAIT_TIMING;
+    if (!d->now.known || (!tells && d->now.ticks == d->shown))
+        return;
+    bool seconds = d->source->time.conv.mult, delta = d->options->time_delta && d->shown;
+    line_column(&d->line, column);
+    line_str(&d->line, seconds ? "time " : "tsc  ");
+    if (delta)
+        print_since(d);
+    else if (d->now.interpolated)
+        line_str(&d->line, "~");
+    if (!delta && seconds)
+        print_seconds(&d->line, d->now.ns);
+    else if (!delta)
+        line_hex(&d->line, d->now.ticks, 16);
+    d->shown = d->now.ticks;
+}
+
 static bool hidden(const struct dump_options *o, const struct cofi_packet *packet)
 {
     unsigned traits = cofi_packet_traits((enum cofi_packet_kind)packet->kind);
@@ -102,6 +143,7 @@ static void print_text(struct dump *d, const struct cofi_stream_item *item, bool
     int n = cofi_packet_print(&item->packet, d->line.text + begin, COFI_PACKET_TEXT_MAX);
     d->line.n += (size_t)n;
     print_tracked(d, &item->packet, begin + (rtit ? COLUMN_TRACKED_RTIT : COLUMN_TRACKED), has_ip);
+    print_time(d, &item->packet, begin + (rtit ? COLUMN_TRACKED_RTIT : COLUMN_TRACKED));
     if (d->options->bytes) {
         line_column(&d->line, begin + COLUMN_BYTES);
         line_put(&d->line, "; ", 2);
@@ -124,6 +166,15 @@ static void print_json_head(struct dump *d, const struct cofi_stream_item *item)
     line_dec(&d->line, item->size);
 }
 
+static void print_json_time(struct dump *d)
+{
+    line_str(&d->line, ",\"ticks\":");
+    line_dec(&d->line, d->now.ticks);
+    line_str(&d->line, ",\"ns\":");
+    line_dec(&d->line, d->now.ns);
+    line_str(&d->line, d->now.interpolated ? ",\"interpolated\":true" : "");
+}
+
 /* why: the check that the packet fails, null if none. */
 static void print_json(struct dump *d, const struct cofi_stream_item *item, bool has_ip, const char *why)
 {
@@ -139,6 +190,8 @@ static void print_json(struct dump *d, const struct cofi_stream_item *item, bool
         line_hex(&d->line, d->last_ip, 16);
         line_str(&d->line, "\"");
     }
+    if (d->now.known)
+        print_json_time(d);
     if (why) {
         line_str(&d->line, ",\"error\":\"");
         line_str(&d->line, why);
@@ -278,8 +331,20 @@ static void odd(struct dump *d, const struct cofi_stream_item *item, const char 
         print_odd_text(d, item);
 }
 
+static void tell_clock(struct dump *d, const struct cofi_stream_item *item)
+{
+    if (!d->clock)
+        return;
+    if (item->status)
+        cofi_clock_lost(d->clock);
+    else
+        cofi_clock_packet(d->clock, &item->packet);
+    d->now = cofi_clock_now(d->clock);
+}
+
 static void one_item(struct dump *d, const struct cofi_stream_item *item)
 {
+    tell_clock(d, item);
     if (item->status) {
         skipped(d, item);
         d->next_offset = item->offset + item->size;
@@ -334,6 +399,17 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
     return found;
 }
 
+static bool open_clock(struct dump *d)
+{
+    const struct dump_source *s = d->source;
+    struct cofi_clock_config config = {.size = sizeof config, .gen = d->gen, .time = s->time, .reference_tsc = s->reference_tsc,
+                                       .family = s->family, .model = s->model};
+    int status = d->options->time || d->options->time_delta ? cofi_clock_open(&d->clock, &config) : 0;
+    if (status < 0 && d->options->talk)
+        fprintf(d->options->talk, "cofi dump: %s: %s\n", d->options->path, cofi_error_text(status));
+    return status >= 0;
+}
+
 bool dump_stream(const struct dump_options *o, const struct dump_source *source, enum cofi_gen gen,
                  int cyc, FILE *out)
 {
@@ -348,6 +424,8 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
     stream.family = source->family;
     stream.model = source->model;
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
+    if (!open_clock(&d))
+        return false;
     if (!o->json && !o->quiet && gen == COFI_RTIT)
         fputs(".gen       rtit\n", out);
     for (;;) {
@@ -357,6 +435,7 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
         const uint8_t *bytes = fed < to ? bytes_at(source, fed, &n) : 0;
         if (stream.final) {
             end_mark(&d);
+            cofi_clock_close(d.clock);
             return !d.bad;
         }
         n = n < to - fed ? n : (size_t)(to - fed);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include <cofi/packet.h>
+#include <cofi/time.h>
 
 struct cofi_recording;
 struct file;
@@ -16,6 +17,7 @@ struct file;
 struct dump_options {
     const char *path;
     bool raw, json, no_pad, no_timing, no_cyc, no_offset, bytes, lastip, no_sync, quiet;
+    bool time, time_delta; /* when; since the time before */
     int gen, cyc; /* 0 and -1: find out */
     long tid;     /* -1: all */
     uint64_t from, to;
@@ -31,6 +33,8 @@ struct dump_source {
     uint64_t n;
     long tid;                        /* -1: none */
     uint32_t family, model;          /* of the processor; 0: not known */
+    struct cofi_time_info time;
+    uint64_t reference_tsc;
 };
 
 /* Print a stream to out. cyc: RTIT: 0, 1, or -1 if not known. Returns whether all bytes were

@@ -32,10 +32,11 @@ int record_first_at(int argc, char **argv)
 static bool make_folder(void)
 {
     const char *tmp = getenv("TMPDIR"), *place = tmp && *tmp ? tmp : "/var/tmp";
-    int n = snprintf(first.folder, sizeof first.folder, "%s/cofi-XXXXXX", place);
-    bool fits = n < (int)(sizeof first.folder - sizeof "/cofi.data.fast");
+    snprintf(first.folder, sizeof first.folder, "%s/cofi-XXXXXX", place);
+    int n = snprintf(first.path, sizeof first.path, "%s/cofi-XXXXXX/cofi.data", place);
+    bool fits = n < (int)sizeof first.path - (int)sizeof ".fast";
     if (fits && mkdtemp(first.folder)) {
-        snprintf(first.path, sizeof first.path, "%s/cofi.data", first.folder);
+        memcpy(first.path, first.folder, strlen(first.folder));
         return true;
     }
     complain("record: %s: %s", place, strerror(fits ? errno : ENAMETOOLONG));

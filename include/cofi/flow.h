@@ -85,14 +85,6 @@ enum cofi_flow_event_kind {
     COFI_FLOW_EVENT_KINDS
 };
 
-/* When: hardware or software TSC ticks as the trace has them [PTREF 8.3], [RTIT 4.2.13]. */
-struct cofi_flow_time {
-    uint64_t ticks; /* monotonic; 0 before the first timing packet */
-    uint64_t ns;    /* by the recording's conversion, 0 if there is none */
-    bool known;
-    bool interpolated; /* since the last TSC, MTC or STS: by cycle counts */
-};
-
 /* The same for a block, in 8 bytes: what the trace had told when the block was decoded. All 0: no time is known. */
 struct cofi_flow_stamp {
     uint64_t ticks : 63;

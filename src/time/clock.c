@@ -98,22 +98,6 @@ static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
     clock->limit = UINT64_MAX;
 }
 
-/* [SDM TSC/MTC Alignment (TMA) Packet]: ties the ART to the TSC that came just before. */
-static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
-{
-    if (!clock->known || !has_art(clock))
-        return;
-    unsigned shift = clock->info.mtc_freq;
-    uint64_t rem = ctc & ((UINT64_C(1) << shift) - 1);
-    clock->tma_base = clock->exact - fc - art_ticks(clock, rem);
-    clock->tma_ctc = ctc;
-    clock->last_mtc = (uint8_t)(ctc >> shift);
-    clock->fix_mtc = shift > 8;
-    clock->on_grid = false;
-    clock->ctc_delta = 0;
-    clock->have_tma = true;
-}
-
 /* Learn what a cycle is worth from an interval between two MTC packets. One without a CYC goes into the next: below the
  * threshold none is sent, and the one that comes then counts for both [SDM Cycle Thresholds]. */
 static void calibrate(struct cofi__clock *clock, uint64_t ticks)
@@ -160,6 +144,26 @@ static void next_on_grid(struct cofi__clock *clock)
     if (clock->limit_rem >= clock->info.tsc_den) {
         clock->limit_rem -= clock->info.tsc_den;
         clock->limit++;
+    }
+}
+
+/* [SDM TSC/MTC Alignment (TMA) Packet]: ties the ART to the TSC that came just before. */
+static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
+{
+    if (!clock->known || !has_art(clock))
+        return;
+    unsigned shift = clock->info.mtc_freq;
+    uint64_t rem = ctc & ((UINT64_C(1) << shift) - 1);
+    clock->tma_base = clock->exact - fc - art_ticks(clock, rem);
+    clock->tma_ctc = ctc;
+    clock->last_mtc = (uint8_t)(ctc >> shift);
+    clock->fix_mtc = shift > 8;
+    clock->ctc_delta = 0;
+    clock->have_tma = true;
+    clock->on_grid = false;
+    if (clock->info.mtc) { /* so it is known when the first one is due */
+        find_grid(clock);
+        next_on_grid(clock);
     }
 }
 
