@@ -17,6 +17,7 @@ static void usage(FILE *out)
     fputs("usage: cofi archive [-o DIR] [RECORDING]    default RECORDING: cofi.data\n"
           "Copy the files whose code a recording shows, and their debug files, below a folder. Where the\n"
           "recording is decoded, the option symfs tells the commands where that is.\n\n"
+          "  -i, --input=FILE    RECORDING, perf's way\n"
           "  -o, --output=DIR    put them below DIR (default: RECORDING.files)\n"
           "  -h, --help          this text\n", out);
 }
@@ -124,21 +125,24 @@ static int run_beside(const char *recording)
 
 int cmd_archive(int argc, char **argv)
 {
-    static const struct option options[] = {{"output", required_argument, 0, 'o'}, {"help", no_argument, 0, 'h'}, {0}};
-    const char *folder = NULL;
-    for (int option; (option = getopt_long(argc, argv, "o:h", options, NULL)) != -1;) {
+    static const struct option options[] = {{"output", required_argument, 0, 'o'}, SESSION_INPUT, {"help", no_argument, 0, 'h'}, {0}};
+    const char *folder = NULL, *recording = NULL;
+    int inputs = 0;
+    for (int option; (option = getopt_long(argc, argv, "hi:o:", options, NULL)) != -1;) {
         if (option == 'h') {
             usage(stdout);
             return EXIT_DONE;
         }
-        if (option != 'o')
+        if (option == '?')
             return see_help("archive");
-        folder = optarg;
+        inputs += option == 'i';
+        *(option == 'i' ? &recording : &folder) = optarg;
     }
-    if (argc - optind > 1) {
+    if (argc - optind + inputs > 1) {
         complain("archive: one recording at a time; 'cofi archive --help' tells more");
         return EXIT_USAGE;
     }
-    const char *recording = optind < argc ? argv[optind] : "cofi.data";
+    if (!recording)
+        recording = optind < argc ? argv[optind] : "cofi.data";
     return folder ? run(recording, folder) : run_beside(recording);
 }

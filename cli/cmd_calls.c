@@ -85,7 +85,7 @@ static const struct option long_options[] = {
     {"format", required_argument, 0, 'f'},
     {"depth", required_argument, 0, 'd'},
     {"min", required_argument, 0, 'm'},
-    {"min-insns", required_argument, 0, 'i'},
+    {"min-insns", required_argument, 0, 'k'},
     {"no-source", no_argument, 0, 'S'},
     {0},
 };
@@ -110,7 +110,7 @@ static int take(void *opaque, int letter, const char *argument)
     switch (letter) {
     case 'f': return take_format(argument, &options->format);
     case 'd': return parse_number(argument, UINT64_MAX, &options->depth) ? 0 : -1;
-    case 'i': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
+    case 'k': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
     case 'S': options->no_source = true; return 0;
     default: return take_percent(argument, &options->min_percent);
     }

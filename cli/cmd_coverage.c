@@ -139,7 +139,7 @@ static time_t recorded_at(const struct session_options *options)
 static int parse(struct coverage_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "coverage", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .many = true, .records = true, .letters = "ho:"};
+                                            .many = true, .records = true, .letters = "hi:o:"};
     *options = (struct coverage_options){.table = {.by = BY_FUNCTION}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)

@@ -13,6 +13,7 @@ static const char usage[] =
     "usage: cofi diff [options] FILE FILE\n\n"
     "Compare two runs of a program, instruction by instruction: where they part (-: only the first one did that,\n"
     "+: only the second), and where they are together again. Exit status: 0 if they did the same, 1 if not.\n\n"
+    "  -i, --input=FILE        a FILE, perf's way; twice\n"
     "  -q, --brief             say only whether they differ\n"
     "      --limit=N           show N partings of each thread (default 10); of more, the places are added up\n"
     "      --min-insns=N       show partings only in which both together did so many instructions (--calls: calls; default 0)\n"
@@ -38,7 +39,8 @@ static const char usage[] =
     "  -h, --help              this text\n";
 
 static const struct option long_options[] = {
-    {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'i'},
+    SESSION_INPUT,
+    {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'k'},
     {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'},
     {"calls", no_argument, 0, 'c'}, {"tid", required_argument, 0, 'p'},
     {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
@@ -99,7 +101,7 @@ static int take(void *opaque, int letter, const char *argument)
     switch (letter) {
     case 'q': options->brief = true; return 0;
     case 'l': return parse_number(argument, UINT64_MAX, &options->limit) ? 0 : -1;
-    case 'i': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
+    case 'k': return parse_number(argument, UINT64_MAX, &options->min_insns) ? 0 : -1;
     case 'c': options->calls = true; return 0;
     case 'm': options->module = argument; return 0;
     case 'f': options->function = argument; return 0;
@@ -110,7 +112,7 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct diff_options *options, int argc, char **argv)
 {
-    const struct session_command command = {"diff", usage, long_options, take, options, .many = true, .raw_files = true, .letters = "hq"};
+    const struct session_command command = {"diff", usage, long_options, take, options, .many = true, .raw_files = true, .letters = "hi:q"};
     *options = (struct diff_options){.limit = 10, .tids = {-1, -1}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)

@@ -21,6 +21,7 @@ static void usage(FILE *out)
 {
     fputs("usage: cofi dump [options] [FILE[:FROM[-TO]]]    default FILE: cofi.data\n"
           "Print the packets of a recording (perf.data) or of a raw stream, one a line.\n\n"
+          "  -i, --input=FILE   FILE, perf's way\n"
           "  --raw FILE      FILE is trace bytes and nothing else\n"
           "  --gen=pt|rtit   generation of a raw stream; otherwise its PSBs tell\n"
           "  --cyc[=0|1]     RTIT: cycle counts follow the packets (or do not); otherwise found out\n"
@@ -176,6 +177,7 @@ static void split_path(struct dump_options *o, char *path)
     char *colon = strrchr(path, ':'), *dash;
     FILE *whole = fopen(path, "r");
     o->path = path;
+    o->named++;
     if (whole)
         fclose(whole);
     if (whole || !colon)
@@ -192,6 +194,7 @@ enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_CPU, OPT_TID, OPT_FROM, OPT_TO, OPT_
        OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_TIME, OPT_TIME_DELTA, OPT_QUIET, OPT_JSON };
 
 static const struct option long_options[] = {
+    {"input", required_argument, 0, 'i'},
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
     {"cyc", optional_argument, 0, OPT_CYC},      {"tid", required_argument, 0, OPT_TID},
     {"cpu", required_argument, 0, OPT_CPU},
@@ -212,6 +215,7 @@ static bool set_option(struct dump_options *o, int option, char *value)
     uint64_t tid;
     uint32_t stepping;
     switch (option) {
+    case 'i': split_path(o, value); return true;
     case OPT_RAW: o->raw = true; split_path(o, value); return true;
     case OPT_GEN:
         o->gen = !strcmp(value, "pt") ? COFI_PT : !strcmp(value, "rtit") ? COFI_RTIT : 0;
@@ -243,7 +247,7 @@ int cmd_dump(int argc, char **argv)
     struct dump_options o = {.path = "cofi.data", .cyc = -1, .tid = -1, .to = UINT64_MAX,
                              .talk = stderr};
     static char out[1 << 16];
-    for (int option; (option = getopt_long(argc, argv, "h", long_options, 0)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "hi:", long_options, 0)) != -1;) {
         if (option == 'h') {
             usage(stdout);
             return EXIT_DONE;
@@ -253,7 +257,7 @@ int cmd_dump(int argc, char **argv)
         if (!set_option(&o, option, optarg))
             return bad_value("dump", option_name(long_options, option), optarg);
     }
-    if (argc - optind > (o.raw ? 0 : 1)) {
+    if (argc - optind + o.named > 1) {
         fprintf(stderr, "cofi dump: one file at a time; 'cofi dump --help' tells more\n");
         return EXIT_USAGE;
     }

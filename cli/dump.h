@@ -16,6 +16,7 @@ struct file;
 
 struct dump_options {
     const char *path;
+    int named;    /* how many files the arguments name */
     bool raw, json, no_pad, no_timing, no_cyc, no_offset, bytes, lastip, no_sync, quiet;
     bool time, time_delta; /* when; since the time before */
     int gen, cyc; /* 0 and -1: find out */

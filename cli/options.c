@@ -87,10 +87,19 @@ static int parse_demangle(struct session_options *options, const char *text)
     return number < 0 ? -1 : 0;
 }
 
-static int take_common(struct session_options *options, int letter, const char *argument)
+static int take_input(struct session_options *options, char *argument)
+{
+    bool full = options->input_n == SESSION_MAX_INPUTS;
+    if (!full)
+        options->inputs[options->input_n++] = argument;
+    return full ? -1 : 0;
+}
+
+static int take_common(struct session_options *options, int letter, char *argument)
 {
     int bad = 0;
     switch (letter) {
+    case 'i': bad = take_input(options, argument); break;
     case 'R': options->raw = argument; break;
     case 'G': bad = parse_gen(options, argument); break;
     case 'O': bad = parse_mode(options, argument); break;
@@ -147,10 +156,22 @@ static const char *useless(const struct session_command *command, const struct s
     return NULL;
 }
 
+/* What -i names, as if it stood behind all options: argv has room, where -i stood itself. The first operand. */
+static int place_inputs(const struct session_options *options, int argc, char **argv)
+{
+    int first = argc - (int)options->input_n;
+    for (size_t i = 0; i < options->input_n; i++)
+        argv[first + (int)i] = options->inputs[i];
+    return first;
+}
+
 /* The input, and what concerns more than one option. */
 static int take_operands(const struct session_command *command, struct session_options *options, int argc, char **argv, int first)
 {
     const char *wrong = NULL;
+    bool both = options->input_n && first < argc;
+    if (options->input_n && !both)
+        first = place_inputs(options, argc, argv);
     options->files = argv + first;
     options->files_n = (size_t)(argc - first);
     if (first < argc)
@@ -159,7 +180,9 @@ static int take_operands(const struct session_command *command, struct session_o
         options->raw = "";
     if (command->many && (!options->raw || command->raw_files))
         first = argc;
-    if (options->record_n == 1)
+    if (both)
+        wrong = "an input by -i, and one without it: only one way at a time";
+    else if (options->record_n == 1)
         wrong = "no COMMAND behind --";
     else if (options->record_n && (options->files_n || options->raw))
         wrong = "a file, or a COMMAND behind -- that is recorded first; not both";
@@ -185,7 +208,7 @@ int session_parse(const struct session_command *command, struct session_options 
         options->record = argv + argc;
         options->record_n = arguments - argc;
     }
-    for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "h", command->options, NULL)) != -1;) {
+    for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "hi:", command->options, NULL)) != -1;) {
         if (letter == 'h') {
             fputs(command->usage, stdout);
             return SESSION_HELPED;

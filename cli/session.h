@@ -11,7 +11,7 @@
 #include "registers.h"
 #include "writer.h"
 
-enum { SESSION_MAX_IMAGES = 64 };
+enum { SESSION_MAX_IMAGES = 64, SESSION_MAX_INPUTS = 64 };
 
 struct session_options {
     const char *command;           /* for messages */
@@ -21,6 +21,8 @@ struct session_options {
     char **record;                 /* what is to be recorded first and shown: the arguments from -- on, */
     int record_n;                  /* so many; 0: nothing */
     bool records;                  /* or could be so */
+    char *inputs[SESSION_MAX_INPUTS]; /* what -i names, until all arguments are seen */
+    size_t input_n;
     const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
     bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
@@ -42,7 +44,9 @@ struct session_options {
 
 /* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
 #define SESSION_THREADS {"threads", required_argument, 0, 'N'}
+#define SESSION_INPUT {"input", required_argument, 0, 'i'}
 #define SESSION_INPUT_OPTIONS                                                                       \
+    SESSION_INPUT,                                                                                  \
     {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},                          \
     {"image", required_argument, 0, 'I'}, {"cpu", required_argument, 0, 'C'},                        \
     {"msr", required_argument, 0, 'M'}, {"mode", required_argument, 0, 'O'},                         \
@@ -60,6 +64,7 @@ struct session_options {
 #define SESSION_THREADS_HELP                                                                        \
     "      --threads=N         decode with N threads: streams, or parts of one (default: as many as processors)\n"
 #define SESSION_INPUT_HELP                                                                          \
+    "  -i, --input=FILE        FILE, perf's way\n"                                                  \
     "      --symfs=DIR         the recorded machine's files are below DIR\n"                        \
     "      --guestmount=DIR    a guest's files are below DIR/PID, PID its hypervisor's\n"           \
     "      --kcore=FILE        the kernel's code: as it was in memory\n"                            \
@@ -89,7 +94,7 @@ struct session_command {
     bool many;      /* it takes several recordings */
     bool records;   /* what follows -- is recorded first */
     bool raw_files; /* --raw has no argument: its files are raw streams */
-    const char *letters; /* short options, as getopt has them; null: "h" */
+    const char *letters; /* short options, as getopt has them; null: "hi:" */
 };
 enum { SESSION_HELPED = -1 };
 /* Parse the arguments. EXIT_DONE, EXIT_USAGE after saying why, or SESSION_HELPED: --help was printed. */
