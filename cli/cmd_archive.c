@@ -9,6 +9,7 @@
 
 #include "archive.h"
 #include "cli.h"
+#include "habits.h"
 #include "session.h"
 #include "signals.h"
 
@@ -134,7 +135,7 @@ int cmd_archive(int argc, char **argv)
             return EXIT_DONE;
         }
         if (option == '?')
-            return see_help("archive");
+            return bad_option("archive", argv);
         inputs += option == 'i';
         *(option == 'i' ? &recording : &folder) = optarg;
     }

@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "dump.h"
 #include "file.h"
+#include "habits.h"
 
 static void usage(FILE *out)
 {
@@ -253,7 +254,7 @@ int cmd_dump(int argc, char **argv)
             return EXIT_DONE;
         }
         if (option == '?')
-            return see_help("dump");
+            return bad_option("dump", argv);
         if (!set_option(&o, option, optarg))
             return bad_value("dump", option_name(long_options, option), optarg);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "habits.h"
 #include "jobs.h"
 #include "record_first.h"
 #include "session.h"
@@ -214,7 +215,7 @@ int session_parse(const struct session_command *command, struct session_options 
             return SESSION_HELPED;
         }
         if (letter == '?')
-            return see_help(command->name);
+            return bad_option(command->name, argv);
         int taken = take_common(options, letter, optarg);
         if (!taken && command->take)
             taken = command->take(command->opaque, letter, optarg);

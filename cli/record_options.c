@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "habits.h"
+
 static const char usage[] =
     "usage: cofi record [options] [--] COMMAND [ARGUMENT...]\n"
     "       cofi record [options] -p PID [[--] COMMAND [ARGUMENT...]]\n"
@@ -225,7 +227,7 @@ int record_parse(struct record_job *job, int argc, char **argv)
             return EXIT_DONE;
         }
         if (option == '?') {
-            see_help("record");
+            bad_option("record", argv);
             return EXIT_OURS;
         }
         if (!take_option(job, option, optarg)) {
