@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "dump.h"
 #include "file.h"
+#include "foreign.h"
 #include "habits.h"
 
 static void usage(FILE *out)
@@ -80,6 +81,9 @@ static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct f
 static bool dump_raw(const struct dump_options *o, const struct file *file)
 {
     enum cofi_gen gen = find_gen(o, file);
+    const char *hint = foreign_hint(file->bytes, file->n < COFI_GUESS_BYTES ? file->n : COFI_GUESS_BYTES, gen);
+    if (hint)
+        complain("dump: %s: %s", o->path, hint);
     struct dump_source source = {.file = file, .n = file->n, .tid = -1, .family = o->family, .model = o->model};
     return fits(o, gen, file) && dump_stream(o, &source, gen, -1, stdout);
 }

@@ -16,19 +16,31 @@ static const struct {
     {"\xfd" "7zXZ", "it is compressed by xz: give what 'xz -dc' makes of it, by --raw=- from a pipe, for example"},
     {"BZh", "it is compressed by bzip2: give what 'bzip2 -dc' makes of it, by --raw=- from a pipe, for example"},
     {"PK\x03\x04", "it is a zip archive: unpack it"},
-    {"\x7f" "ELF", "it is an ELF file: code is given by --image"},
+    {"\x7f" "ELF", "it is an ELF file: code, which --image gives, not the trace of what ran"},
 };
 
 static bool has_psb(const uint8_t *bytes, size_t n, enum cofi_gen gen) { return cofi_sync_forward(gen, bytes, n, 0) != COFI_NO_PSB; }
 
+static bool only_zeros(const uint8_t *bytes, size_t n) { return !bytes[0] && !memcmp(bytes, bytes + 1, n - 1); }
+
+/* Four bytes are no chance, even if there are PSBs behind them. */
+static const char *packed_as(const uint8_t *bytes, size_t n, enum cofi_gen gen)
+{
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        size_t length = strlen(magics[i].bytes);
+        if (n >= length && !memcmp(bytes, magics[i].bytes, length))
+            return length >= 4 || !has_psb(bytes, n, gen) ? magics[i].hint : NULL;
+    }
+    return NULL;
+}
+
 const char *foreign_hint(const uint8_t *bytes, size_t n, enum cofi_gen gen)
 {
-    bool perf = n >= 8 && !memcmp(bytes, "PERFILE2", 8); /* which may hold PSBs */
-    if (!n || (!perf && has_psb(bytes, n, gen)))
-        return NULL;
-    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
-        if (n >= strlen(magics[i].bytes) && !memcmp(bytes, magics[i].bytes, strlen(magics[i].bytes)))
-            return magics[i].hint;
+    const char *hint = n ? packed_as(bytes, n, gen) : NULL;
+    if (hint || !n || has_psb(bytes, n, gen))
+        return hint;
+    if (n < COFI_GUESS_BYTES && only_zeros(bytes, n))
+        return "it is nothing but zeros: no trace in it";
     if (gen == COFI_RTIT && has_psb(bytes, n, COFI_PT))
         return "it has PSBs of PT, none of RTIT: --gen=pt";
     if (gen == COFI_PT && has_psb(bytes, n, COFI_RTIT))

@@ -4,9 +4,16 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "file.h"
+
+static bool is_empty(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && !st.st_size;
+}
 
 /* X.addr: the addresses of a page dump, whose bytes are in X.dump. */
 static int add_pages(struct cofi_image *image, const char *addresses, const char *command, struct cofi_error *error)
@@ -16,6 +23,8 @@ static int add_pages(struct cofi_image *image, const char *addresses, const char
     int odd = cofi_image_map_pages(image, 0, addresses, bytes, error);
     if (odd > 0)
         complain("%s: %s: %d page%s without an address there or without all bytes in %s: cut off?", command, addresses, odd, odd == 1 ? "" : "s", bytes);
+    if (!odd && is_empty(addresses))
+        complain("%s: %s: there is no page in it", command, addresses);
     return odd;
 }
 
@@ -40,8 +49,9 @@ static int add_at(struct cofi_image *image, const char *path, uint64_t address, 
         status = cofi_image_map_pe_at(image, 0, path, address, error);
     if (status != COFI_ERR_BAD_FORMAT)
         return status;
+    error->text[0] = 0;
     if (file_open(&code, command, path) != EXIT_DONE)
-        return COFI_ERR_IO;
+        return COFI_ERR_IO; /* which was said */
     status = cofi_image_map_bytes(image, 0, address, code.bytes, code.n, path);
     file_close(&code);
     return status;

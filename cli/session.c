@@ -45,11 +45,31 @@ struct session {
 
 /* ---- opening ---- */
 
+static const uint8_t *raw_bytes(const struct session *session)
+{
+    return session->unrolled ? session->unrolled : session->raw.bytes;
+}
+
+enum { PSB_BYTES = 16 };
+
+/* What a raw stream begins with. Of a pipe the first packet alone if that is a PSB: what follows need not have come yet. */
+static const uint8_t *beginning(struct session *session, size_t *n)
+{
+    if (session->pipe.fd < 0) {
+        *n = session->raw.n < COFI_GUESS_BYTES ? session->raw.n : COFI_GUESS_BYTES;
+        return raw_bytes(session);
+    }
+    const uint8_t *bytes = pipe_peek(&session->pipe, PSB_BYTES, n);
+    return *n && !cofi_sync_forward(session->info.gen, bytes, *n, 0) ? bytes : pipe_peek(&session->pipe, COFI_GUESS_BYTES, n);
+}
+
 /* Before all the gaps that come of it. stat counts packets, which needs no code. */
-static void warn_of_raw(const struct session *session)
+static void warn_of_raw(struct session *session)
 {
     const struct session_options *options = &session->options;
-    const char *hint = session->raw.bytes ? foreign_hint(session->raw.bytes, session->raw.n, options->gen) : NULL;
+    size_t n;
+    const uint8_t *bytes = beginning(session, &n);
+    const char *hint = n ? foreign_hint(bytes, n, options->gen) : session->pipe.error ? NULL : "no trace in it";
     if (hint)
         complain("%s: %s: %s", options->command, options->raw, hint);
     else if (!options->image_n && strcmp(options->command, "stat"))
@@ -117,6 +137,8 @@ static int select_streams(struct session *session)
 
 static int exit_status(int status)
 {
+    if (status == COFI_ERR_SYNTAX)
+        return EXIT_USAGE;
     return status == COFI_ERR_BAD_FORMAT || status == COFI_ERR_NO_SYNC || status == COFI_ERR_TRUNCATED
                ? EXIT_DATA
                : EXIT_ENVIRONMENT;
@@ -368,11 +390,6 @@ enum cofi_gen session_gen(const struct session *session) { return session->info.
 /* So much of a stream's file is in memory at a time. */
 enum { WINDOW = 16 << 20 };
 
-static const uint8_t *raw_bytes(const struct session *session)
-{
-    return session->unrolled ? session->unrolled : session->raw.bytes;
-}
-
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n)
 {
     const struct session *session = stream->session;
@@ -413,33 +430,22 @@ bool session_cyc(const struct session_stream *stream)
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
 
-enum { PSB_BYTES = 16 };
-
 bool session_synced(const struct session_stream *stream)
 {
     struct session *session = stream->session;
     size_t n;
     if (session->recording || session->info.gen != COFI_PT || session->options.from_psb)
         return false;
-    if (session->pipe.fd < 0)
-        return cofi_stream_guess_synced(raw_bytes(session), session->raw.n);
-    const uint8_t *bytes = pipe_peek(&session->pipe, PSB_BYTES, &n);
-    if (n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0))
-        return true; /* what follows need not have come yet */
-    bytes = pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n);
+    const uint8_t *bytes = beginning(session, &n);
     return cofi_stream_guess_synced(bytes, n);
 }
 
 /* 0: nothing tells it, or the PSB does with which the bytes begin. */
 static unsigned begins_in_mode(struct session *session)
 {
-    size_t n = session->raw.n;
-    const uint8_t *bytes = session->pipe.fd < 0 ? raw_bytes(session) : pipe_peek(&session->pipe, PSB_BYTES, &n);
-    if (n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0))
-        return 0;
-    if (session->pipe.fd >= 0)
-        bytes = pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n);
-    return cofi_stream_guess_mode(bytes, n);
+    size_t n;
+    const uint8_t *bytes = beginning(session, &n);
+    return n >= PSB_BYTES && !cofi_sync_forward(COFI_PT, bytes, PSB_BYTES, 0) ? 0 : cofi_stream_guess_mode(bytes, n);
 }
 
 /* What neither a packet tells soon nor an ELF file is tried; a pipe of PT, which tells it, is not waited for. */

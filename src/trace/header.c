@@ -185,13 +185,21 @@ static bool read_features(struct cofi_recording *recording, uint64_t table)
 /* What to say of a file of at least PERF_PIPE_HEADER_BYTES that is none. What zstd compressed was decompressed before. */
 static const char *no_perf_data(const uint8_t *bytes)
 {
-    static const uint8_t gzip[] = {0x1f, 0x8b, 8}, xz[] = {0xfd, '7', 'z', 'X', 'Z'}, psb[] = {2, 0x82, 2, 0x82};
-    if (!memcmp(bytes, gzip, sizeof gzip))
-        return "compressed by gzip: decompress it first (gzip -dc)";
-    if (!memcmp(bytes, xz, sizeof xz))
-        return "compressed by xz: decompress it first (xz -dc)";
-    if (!memcmp(bytes, psb, sizeof psb))
-        return "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image";
+    static const struct {
+        uint8_t begin[9], n;
+        const char *what;
+    } rows[] = {
+        {{0x1f, 0x8b, 8}, 3, "compressed by gzip: decompress it first (gzip -dc)"},
+        {{0xfd, '7', 'z', 'X', 'Z'}, 5, "compressed by xz: decompress it first (xz -dc)"},
+        {{'B', 'Z', 'h'}, 3, "compressed by bzip2: decompress it first (bzip2 -dc)"},
+        {{'P', 'K', 3, 4}, 4, "a zip archive: unpack it first"},
+        {{0x7f, 'E', 'L', 'F'}, 4, "an ELF file (a program, a library or a core), no recording of what ran: 'cofi record -- COMMAND' makes one"},
+        {{'2', 'E', 'L', 'I', 'F', 'R', 'E', 'P'}, 8, "a perf.data of a big-endian machine, which has neither Intel PT nor RTIT"},
+        {{2, 0x82, 2, 0x82}, 4, "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image"},
+        {{0xc0}, 9, "no perf.data, but raw bytes of an RTIT trace: give them by --raw and --gen=rtit, and the code by --image"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (!memcmp(bytes, rows[i].begin, rows[i].n))
+            return rows[i].what;
     return "no perf.data: it does not begin with PERFILE2 (for raw trace bytes say --raw)";
 }
 

@@ -8,4 +8,9 @@ printf '\177ELF and so on' >a.elf && tell --raw=a.elf
 tell --raw=trace.pt --gen=rtit
 printf '\300\0\0\0\0\0\0\0\0\0' >a.rtit && tell --raw=a.rtit
 "$COFI" check --raw=trace.pt 2>&1 >/dev/null | head -1
+# dump, which says it of what it was not told that it is raw, too.
+{ cat a.elf; cat trace.pt; } >b.elf
+head -c 300 /dev/zero >zeros
+for file in a.gz b.elf zeros; do "$COFI" dump $file 2>&1 >/dev/null | head -1; done
+"$COFI" dump --raw a.data 2>&1 >/dev/null | head -1
 : >code.dump && "$COFI" check --raw=trace.pt --image=code.dump
