@@ -13,7 +13,7 @@ enum { MAGIC = 0x67636461, VERSION = 2, NAMES = 0xaa000000u, FUNCTIONS = 0xac000
 struct writing {
     struct out *out;
     const struct afdo_profile *profile;
-    const char **names; /* in order, each once */
+    const char **names; /* in order, each once; the first is empty: GCC stops with an internal error where it looks up number 0 */
     size_t names_n;
 };
 
@@ -37,9 +37,10 @@ static int list_names(struct writing *writing)
 {
     const struct afdo_profile *profile = writing->profile;
     size_t n = 0;
-    writing->names = calloc(profile->nodes_n + profile->targets_n, sizeof *writing->names);
+    writing->names = calloc(1 + profile->nodes_n + profile->targets_n, sizeof *writing->names);
     if (!writing->names)
         return COFI_ERR_NOMEM;
+    writing->names[n++] = "";
     for (size_t i = 1; i < profile->nodes_n; i++)
         writing->names[n++] = profile->nodes[i].function;
     for (size_t i = 0; i < profile->targets_n; i++)
