@@ -45,6 +45,12 @@ static void acknowledge(int signo)
     received += write(handled[1], "", 1) == 1;
 }
 
+static void count_it(int signo)
+{
+    (void)signo;
+    received++;
+}
+
 /* Each signal is sent when the last one has been handled: none may get lost, wherever it comes. */
 int guest_storm_signals(void)
 {
@@ -213,6 +219,29 @@ int guest_storm_jit(void)
         pthread_join(t[i], &r);
         printf("%llx\n", (unsigned long long)(uintptr_t)r);
     }
+    return 0;
+}
+
+/* Signals that come while code is mapped over code: what ran before runs no more. */
+int guest_storm_mappings(void)
+{
+    enum { PAGE = 4096 };
+    int fd = memfd_create("code", 0), n = times(5000), old = 0;
+    code = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    write_code(0, 0);
+    write_code(PAGE / 64, 1);
+    if (write(fd, code, 2 * PAGE) != 2 * PAGE)
+        return 1;
+    struct sigaction a = {.sa_handler = count_it, .sa_flags = SA_RESTART};
+    sigaction(SIGALRM, &a, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 50}, {0, 50}}, NULL);
+    for (int i = 0; i < n; i++) {
+        if (mmap(code, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, (i & 1) * PAGE) != code)
+            return 2;
+        old += run(0) != (i & 1);
+    }
+    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    printf("%d times old code, signals %d\n", old, received > 0);
     return 0;
 }
 

@@ -204,9 +204,9 @@ rt_native:
 rt_native_iret:
         iretq
 
-/* A system call of the guest. A signal between rt_sys_begin and rt_sys_end is delivered as of the guest's
- * instruction: before it where RIP <= rt_sys_insn, after it at rt_sys_end. */
-        .globl rt_guest_syscall, rt_sys_begin, rt_sys_insn, rt_sys_end
+/* A system call of the guest. A signal that comes up to rt_sys_insn is delivered before the guest's instruction, and the call
+ * ends at rt_sys_pending; one that comes at rt_sys_end waits until the runtime has seen what the call did. */
+        .globl rt_guest_syscall, rt_sys_begin, rt_sys_insn, rt_sys_end, rt_sys_pending
 rt_guest_syscall:
         push %rbx
         mov %rdi, %rbx
@@ -219,7 +219,7 @@ rt_guest_syscall:
         mov REGS+56(%rbx), %rdi
 rt_sys_begin:
         cmpq $0, SAFEPOINT(%rbx)
-        jne 2f
+        jne rt_sys_pending
 rt_sys_insn:
         syscall
 rt_sys_end:
@@ -227,7 +227,8 @@ rt_sys_end:
         xor %eax, %eax
         pop %rbx
         ret
-2:      mov $1, %eax
+rt_sys_pending:
+        mov $1, %eax
         pop %rbx
         ret
 

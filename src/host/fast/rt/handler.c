@@ -305,31 +305,41 @@ static void call_again(const struct thread *t, struct kucontext *uc)
     uc->mc.rax = t->sysno;
 }
 
-/* SECCOMP_RET_TRAP: siginfo names the address behind the call, which is the guest's. */
-static void name_call(const struct thread *t, int signo, struct ksiginfo *info)
+/* SECCOMP_RET_TRAP, or the like of it. */
+static bool is_trap(int signo, const struct ksiginfo *info)
 {
-    if (signo == SIGSYS && info->code == 1 && is_ours(info->addr))
+    return signo == SIGSYS && info->code == 1;
+}
+
+/* … instead of the guest's call: siginfo names the address behind it. */
+static void trap_call(struct thread *t, struct ksiginfo *info, const struct ksigcontext *mc)
+{
+    call_done(t, mc->rax);
+    if (is_ours(info->addr))
         info->addr = t->pc;
 }
 
-/* Before the guest's call, or behind it. The program may have sent it to itself with any code, but the kernel's is that of
- * signals which it forces on a thread. */
-static void keep_of_call(struct thread *t, struct ksiginfo *info, const struct kucontext *uc)
+/* Before the guest's call, or behind it: then the runtime first does what follows from the call. The program may have sent the signal to
+ * itself with any code, but the kernel's is that of signals which it forces on a thread. */
+static void came_to_call(struct thread *t, struct ksiginfo *info, struct kucontext *uc)
 {
-    if (uc->mc.rip == (uint64_t)rt_sys_end)
-        call_done(t, uc->mc.rax);
-    name_call(t, info->signo, info);
+    bool behind = uc->mc.rip == (uint64_t)rt_sys_end, trap = behind && is_trap(info->signo, info);
+    if (trap)
+        trap_call(t, info, &uc->mc);
     keep(t, info, &uc->mc, false);
     t->sync_signal = t->once = SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL;
+    t->safepoint |= SAFEPOINT_SIGNAL;
+    if (trap || !behind)
+        uc->mc.rip = (uint64_t)rt_sys_pending;
+    uc->mask = ~SYNC_SIGNALS;
 }
 
 /* … instead of a new thread or process: thread_clone gives back what it has prepared. */
 static bool traps_clone(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
 {
-    if (signo != SIGSYS || info->code != 1 || uc->mc.rip != (uint64_t)rt_clone_end)
+    if (!is_trap(signo, info) || uc->mc.rip != (uint64_t)rt_clone_end)
         return false;
-    call_done(t, uc->mc.rax);
-    name_call(t, signo, info);
+    trap_call(t, info, &uc->mc);
     keep(t, info, &uc->mc, false);
     uc->mc.rax = (uint64_t)SYS_PENDING;
     uc->mask = ~SYNC_SIGNALS;
@@ -438,10 +448,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     if (traps_clone(t, signo, info, uc))
         return;
     if (at_syscall(uc)) {
-        seccomp_settle(t);
-        forbid_lend(t, false);
-        keep_of_call(t, info, uc);
-        redirect(t, uc);
+        came_to_call(t, info, uc);
         return;
     }
     came(t, info, uc, may_miss_a_page(uc), false);

@@ -28,7 +28,7 @@ void leave_gate(struct thread *t)
     __atomic_store_n(&t->parked, 0, __ATOMIC_SEQ_CST);
     if (t->has_signal)
         return;
-    signals_set_mask(t->mask);
+    signals_set_mask(t);
     trace_resume(t);
 }
 

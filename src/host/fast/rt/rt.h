@@ -221,7 +221,7 @@ void rt_sigreturn(void *frame) __attribute__((noreturn));
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 extern char rt_resume_end[];
 extern char rt_miss_slow[]; /* behind that look: no table has a block for RCX */
-extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[], rt_clone_end[];
+extern char rt_sys_begin[], rt_sys_insn[], rt_sys_end[], rt_sys_pending[], rt_clone_end[];
 int rt_probe(void *to, const void *from, size_t n); /* copy guest memory; -1 where it faults */
 extern char rt_probe_begin[], rt_probe_end[], rt_probe_fault[];
 
@@ -458,7 +458,7 @@ void signals_hand_over(struct thread *t, bool before);
 void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
 void call_done(struct thread *t, uint64_t result);
-void signals_set_mask(uint64_t guest_mask);
+void signals_set_mask(const struct thread *t);
 uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));

@@ -55,9 +55,10 @@ static void set_default(int signo)
     sys(SYS_rt_sigaction, (uint64_t)signo, (uint64_t)&a, 0, 8, 0, 0);
 }
 
-void signals_set_mask(uint64_t guest_mask)
+/* The guest's mask is in force, or, while a signal waits to be delivered, one of all. */
+void signals_set_mask(const struct thread *t)
 {
-    uint64_t m = guest_mask & ~SYNC_SIGNALS;
+    uint64_t m = (t->has_signal ? ~0ul : t->mask) & ~SYNC_SIGNALS;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
 }
 
@@ -145,7 +146,7 @@ void signals_init(struct thread *t)
     signals_own_stack(t);
     if (t->attached != ATTACHED_JOINS)
         take_actions();
-    signals_set_mask(t->mask);
+    signals_set_mask(t);
     break_off(t);
 }
 
@@ -184,10 +185,9 @@ long do_sigprocmask(struct thread *t)
         default: return -22;
         }
     }
-    if (t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8))
-        return -14;
     t->mask = now;
-    return 0;
+    signals_set_mask(t);
+    return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8) ? -14 : 0;
 }
 
 static bool in_altstack(const struct thread *t, uint64_t sp)
@@ -433,7 +433,7 @@ static void delivered(struct thread *t)
         t->info = t->second;
     t->has_second = false;
     t->sysno = ~0ul;
-    signals_set_mask(t->has_signal ? ~0ul : t->mask);
+    signals_set_mask(t);
 }
 
 /* No room for the frame: SIGSEGV instead, on the alternate stack if there is one [as the kernel does]. */

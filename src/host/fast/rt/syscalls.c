@@ -243,7 +243,7 @@ static long do_exec(struct thread *t)
     if (alone)
         signals_hand_over(t, false);
     halt_over(t);
-    signals_set_mask(t->mask);
+    signals_set_mask(t);
     return r;
 }
 
@@ -430,16 +430,13 @@ void do_syscall(struct thread *t)
     if (rt.protected_pages)
         release_targets(t);
     long r = call(t);
-    if (r == SYS_PENDING)
-        return; /* rt_dispatch delivers, and tells where tracing goes on */
-    call_done(t, (uint64_t)r);
-    if (t->sysno == SYS_rt_sigprocmask) {
+    if (r != SYS_PENDING)
+        call_done(t, (uint64_t)r);
+    if (r != -EINTR) /* else the mask with which the call has waited is the one in force */
         t->sysno = ~0ul;
-        signals_set_mask(t->mask);
-    }
+    if (r == SYS_PENDING || t->has_signal)
+        return; /* rt_dispatch delivers, and tells where tracing goes on */
     t->sysno = ~0ul;
-    if (t->has_signal)
-        return;
     trace_resume(t);
 }
 

@@ -189,7 +189,7 @@ void rt_child(struct thread *t)
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);
     t->alien |= !thread && !rt.control->follow;
     trace_begin(t, !t->alien);
-    signals_set_mask(t->mask);
+    signals_set_mask(t);
     rt_dispatch(t);
     rt_resume(t);
 }
@@ -201,7 +201,7 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     signals_block_all();
     struct thread *c = prepare(t, flags, stack);
     if (!c) {
-        signals_set_mask(t->mask);
+        signals_set_mask(t);
         return -11; /* EAGAIN: as if there were too many */
     }
     c->parent_tid = t->tid;
@@ -221,6 +221,6 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     else /* unless the child has ended, and the slot is another's */
         __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     if (r != SYS_PENDING) /* else it was trapped by a filter, and the signal is to be delivered */
-        signals_set_mask(t->mask);
+        signals_set_mask(t);
     return r;
 }
