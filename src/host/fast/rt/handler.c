@@ -94,8 +94,13 @@ static bool comes_behind(int signo, const struct ksiginfo *info)
     return signo == SIGTRAP && (info->code == TRAP_TRACE || info->code == TRAP_HWBKPT || info->code == PERF);
 }
 
+/* One waits, and none is to be lost: a fault comes before it, any other waits again, in the kernel or as held. */
 static void keep(struct thread *t, const struct ksiginfo *info, const struct ksigcontext *mc, bool sync)
 {
+    if (t->has_signal && !sync) {
+        signals_put_back(t, info);
+        return;
+    }
     if (t->has_signal) { /* a fault before the safepoint that the waiting signal has asked for */
         t->second = t->info;
         t->has_second = true;
@@ -323,11 +328,14 @@ static void trap_call(struct thread *t, struct ksiginfo *info, const struct ksig
  * itself with any code, but the kernel's is that of signals which it forces on a thread. */
 static void came_to_call(struct thread *t, struct ksiginfo *info, struct kucontext *uc)
 {
-    bool behind = uc->mc.rip == (uint64_t)rt_sys_end, trap = behind && is_trap(info->signo, info);
+    bool behind = uc->mc.rip == (uint64_t)rt_sys_end, trap = behind && is_trap(info->signo, info), forced = false;
     if (trap)
         trap_call(t, info, &uc->mc);
+    if (!t->has_signal)
+        forced = SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL;
     keep(t, info, &uc->mc, false);
-    t->sync_signal = t->once = SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL;
+    if (forced)
+        t->sync_signal = t->once = true;
     t->safepoint |= SAFEPOINT_SIGNAL;
     if (trap || !behind)
         uc->mc.rip = (uint64_t)rt_sys_pending;

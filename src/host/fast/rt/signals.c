@@ -150,6 +150,11 @@ void signals_init(struct thread *t)
     break_off(t);
 }
 
+static void drop_held(struct thread *t, int signo)
+{
+    __atomic_and_fetch(&t->held, ~(1ul << (signo - 1)), __ATOMIC_SEQ_CST);
+}
+
 long do_sigaction(struct thread *t)
 {
     int signo = (int)t->regs[RDI];
@@ -164,6 +169,8 @@ long do_sigaction(struct thread *t)
         in.mask &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
         t->sighand->actions[signo] = in;
         rt_set_action(signo, &in);
+        if (in.handler == 1)
+            drop_held(t, signo); /* as the kernel forgets what is pending */
     }
     rt_unlock();
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, sizeof old) ? -14 : 0;
@@ -445,7 +452,7 @@ static void no_frame(struct thread *t, int signo)
         return;
     }
     t->info = (struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL};
-    t->sync_signal = true;
+    t->sync_signal = t->once = true; /* what is at pc does not raise it */
     t->fault_pc = t->pc;
 }
 
@@ -453,22 +460,23 @@ static void no_frame(struct thread *t, int signo)
 void signals_raise(struct thread *t, const struct ksiginfo *info)
 {
     signals_block_all();
-    t->has_second = t->has_signal;
-    if (t->has_signal)
+    t->has_second = __atomic_exchange_n(&t->has_signal, true, __ATOMIC_SEQ_CST);
+    if (t->has_second)
         t->second = t->info;
     t->info = *info;
-    t->has_signal = t->sync_signal = t->once = true;
+    t->sync_signal = t->once = true;
     t->fault_pc = t->pc;
 }
 
-/* A signal that the guest blocks has come: it is pending. */
-static void keep_pending(struct thread *t, int signo)
+/* A signal has come that cannot be delivered yet: it is pending. */
+void signals_put_back(struct thread *t, const struct ksiginfo *info)
 {
+    int signo = info->signo;
     if (!is_sync(signo)) {
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&t->info, 0, 0);
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)info, 0, 0);
     } else if (!(t->held >> (signo - 1) & 1)) {
-        t->held |= 1ul << (signo - 1);
-        t->held_info[signo] = t->info;
+        t->held_info[signo] = *info;
+        __atomic_or_fetch(&t->held, 1ul << (signo - 1), __ATOMIC_SEQ_CST);
     }
 }
 
@@ -479,8 +487,8 @@ static int take_held(struct thread *t, uint64_t set, struct ksiginfo *info)
     if (!due)
         return 0;
     int signo = __builtin_ctzl(due) + 1;
-    t->held &= ~(1ul << (signo - 1));
     *info = t->held_info[signo];
+    drop_held(t, signo);
     return signo;
 }
 
@@ -489,10 +497,10 @@ bool signals_release(struct thread *t)
 {
     if (t->has_signal || !(t->held & ~t->mask))
         return false;
-    signals_block_all(); /* until it is delivered */
-    if (t->has_signal)
+    signals_block_all(); /* until it is delivered; those of faults come all the same */
+    if (__atomic_exchange_n(&t->has_signal, true, __ATOMIC_SEQ_CST))
         return true;
-    t->has_signal = take_held(t, ~t->mask, &t->info);
+    take_held(t, ~t->mask, &t->info);
     t->sync_signal = false;
     return true;
 }
@@ -533,7 +541,7 @@ void signals_deliver(struct thread *t)
     struct ksigaction a;
     bool sync = t->sync_signal;
     if (!sync && t->mask >> (signo - 1) & 1 && mask_now(t) >> (signo - 1) & 1) {
-        keep_pending(t, signo);
+        signals_put_back(t, &t->info); /* the guest blocks it */
         delivered(t);
         return;
     }
@@ -550,7 +558,8 @@ void signals_deliver(struct thread *t)
     }
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
-    if (leaves_altstack(t, &a, (uint64_t)f) || !writable((uint64_t)f, fpu + t->xstate_size + 4)) {
+    bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f); /* the kernel takes no handler that cannot return */
+    if (!room || !writable((uint64_t)f, fpu + t->xstate_size + 4)) {
         no_frame(t, signo);
         return;
     }

@@ -37,6 +37,7 @@ void regs_from_context(struct thread *t, const struct ksigcontext *mc);
 void regs_to_context(const struct thread *t, struct ksigcontext *mc);
 void must_be_64_bit(uint16_t cs, uint64_t pc);
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc);
+void signals_put_back(struct thread *t, const struct ksiginfo *info);
 void rt_set_action(int signo, const struct ksigaction *guest);
 
 #endif

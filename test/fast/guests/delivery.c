@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Guests about signals that are hard to deliver: many at once, without room for a frame, of which nothing is wanted any more. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+static volatile sig_atomic_t got[65];
+
+static void note(int signo)
+{
+    got[signo]++;
+}
+
+static void handle(int signo)
+{
+    struct sigaction a = {.sa_handler = note};
+    sigaction(signo, &a, NULL);
+}
+
+static void block(int signo)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static const int numbers[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGUSR1, SIGUSR2};
+enum { NUMBERS = sizeof numbers / sizeof numbers[0] };
+
+/* What a stopped process is sent comes all at once when it goes on. */
+int guest_sent_together(void)
+{
+    int ready[2], status;
+    char byte;
+    if (pipe(ready))
+        return 1;
+    pid_t child = fork();
+    if (!child) {
+        for (int i = 0; i < NUMBERS; i++)
+            handle(numbers[i]);
+        if (write(ready[1], "", 1) != 1)
+            _exit(1);
+        while (!got[SIGUSR2])
+            ;
+        for (int i = 0; i < NUMBERS; i++)
+            printf("%d ", (int)got[numbers[i]]);
+        printf("\n");
+        fflush(stdout);
+        _exit(0);
+    }
+    if (read(ready[0], &byte, 1) != 1)
+        return 2;
+    kill(child, SIGSTOP);
+    waitpid(child, &status, WUNTRACED);
+    for (int i = 0; i < NUMBERS; i++)
+        kill(child, numbers[i]);
+    kill(child, SIGCONT);
+    waitpid(child, &status, 0);
+    printf("%x\n", status);
+    return 0;
+}
+
+#define WITHOUT_STACK(code) __asm__ volatile("mov %%rsp, %%rbx\n mov $16, %%esp\n" code "\n mov %%rbx, %%rsp" : : : "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "r11", "memory")
+
+static void be_sent(void)
+{
+    WITHOUT_STACK("mov $39, %%eax\n syscall\n mov %%eax, %%edi\n mov $10, %%esi\n mov $62, %%eax\n syscall");
+}
+
+static void divide(void)
+{
+    WITHOUT_STACK("xor %%ecx, %%ecx\n xor %%edx, %%edx\n div %%ecx");
+}
+
+/* The kernel takes no handler without a restorer. */
+static void be_sent_what_does_not_return(void)
+{
+    struct { void (*handler)(int); uint64_t flags, restorer, mask; } a = {note, 0, 0, 0};
+    syscall(SYS_rt_sigaction, SIGUSR1, &a, NULL, 8);
+    raise(SIGUSR1);
+}
+
+/* A frame that has no room is SIGSEGV, which ends a process that blocks it, even where what follows does not fault. */
+int guest_no_room(void)
+{
+    static void (*const ways[])(void) = {be_sent, divide, be_sent_what_does_not_return};
+    for (int i = 0; i < 6; i++) {
+        int status;
+        pid_t child = fork();
+        if (!child) {
+            handle(SIGSEGV);
+            handle(SIGUSR1);
+            handle(SIGFPE);
+            if (i & 1)
+                block(SIGSEGV);
+            ways[i / 2]();
+            _exit(3 + (int)got[SIGSEGV]);
+        }
+        waitpid(child, &status, 0);
+        printf("%d: %x\n", i, status & 0xff7f);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* A pending signal that is ignored is gone, though a handler comes later. */
+int guest_ignored_pending(void)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        sigset_t pending, all;
+        handle(numbers[i]);
+        block(numbers[i]);
+        raise(numbers[i]);
+        signal(numbers[i], SIG_IGN);
+        sigpending(&pending);
+        handle(numbers[i]);
+        sigfillset(&all);
+        sigprocmask(SIG_UNBLOCK, &all, NULL);
+        printf("%d: pending %d, got %d\n", numbers[i], sigismember(&pending, numbers[i]), (int)got[numbers[i]]);
+    }
+    return 0;
+}
