@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Guests about signals that are hard to deliver: many at once, without room for a frame, of which nothing is wanted any more. */
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "guests.h"
@@ -124,5 +128,65 @@ int guest_ignored_pending(void)
         sigprocmask(SIG_UNBLOCK, &all, NULL);
         printf("%d: pending %d, got %d\n", numbers[i], sigismember(&pending, numbers[i]), (int)got[numbers[i]]);
     }
+    return 0;
+}
+
+static char alternate[3][1 << 16];
+static const stack_t *put_into_frame;
+
+static void show(const char *what, int r, const stack_t *s)
+{
+    int which = -1;
+    for (int i = 0; i < 3; i++)
+        which = s->ss_sp == alternate[i] ? i : which;
+    printf("%s: %d %s, stack %d, flags %x, %zu bytes\n", what, r, r ? strerror(errno) : "", s->ss_sp ? which : -2, (unsigned)s->ss_flags, s->ss_size);
+}
+
+static void show_frame(int signo, siginfo_t *info, void *context)
+{
+    stack_t now, *framed = &((ucontext_t *)context)->uc_stack;
+    (void)signo, (void)info;
+    show("frame", 0, framed);
+    show("now", sigaltstack(NULL, &now), &now);
+    if (put_into_frame)
+        *framed = *put_into_frame;
+}
+
+static void frame_of(const stack_t *put)
+{
+    stack_t now;
+    put_into_frame = put;
+    raise(SIGUSR1);
+    show("behind", sigaltstack(NULL, &now), &now);
+}
+
+static void *frame_in_thread(void *arg)
+{
+    frame_of(arg);
+    return NULL;
+}
+
+/* Alternate stacks as the call takes them, as frames show them, and as what returns by a frame sets them. */
+int guest_alternates(void)
+{
+    enum { AUTODISARM = 1 << 31, SIZE = sizeof alternate[0] };
+    static const stack_t sets[] = {{alternate[0], 0, SIZE}, {alternate[1], SS_ONSTACK, SIZE}, {alternate[2], AUTODISARM, SIZE}, {alternate[0], 5, SIZE},
+        {alternate[0], 0, 2047}, {alternate[1], AUTODISARM | SS_ONSTACK, SIZE}, {alternate[1], SS_DISABLE, SIZE}, {NULL, 0, 0}, {alternate[1], AUTODISARM | SS_DISABLE, SIZE}};
+    enum { SETS = sizeof sets / sizeof sets[0] };
+    struct sigaction a = {.sa_sigaction = show_frame, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack_t old;
+    pthread_t t;
+    sigaction(SIGUSR1, &a, NULL);
+    if (!pthread_create(&t, NULL, frame_in_thread, NULL))
+        pthread_join(t, NULL);
+    for (int i = 0; i < SETS; i++) {
+        old = (stack_t){0};
+        show("set", sigaltstack(&sets[i], &old), &old);
+        frame_of(NULL);
+    }
+    a.sa_flags = SA_SIGINFO;
+    sigaction(SIGUSR1, &a, NULL);
+    for (int i = 0; i < SETS; i++)
+        frame_of(&sets[i]);
     return 0;
 }

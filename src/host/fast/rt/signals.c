@@ -98,7 +98,9 @@ void signals_give_back_actions(const struct thread *t)
  * the kernel then. */
 void signals_give_back(const struct thread *t)
 {
-    sys(SYS_sigaltstack, (uint64_t)&t->altstack, 0, 0, 0, 0, 0);
+    struct kstack s = t->altstack;
+    s.flags = s.size ? s.flags : SS_DISABLE;
+    sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
     for (int i = 1; i < (int)ARRAY_LEN(t->held_info); i++)
         if (t->held >> (i - 1) & 1)
             sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)i, (uint64_t)&t->held_info[i], 0, 0);
@@ -143,6 +145,8 @@ void signals_init(struct thread *t)
     if (!t->attached)
         sys(SYS_rt_sigprocmask, SIG_SETMASK, 0, (uint64_t)&t->mask, 8, 0, 0);
     sys(SYS_sigaltstack, 0, (uint64_t)&t->altstack, 0, 0, 0, 0);
+    if (!t->altstack.size && t->attached != ATTACHED_JOINS)
+        t->altstack.flags = 0; /* as the first thread of a program has it, though the call does not say so */
     signals_own_stack(t);
     if (t->attached != ATTACHED_JOINS)
         take_actions();
@@ -197,9 +201,10 @@ long do_sigprocmask(struct thread *t)
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8) ? -14 : 0;
 }
 
+/* Without one its size is 0; its flags are the last that were set, which frames show. */
 static bool in_altstack(const struct thread *t, uint64_t sp)
 {
-    return !(t->altstack.flags & (int)SS_DISABLE) && sp > t->altstack.sp && sp - t->altstack.sp <= t->altstack.size;
+    return sp > t->altstack.sp && sp - t->altstack.sp <= t->altstack.size;
 }
 
 /* One that handlers take away is free when it is there. */
@@ -208,28 +213,31 @@ static bool on_altstack(const struct thread *t, uint64_t sp)
     return !(t->altstack.flags & (int)SS_AUTODISARM_FLAG) && in_altstack(t, sp);
 }
 
+static long set_altstack(struct thread *t, const struct kstack *in)
+{
+    int mode = in->flags & (int)~SS_AUTODISARM_FLAG;
+    struct kstack s = {in->sp, in->flags, 0, in->size};
+    if (on_altstack(t, t->regs[RSP]))
+        return -EPERM;
+    if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+        return -EINVAL;
+    if (mode == SS_DISABLE)
+        s.sp = s.size = 0;
+    else if (s.size < 2048 && memcmp(&s, &t->altstack, sizeof s)) /* what it has already, it may have */
+        return -ENOMEM;
+    t->altstack = s;
+    return 0;
+}
+
 long do_sigaltstack(struct thread *t)
 {
     struct kstack in, old = t->altstack;
-    old.flags &= (int)(SS_DISABLE | SS_AUTODISARM_FLAG);
-    if (on_altstack(t, t->regs[RSP]))
-        old.flags |= SS_ONSTACK;
-    if (t->regs[RDI]) {
-        if (rt_probe(&in, (void *)t->regs[RDI], sizeof in))
-            return -14;
-        if (on_altstack(t, t->regs[RSP]))
-            return -1;
-        int mode = in.flags & (int)~SS_AUTODISARM_FLAG;
-        if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
-            return -22;
-        if (mode == SS_DISABLE)
-            in.sp = in.size = 0;
-        else if (in.size < 2048)
-            return -12;
-        in.flags &= (int)(SS_DISABLE | SS_AUTODISARM_FLAG);
-        t->altstack = in;
-    }
-    return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &old, sizeof old) ? -14 : 0;
+    long r = 0;
+    old.flags &= (int)SS_AUTODISARM_FLAG;
+    old.flags |= !old.size ? SS_DISABLE : on_altstack(t, t->regs[RSP]) ? SS_ONSTACK : 0;
+    if (t->regs[RDI])
+        r = rt_probe(&in, (void *)t->regs[RDI], sizeof in) ? -EFAULT : set_altstack(t, &in);
+    return !r && t->regs[RSI] && rt_probe((void *)t->regs[RSI], &old, sizeof old) ? -EFAULT : r;
 }
 
 /* What a far transfer or a sigreturn leads to. */
@@ -330,7 +338,7 @@ static bool writable(uint64_t from, uint64_t to)
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 {
     uint64_t sp = t->regs[RSP] - 128;
-    if (a->flags & SA_ONSTACK && !(t->altstack.flags & (int)SS_DISABLE) && !on_altstack(t, t->regs[RSP]))
+    if (a->flags & SA_ONSTACK && t->altstack.size && !on_altstack(t, t->regs[RSP]))
         sp = t->altstack.sp + t->altstack.size;
     return (sp - (t->xstate_size + 4)) & ~63ul;
 }
@@ -530,7 +538,7 @@ long do_sigtimedwait(struct thread *t)
 /* Whether a frame at this place, which was to lie on the alternate stack, is below it. */
 static bool leaves_altstack(const struct thread *t, const struct ksigaction *a, uint64_t frame)
 {
-    bool enters = a->flags & SA_ONSTACK && !(t->altstack.flags & (int)SS_DISABLE);
+    bool enters = a->flags & SA_ONSTACK && t->altstack.size;
     return (enters || on_altstack(t, t->regs[RSP])) && !in_altstack(t, frame);
 }
 
@@ -585,9 +593,7 @@ void do_sigreturn(struct thread *t)
     must_be_64_bit(f.uc.mc.cs | 3, t->pc);
     t->pc = f.uc.mc.rip;
     t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
-    if (!on_altstack(t, t->regs[RSP]))
-        t->altstack = (struct kstack){f.uc.stack.sp, f.uc.stack.flags & (int)(SS_DISABLE | SS_AUTODISARM_FLAG), 0,
-                                      f.uc.stack.size};
+    set_altstack(t, &f.uc.stack);
     t->miss_id = 2;
     trace_resume(t);
     struct kucontext *uc = &f.uc;
