@@ -215,6 +215,69 @@ int guest_seccomp_asks(void)
     return 0;
 }
 
+/* Calls that the runtime answers itself, and that of another filter, with success or a trap in their place. */
+int guest_seccomp_nothing_done(void)
+{
+    struct sock_filter success[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 1, 0),
+                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 0, 1), ELSE(SECCOMP_RET_ERRNO), ELSE(SECCOMP_RET_ALLOW)};
+    struct sock_filter trap[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 1, 0),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sigaltstack, 0, 1), ELSE(SECCOMP_RET_TRAP), ELSE(SECCOMP_RET_ALLOW)};
+    struct sigaction a = {.sa_sigaction = emulate, .sa_flags = SA_SIGINFO};
+    sigset_t set;
+    int status = 0;
+    sigfillset(&set);
+    if (sigaction(SIGSYS, &a, NULL) || INSTALL(trap, 0))
+        return 1;
+    printf("%d\n", INSTALL(success, 1));
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) { /* a trap while SIGSYS is blocked ends it */
+        sigprocmask(SIG_SETMASK, &set, NULL);
+        sigaltstack(NULL, NULL);
+        _exit(1);
+    }
+    waitpid(child, &status, 0);
+    printf("%x %d\n", status & 0xff7f, INSTALL(success, 0));
+    printf("%d %d\n", sigprocmask(SIG_SETMASK, &set, NULL), sigaction(SIGUSR1, &a, NULL));
+    fflush(stdout);
+    raise(SIGUSR1);
+    return 2;
+}
+
+static volatile int refused;
+
+static void *exit_refused(void *status)
+{
+    long r = syscall(SYS_exit, status);
+    printf("thread: %ld %s\n", r, strerror(errno));
+    refused++;
+    return NULL;
+}
+
+/* No thread ends, nor does the program, but by a signal. */
+int guest_seccomp_no_end(void)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1), ELSE(SECCOMP_RET_ERRNO | EAGAIN),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1), ELSE(SECCOMP_RET_TRAP), ELSE(SECCOMP_RET_ALLOW)};
+    struct sigaction a = {.sa_sigaction = emulate, .sa_flags = SA_SIGINFO};
+    pthread_t t;
+    volatile int more = 0;
+    sigaction(SIGSYS, &a, NULL);
+    if (INSTALL(code, 1))
+        return 1;
+    exit_refused(NULL);
+    if (!pthread_create(&t, NULL, exit_refused, NULL))
+        while (refused < 2)
+            sched_yield();
+    for (int i = 0; i < 3; i++)
+        printf("%ld\n", syscall(SYS_exit_group, 4));
+    for (int i = 0; i < 1000; i++)
+        more += i;
+    printf("%d\n", more);
+    fflush(stdout);
+    return raise(SIGKILL);
+}
+
 static struct { int signo, code, calls, vector; void *addr; } tsc_fault;
 
 /* Skip the instruction, which is RDTSC or RDTSCP. */

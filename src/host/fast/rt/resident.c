@@ -82,7 +82,7 @@ long do_mlockall(struct thread *t)
     if (flags & MCL_CURRENT && !(flags & ~(uint64_t)ALL_FLAGS) && !t->filtered) {
         r = seccomp_ask(t);
         rt_lock();
-        r = r ? r : lock_current(flags);
+        r = r == SYS_PASS ? lock_current(flags) : r;
         rt_unlock();
     }
     return r == SYS_PASS ? pass(t, flags & MCL_FUTURE) : r;

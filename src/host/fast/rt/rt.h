@@ -413,7 +413,7 @@ bool seccomp_came(void);
 void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t);
 long seccomp_ask(struct thread *t);
-uint64_t seccomp_block(void);
+uint64_t seccomp_block(const struct thread *t);
 long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Seccomp: the guest's filters hold for the guest's calls, not for the runtime's own. */
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -28,10 +29,11 @@ static size_t put_prefix(struct sock_filter *out)
     return ARRAY_LEN(prefix);
 }
 
-/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked, it would end the program. */
-uint64_t seccomp_block(void)
+/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked, it would end the program, as it does
+ * where the guest blocks it. */
+uint64_t seccomp_block(const struct thread *t)
 {
-    uint64_t mask = ~(SYNC_SIGNALS | 1ul << (SIGSYS - 1)), old = 0;
+    uint64_t sigsys = 1ul << (SIGSYS - 1), mask = ~(SYNC_SIGNALS | (sigsys & ~t->mask)), old = 0;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, (uint64_t)&old, 8, 0, 0);
     return old;
 }
@@ -40,7 +42,7 @@ uint64_t seccomp_block(void)
  * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
 long call_with(struct thread *t, unsigned reg, uint64_t value)
 {
-    uint64_t old = seccomp_block();
+    uint64_t old = seccomp_block(t);
     t->asked_value = t->regs[reg];
     t->asked_reg = (uint8_t)reg;
     t->regs[reg] = value;
@@ -85,9 +87,9 @@ static long install(struct thread *t)
 long do_seccomp(struct thread *t)
 {
     bool old = t->sysno == SYS_prctl;
-    if (old && t->regs[RDI] != PR_SET_SECCOMP)
+    if (old && (int)t->regs[RDI] != PR_SET_SECCOMP)
         return SYS_PASS;
-    uint64_t mode = t->regs[old ? RSI : RDI];
+    uint64_t mode = old ? t->regs[RSI] : (uint32_t)t->regs[RDI];
     if (mode == (old ? SECCOMP_MODE_STRICT : SECCOMP_SET_MODE_STRICT)) {
         if (rt.filtered && sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0)
             return SYS_PASS; /* to be refused: there is no way from filters to this mode */
@@ -115,15 +117,15 @@ void seccomp_strict(struct thread *t)
 }
 
 /* What the guest's filters say to a call that the runtime does itself: the kernel is asked with one argument that
- * makes it refuse. 0: they let it pass. */
+ * makes it refuse. SYS_PASS: they let it pass. */
 long seccomp_ask(struct thread *t)
 {
     bool stack = t->sysno == SYS_sigaltstack;
     if (!rt.filtered)
-        return 0;
+        return SYS_PASS;
     /* No such address; no flags; no such size of a set. */
     long r = stack ? call_with(t, RDI, 1) : t->sysno == SYS_mlockall ? call_with(t, RDI, 0) : call_with(t, R10, 0);
-    return r == (stack ? -14 : -22) ? 0 : r;
+    return r == (stack ? -EFAULT : -EINVAL) ? SYS_PASS : r;
 }
 
 /* Whether filters came with the thread: its program began with them, or it was attached to. */

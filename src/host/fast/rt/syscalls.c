@@ -247,13 +247,25 @@ static long do_exec(struct thread *t)
     return r;
 }
 
-static void __attribute__((noreturn)) do_exit(struct thread *t)
+/* The end, which a filter may refuse or trap. Where none does, the collector sees that the thread is gone. */
+static long try_to_end(struct thread *t)
+{
+    seccomp_block(t);
+    long r = rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
+    halt_over(t);
+    signals_set_mask(t);
+    return r;
+}
+
+static long do_exit(struct thread *t)
 {
     signals_block_all();
     if (t->sysno == SYS_exit_group)
         halt_others(t);
     if (t->sysno == SYS_exit_group)
         share_leave(t);
+    if (rt.filtered)
+        return try_to_end(t);
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
     log_rest(t);
     uint64_t nr = t->sysno, status = t->regs[RDI];
@@ -280,9 +292,9 @@ static long do_clone_call(struct thread *t)
 
 static long do_signal_call(struct thread *t)
 {
-    long refused = seccomp_ask(t);
-    if (refused)
-        return refused;
+    long asked = seccomp_ask(t);
+    if (asked != SYS_PASS)
+        return asked;
     return t->sysno == SYS_rt_sigaction     ? do_sigaction(t)
            : t->sysno == SYS_rt_sigprocmask ? do_sigprocmask(t)
                                             : do_sigaltstack(t);
@@ -386,7 +398,7 @@ static long call(struct thread *t)
     case SYS_execve:
     case SYS_execveat: return do_exec(t);
     case SYS_exit:
-    case SYS_exit_group: do_exit(t);
+    case SYS_exit_group: return do_exit(t);
     case SYS_unshare:
     case SYS_setns:
         rt.other_pids = true; /* perhaps; it costs the collector a look */

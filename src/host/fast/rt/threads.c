@@ -205,8 +205,8 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
         return -11; /* EAGAIN: as if there were too many */
     }
     c->parent_tid = t->tid;
-    if (rt.filtered && !(t->mask >> (SIGSYS - 1) & 1))
-        seccomp_block();
+    if (rt.filtered)
+        seccomp_block(t);
     uint64_t turn = c->head.child;
     if (own_memory) {
         rt_lock();
