@@ -20,7 +20,8 @@
 
 enum { XSAVE_BYTES = 4096, FAULTS_MAX = 200, GS_BASE = 64 };
 /* The runtime and the translated code of what lies in the lowest places are somewhere in here. */
-enum { WILD_FROM = 0x10000000, WILD_TO = 0x7fffffff };
+enum { WILD_FROM = 0x10000000, WILD_TO = 0x7fffffff, NEAR = 0x7fffffff };
+static const uint64_t HIGH_FROM = 0x2f0000000000, HIGH_PLACES = 0x10000000000;
 
 /* As processors lay it out where nothing is compacted: FXSAVE's 512 bytes, a header, AVX, opmasks, ZMM. */
 struct state {
@@ -74,6 +75,13 @@ static uint64_t hash(uint64_t h, const void *p, size_t n)
     return h;
 }
 
+/* Below each of the other places is its translated code. */
+static bool is_wild(uint64_t address)
+{
+    uint64_t low = address % HIGH_PLACES;
+    return (address >= WILD_FROM && address < WILD_TO) || (address >= HIGH_FROM && low > HIGH_PLACES - NEAR);
+}
+
 /* What a handler is told counts; then the program goes on behind the instruction. */
 static void on_fault(int signo, siginfo_t *info, void *context)
 {
@@ -84,7 +92,7 @@ static void on_fault(int signo, siginfo_t *info, void *context)
     seen = hash(seen, told, sizeof told);
     seen = hash(seen, g, 18 * sizeof *g); /* to RIP and the flags */
     if (told[3] == 14) /* page fault */
-        wild |= told[5] >= WILD_FROM && told[5] < WILD_TO;
+        wild |= is_wild(told[5]);
     if (faults <= FAULTS_MAX) {
         memcpy(list[faults].told, told, sizeof told);
         memcpy(list[faults].regs, g, sizeof list[faults].regs);
