@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include <cofi/error.h>
+#include <cofi/packet.h>
 
 /* What stands behind a colon. */
 typedef void details(struct writer *out, const struct cofi_flow_event *event);
@@ -87,13 +88,12 @@ static void control_flow_event(struct writer *out, const struct cofi_flow_event 
         [1] = "interrupt or exception", [2] = "return from one", [3] = "SMI", [4] = "RSM", [5] = "SIPI", [6] = "INIT", [7] = "VM entry",
         [8] = "VM exit", [9] = "VM exit by interrupt or exception", [10] = "shutdown", [12] = "user interrupt", [13] = "UIRET",
         [14] = "software interrupt", [15] = "system call"};
-    enum { HAVE_VECTORS = 1 << 1 | 1 << 5 | 1 << 9 | 1 << 12 | 1 << 14 };
     const char *type = event->a < sizeof types / sizeof types[0] ? types[event->a] : NULL;
     if (type)
         write_format(out, ": %s", type);
     else
         write_format(out, ": type %u", event->a);
-    if (event->b || (event->a < 16 && HAVE_VECTORS >> event->a & 1))
+    if (event->b || cofi_cfe_has_vector(event->a))
         write_format(out, ", vector %u", event->b);
 }
 

@@ -173,6 +173,9 @@ enum cofi_packet_binding {
 };
 enum cofi_packet_binding cofi_packet_binds(enum cofi_packet_kind kind);
 
+/* Whether the vector of a CFE of this type means something [PTREF 5.8]; of the others, and of types that are none yet, it is 0. */
+bool cofi_cfe_has_vector(unsigned type);
+
 /* IP compression, PT [SDM IP Compression] and RTIT [RTIT 4.2.3.1], both directions.
  * last: LastIP, 0 where none. expand returns false when the code carries no address (PT code 0).
  * RTIT's result is bit 47 extended [RTIT 3.3.6].

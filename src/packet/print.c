@@ -91,7 +91,7 @@ static void print_template(struct line *line, const struct row *row,
             case '8': add_hex(line, value, 8); t++; break;
             case 'c': add_small(line, (unsigned)(value + 1) & 15); break;
             case 'v':
-                if (value || cfe_has_vector(packet->cfe.type)) {
+                if (value || cofi_cfe_has_vector(packet->cfe.type)) {
                     add(line, ": ");
                     add_hex(line, value, 0);
                 }

@@ -58,6 +58,11 @@ enum cofi_packet_binding cofi_packet_binds(enum cofi_packet_kind kind)
     return (enum cofi_packet_binding)row_of(kind)->binds;
 }
 
+bool cofi_cfe_has_vector(unsigned type)
+{
+    return type == 0x1 || type == 0x5 || type == 0x9 || type == 0xc || type == 0xe;
+}
+
 uint64_t cofi__field_get(const struct cofi_packet *packet, const struct field *field)
 {
     uint64_t value = 0;

@@ -20,12 +20,6 @@ enum { NAME_WIDTH_PT = 11, NAME_WIDTH_RTIT = 13 };
 #define WAKE_WORDS {"int", "timer", "st", "hw"}
 #define WAKE_NONE "none"
 
-/* CFE types whose vector means something [PTREF 5.8]. */
-static inline bool cfe_has_vector(unsigned type)
-{
-    return type == 0x1 || type == 0x5 || type == 0x9 || type == 0xc || type == 0xe;
-}
-
 /* Shortest encodings: what the text need not say. */
 static inline unsigned cyc_least_bytes(uint64_t count)
 {

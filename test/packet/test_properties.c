@@ -211,6 +211,21 @@ static void packets_bind_as_their_rows_say(void **state)
         assert_int_equal(cofi_packet_binds(rows[i].kind), rows[i].binds);
 }
 
+/* [PTREF 5.8]: interrupt, SIPI, VM exit by an interrupt, user interrupt, software interrupt. */
+static void five_types_of_cfe_have_a_vector(void **state)
+{
+    (void)state;
+    static const bool have[32] = {[0x01] = true, [0x05] = true, [0x09] = true, [0x0c] = true, [0x0e] = true};
+    for (unsigned type = 0; type < 32; type++) {
+        struct cofi_packet packet = {.kind = COFI_PT_CFE, .cfe = {.type = (uint8_t)type}};
+        char text[COFI_PACKET_TEXT_MAX];
+        cofi_packet_print(&packet, text, sizeof text);
+        assert_int_equal(cofi_cfe_has_vector(type), have[type]);
+        assert_int_equal(strchr(text, ':') != NULL, have[type]);
+    }
+    assert_false(cofi_cfe_has_vector(0x21) || cofi_cfe_has_vector(0x101));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +235,7 @@ int main(void)
         cmocka_unit_test(what_encodes_decodes_back),
         cmocka_unit_test(damaged_text_is_refused_or_means_a_packet),
         cmocka_unit_test(packets_bind_as_their_rows_say),
+        cmocka_unit_test(five_types_of_cfe_have_a_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
