@@ -176,8 +176,9 @@ void cofi_unit_reset(struct cofi_unit *unit, enum cofi_reset kind);
 /* Registers. COFI_ERR_GP: the access faults (#GP) and has had no effect. COFI_ERR_NOT_FOUND: no register of this
  * unit. Reads are of this moment, also while TraceEn is 1, when a processor's may be old; only bytes in the
  * internal buffer are not in the output's offset yet. Writes made here are no instruction: addresses in packets
- * that they cause are that of the next instruction, as the last event told it. Clearing TraceEn drains. A WRMSR
- * of the traced program is an event. */
+ * that they cause are that of the next instruction, as the last event told it. Clearing TraceEn drains;
+ * COFI_ERR_FULL: the write is done, but the sink refused bytes, as in cofi_unit_event. A WRMSR of the traced
+ * program is an event. */
 int cofi_unit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi_unit_wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
 /* Put a saved value back without any effect on the trace: what firmware does on leaving C6, or a
@@ -189,8 +190,8 @@ int cofi_unit_load_msr(struct cofi_unit *unit, uint32_t msr, uint64_t value);
  * XSAVES/XRSTORS]: CTL, OUTPUT_BASE, OUTPUT_MASK_PTRS, STATUS, CR3_MATCH, ADDR0_A/B, ADDR1_A/B, 8 bytes each,
  * little-endian, and reserved bytes (0). save is XSAVES: CTL as it is, then TraceEn is cleared (as by a WRMSR at
  * the last boundary), then the rest. restore is XRSTORS, with an image or (null) to the initial configuration;
- * COFI_ERR_GP and no effect while TraceEn is 1, and for values that a WRMSR would not take. RTIT:
- * COFI_ERR_UNSUPPORTED. */
+ * COFI_ERR_GP and no effect while TraceEn is 1, and for values that a WRMSR would not take. COFI_ERR_FULL as for a
+ * write. RTIT: COFI_ERR_UNSUPPORTED. */
 enum { COFI_XSAVE_BYTES = 128 };
 int cofi_unit_xsaves(struct cofi_unit *unit, uint8_t image[COFI_XSAVE_BYTES]);
 int cofi_unit_xrstors(struct cofi_unit *unit, const uint8_t *image);
@@ -220,7 +221,7 @@ int cofi_unit_cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t sublea
 
 /* Set a field of a register by the manual's name in snake case ("dis_retc", "pkt_mask"), on top of what the
  * register holds, as cofi_unit_wrmsr does. COFI_ERR_NOT_FOUND: no such field; COFI_ERR_RANGE: does not fit;
- * COFI_ERR_GP. */
+ * COFI_ERR_GP, COFI_ERR_FULL as there. */
 int cofi_unit_set_field(struct cofi_unit *unit, const char *field, uint64_t value);
 
 /* The field's value as RDMSR would show it; does not count as the read of [RTIT 3.3.1]. COFI_ERR_NOT_FOUND. */
@@ -266,7 +267,8 @@ int cofi_unit_tnt(struct cofi_unit *unit, uint64_t bits, unsigned n);
 int cofi_unit_tip(struct cofi_unit *unit, uint64_t target);
 
 /* Force the internal buffer and partly written lines out, as clearing TraceEn does (RTIT: a WRMSR to the control
- * register, a fence). TNT bits not yet in a packet stay. */
+ * register, a fence). TNT bits not yet in a packet stay. That the sink refused bytes is told by the next call that
+ * can return COFI_ERR_FULL. */
 void cofi_unit_drain(struct cofi_unit *unit);
 /* Bytes made so far: all that went into the internal buffer; not those that an overflow lost. */
 uint64_t cofi_unit_bytes(const struct cofi_unit *unit);

@@ -644,6 +644,33 @@ static void a_sink_that_refuses_is_an_operational_error_and_told(void **state)
     assert_true(rig->size <= 3000);
 }
 
+static int stop_by(struct cofi_unit *unit, unsigned way)
+{
+    uint8_t image[COFI_XSAVE_BYTES];
+    switch (way) {
+    case 0: return cofi_unit_wrmsr(unit, MSR_CTL, 0);
+    case 1: return cofi_unit_set_field(unit, "trace_en", 0);
+    default: return cofi_unit_xsaves(unit, image);
+    }
+}
+
+/* What stops flushes what the sink then refuses, and tells it once. */
+static void whatever_stops_tells_what_the_sink_refused(void **state)
+{
+    struct bench *bench = *state;
+    struct pt_rig *rig = &bench->plain;
+    for (unsigned way = 0; way < 3; way++) {
+        rig->limit = RIG_BYTES;
+        rig_start(rig, ctl, 3, 0x401000);
+        cofi_unit_drain(rig->unit);
+        rig->limit = rig->size;
+        assert_int_equal(cofi_unit_tip(rig->unit, 0x402000), 0);
+        assert_int_equal(stop_by(rig->unit, way), COFI_ERR_FULL);
+        assert_int_equal(rig_msr(rig, MSR_CTL) & 1, 0);
+        assert_int_equal(cofi_unit_wrmsr(rig->unit, MSR_STATUS, 0), 0);
+    }
+}
+
 static void the_reader_refuses_registers_that_fit_nothing(void **state)
 {
     struct bench *bench = *state;
@@ -692,6 +719,7 @@ int main(void)
         T(stores_to_restricted_regions_are_dropped), T(one_entry_parts_interrupt_before_the_region_is_full),
         T(one_entry_parts_need_end_in_entry_1), T(one_entry_parts_need_entry_1_to_lead_back),
         T(fabric_ignores_topa_and_goes_to_the_sink), T(a_sink_that_refuses_is_an_operational_error_and_told),
+        T(whatever_stops_tells_what_the_sink_refused),
         T(the_reader_refuses_registers_that_fit_nothing),
     };
     return cmocka_run_group_tests_name("PT output", tests, NULL, NULL);

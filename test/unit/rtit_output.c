@@ -403,6 +403,8 @@ static void a_full_sink_is_told_and_the_unit_goes_on(void **state)
         status = rig_event(&rig, (struct cofi_event){.kind = COFI_EV_JMP_IND, .target = (uint64_t)i << 32});
     assert_int_equal(status, COFI_ERR_FULL);
     assert_int_equal(rig_event(&rig, (struct cofi_event){.kind = COFI_EV_INSN}), 0);
+    assert_int_equal(cofi_unit_set_field(rig.unit, "trace_en", 0), COFI_ERR_FULL);
+    assert_int_equal(cofi_unit_set_field(rig.unit, "trace_en", 0), 0);
     rig_close(&rig);
 }
 

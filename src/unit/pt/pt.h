@@ -119,7 +119,7 @@ struct cofi__pt {
     /* Bytes. */
     uint64_t psb_bytes, psb_period;
     uint64_t bytes;       /* committed */
-    bool lost;            /* the sink refused bytes: the event reports COFI_ERR_FULL */
+    bool lost;            /* the sink refused bytes: cofi__pt_refused */
     bool overflow;
     bool overflow_packets;             /* PacketEn when the overflow began */
     uint8_t overflow_mode;             /* mode_sent then */
@@ -148,6 +148,8 @@ static inline uint64_t cofi__pt_ctl(const struct cofi__pt *pt) { return pt->msr[
 int cofi__pt_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value);
 int cofi__pt_wrmsr_at(struct cofi__pt *pt, uint32_t msr, uint64_t value, uint64_t clip,
                       uint64_t nlip);
+/* unit.c: the status of a call, or that the output refused bytes since the last one. */
+int cofi__pt_refused(struct cofi__pt *pt, int status);
 bool cofi__pt_ctl_legal(const struct cofi__pt *pt, uint64_t value);
 void cofi__pt_ctl_load(struct cofi__pt *pt, uint64_t value, uint64_t clip, uint64_t nlip);
 int cofi__pt_set_field(struct cofi_unit *unit, const char *field, uint64_t value);

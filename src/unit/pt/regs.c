@@ -229,7 +229,7 @@ int cofi__pt_set_field(struct cofi_unit *unit, const char *name, uint64_t value)
     if (row->width < 64 && value >> row->width)
         return COFI_ERR_RANGE;
     COFI_TRY(read_msr(pt, row->msr, &old));
-    return write_msr(pt, row->msr, (old & ~mask(row)) | value << row->lsb, pt->ip, pt->ip);
+    return cofi__pt_refused(pt, write_msr(pt, row->msr, (old & ~mask(row)) | value << row->lsb, pt->ip, pt->ip));
 }
 
 int cofi__pt_get_field(const struct cofi_unit *unit, const char *name, uint64_t *value)
@@ -278,7 +278,7 @@ int cofi__pt_xsaves(struct cofi_unit *unit, uint8_t *image)
     for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
         put_le(image + 8 * i,
                image_order[i] == PT_MSR_STATUS ? status(pt) : pt->msr[image_order[i]], 8);
-    return 0;
+    return cofi__pt_refused(pt, 0);
 }
 
 /* All is checked before anything changes; CTL comes last, for it may enable. Registers that the
@@ -302,5 +302,5 @@ int cofi__pt_xrstors(struct cofi_unit *unit, const uint8_t *image)
     for (size_t i = 1; i < ARRAY_LEN(image_order); i++)
         pt->msr[image_order[i]] = values[i];
     cofi__pt_ctl_load(pt, values[0], pt->ip, pt->ip);
-    return 0;
+    return cofi__pt_refused(pt, 0);
 }

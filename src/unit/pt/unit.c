@@ -97,10 +97,17 @@ static int open(struct cofi_unit **unit, const struct cofi_unit_config *config)
 
 static void close(struct cofi_unit *unit) { free(cofi__pt_of(unit)); }
 
+int cofi__pt_refused(struct cofi__pt *pt, int status)
+{
+    bool lost = pt->lost;
+    pt->lost = false;
+    return status == 0 && lost ? COFI_ERR_FULL : status;
+}
+
 static int wrmsr(struct cofi_unit *unit, uint32_t msr, uint64_t value)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
-    return cofi__pt_wrmsr_at(pt, msr, value, pt->ip, pt->ip);
+    return cofi__pt_refused(pt, cofi__pt_wrmsr_at(pt, msr, value, pt->ip, pt->ip));
 }
 
 static int cpuid(const struct cofi_unit *unit, uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
@@ -346,19 +353,11 @@ static bool quick_jcc(struct cofi__pt *pt, const struct cofi_event *event)
     return true;
 }
 
-/* The status of a call, or that the output refused bytes since the last one. */
-static int refused(struct cofi__pt *pt, int status)
-{
-    bool lost = pt->lost;
-    pt->lost = false;
-    return status == 0 && lost ? COFI_ERR_FULL : status;
-}
-
 static int event(struct cofi_unit *unit, const struct cofi_event *event)
 {
     struct cofi__pt *pt = cofi__pt_of(unit);
     if (quick_jcc(pt, event))
-        return refused(pt, 0);
+        return cofi__pt_refused(pt, 0);
     if (pt->attention)
         attend(pt, event);
     if (pt->buffer.capacity && !pt->overflow) { /* what decoders know, should this one be lost */
@@ -370,7 +369,7 @@ static int event(struct cofi_unit *unit, const struct cofi_event *event)
     move_ip(pt, event);
     if (!pt->event_made && pt->config.explain)
         explain_none(pt);
-    return refused(pt, status);
+    return cofi__pt_refused(pt, status);
 }
 
 /* The narrow door: outcomes that already bind, as many at a time as the packet takes. */
@@ -383,7 +382,7 @@ static int tnt(struct cofi_unit *unit, uint64_t outcomes, unsigned n)
         cofi__pt_bits(pt, outcomes >> n, part);
     }
     cofi__pt_commit(pt);
-    return refused(pt, 0);
+    return cofi__pt_refused(pt, 0);
 }
 
 /* A due PSB+ goes behind the TIP, whose target is the address it needs. */
@@ -398,7 +397,7 @@ static int tip(struct cofi_unit *unit, uint64_t target)
         struct cofi_event boundary = {.kind = COFI_EV_BOUNDARY, .ip = target};
         attend(pt, &boundary);
     }
-    return refused(pt, 0);
+    return cofi__pt_refused(pt, 0);
 }
 
 static void tsc(struct cofi_unit *unit, uint64_t multiplier, uint64_t offset)
