@@ -73,7 +73,7 @@ struct cofi_packet {
     uint8_t size;     /* bytes in the stream, an RTIT cycle count suffix included */
     uint8_t ccp_size; /* RTIT: bytes of the cycle count suffix, 0..3 [RTIT 4.2.14] */
     uint32_t ccp;     /* RTIT: the count in it, core cycles, 22 bits */
-    union {
+    __extension__ union {
         struct { uint64_t bits; uint8_t count; } tnt; /* youngest at bit 0, oldest at count-1 */
         /* TIP, TIP.PGE, TIP.PGD, FUP and RTIT's whole FUP family: payload as in the stream, not yet
          * expanded; code: PT IPBytes (0..4, 6); RTIT CNT | Zext << 2. */
