@@ -132,8 +132,8 @@ struct cofi_flow_config {
     size_t tail_n;
     bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had ended: shown as a last OVERFLOW */
 
-    /* The code. The image is viewed as of the trace's time. space, if set, is asked at each change of
-     * CR3 or VMCS for the image that is then seen (null: keep). */
+    /* The code. The image is viewed as of the trace's time; as of its end where the configuration (ctl) says that the trace tells
+     * no full time, or with code_at_end. space, if set, is asked at each change of CR3 or VMCS for the image that is then seen (null: keep). */
     const struct cofi_image *image; /* not null */
     const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
     void *opaque;
@@ -154,6 +154,8 @@ struct cofi_flow_config {
      * packet of the flow, or else at the first address that does not rest on others. Says nothing of bytes that begin with a PSB. */
     bool synced;
     bool pull_stays; /* what pull returns stays valid for good, not until the next call only: cofi_flow_parallel need not copy it */
+    bool code_at_end; /* all images are viewed as of their ends, so that cofi_flow_bytes and seeking back keep what was decoded: for programs
+                       * that map each address once (a fuzzer's, whose libraries come at a time) */
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
@@ -190,8 +192,9 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
 /* Same, to the last PSB whose time is at or before ticks. Cost: a search over the PSBs. */
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
-/* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's next run).
- * bytes must stay until the next call. Not with pull: COFI_ERR_UNSUPPORTED. */
+/* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's next run), unless the image changed
+ * in the time of those before: see code_at_end. Stats go on. bytes must stay until the next call. Errors: COFI_ERR_UNSUPPORTED with
+ * pull, COFI_ERR_NOMEM. */
 int cofi_flow_bytes(struct cofi_flow *flow, const uint8_t *bytes, size_t n);
 /* Offset behind the last packet that was read. */
 uint64_t cofi_flow_offset(const struct cofi_flow *flow);
@@ -258,7 +261,7 @@ size_t cofi_flow_branches(const struct cofi_flow_batch *batch, struct cofi_flow_
  * cut. Any may be null. */
 struct cofi_flow_coverage {
     /* AFL's map: map[(edge hash) & (map_size - 1)]++ saturating at 255 if saturate, else modulo 256; for
-     * each transition between blocks. map_size: a power of 2. The hash is cofi_flow_edge. */
+     * each transition between blocks. map_size: with a map a power of 2. The hash is cofi_flow_edge. */
     uint8_t *map;
     size_t map_size;
     bool saturate;
@@ -275,7 +278,7 @@ struct cofi_flow_coverage {
     void (*outcome)(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count);
 };
 /* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and
- * OVERFLOW are not shown; these are counted in the stats. Returns 0 or COFI_ERR_NOMEM.
+ * OVERFLOW are not shown; these are counted in the stats. Returns 0, COFI_ERR_RANGE (map_size; nothing was decoded) or COFI_ERR_NOMEM.
  * Cost: 0.3 to 4 ns a TNT bit when the code was seen before, see docs/performance.md. */
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage);
 /* The index of an edge before the mask. */

@@ -73,7 +73,7 @@ static bool timeless(const struct cofi_flow_config *config)
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image)
 {
     COFI_TRY(cofi_view_open(view, image));
-    if (!timeless(&flow->config))
+    if (!flow->config.code_at_end && !timeless(&flow->config))
         return 0;
     int status = cofi_view_advance(*view, UINT64_MAX, NULL, NULL);
     if (status < 0)

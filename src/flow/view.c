@@ -93,6 +93,8 @@ uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip)
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage)
 {
     uint64_t insns = flow->stats.insns;
+    if (coverage->map && (!coverage->map_size || coverage->map_size & (coverage->map_size - 1)))
+        return COFI_ERR_RANGE;
     flow->coverage = coverage;
     flow->counting = true;
     int status = cofi__flow_cover(flow);

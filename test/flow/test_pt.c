@@ -544,6 +544,45 @@ static void code_is_that_of_its_time_after_seeking_back(void **state)
     rig_close(&rig);
 }
 
+/* The same code as of its end: two times syscall, decoded once, whichever way it starts afresh. */
+static void code_at_end_is_seen_from_the_start_and_stays_decoded(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x401000, "0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 1900200000000000 9901 310010 01");
+    rig.config.code_at_end = true;
+    struct cofi_flow *flow = open_flow();
+    for (uint64_t pass = 1; pass <= 3; pass++) {
+        struct cofi_flow_stats stats = stats_of_all(flow);
+        assert_int_equal(stats.insns, 2 * pass);
+        assert_int_equal(stats.blocks_decoded, 1);
+        assert_int_equal(pass == 1 ? cofi_flow_seek(flow, 0) : cofi_flow_bytes(flow, rig.trace, rig.n), 0);
+    }
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
+static void a_map_whose_size_is_no_power_of_2_is_refused(void **state)
+{
+    (void)state;
+    uint8_t map[6] = {0};
+    rig_open(&rig, COFI_PT, 0x401000, "ffe0");
+    rig_trace(&rig, "H 2d0010 2d0010");
+    struct cofi_flow *flow = open_flow();
+    struct cofi_flow_coverage coverage = {.map = map};
+    for (coverage.map_size = 0; coverage.map_size < 6; coverage.map_size += 3) {
+        assert_int_equal(cofi_flow_cover(flow, &coverage), COFI_ERR_RANGE);
+        assert_int_equal(coverage.insns, 0);
+    }
+    coverage.map_size = 1;
+    assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
+    assert_int_equal(coverage.edges, 1);
+    assert_int_equal(map[0], 1);
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
 static void code_of_32_bit_programs(void **state)
 {
     (void)state;
@@ -994,6 +1033,8 @@ int main(void)
         cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
         cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
         cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),
+        cmocka_unit_test(code_at_end_is_seen_from_the_start_and_stays_decoded),
+        cmocka_unit_test(a_map_whose_size_is_no_power_of_2_is_refused),
         cmocka_unit_test(code_of_32_bit_programs),
         cmocka_unit_test(a_far_branch_changes_the_mode_at_its_target),
         cmocka_unit_test(a_psb_with_an_address_starts_tracing),
