@@ -13,7 +13,10 @@ int cofi__index_init(struct cofi__index *index)
     index->slots = calloc(FIRST_SLOTS, sizeof *index->slots);
     index->recent = calloc(FIRST_SLOTS, sizeof *index->recent);
     index->mask = index->recent_mask = FIRST_SLOTS - 1;
-    return index->slots && index->recent ? 0 : COFI_ERR_NOMEM;
+    if (index->slots && index->recent)
+        return 0;
+    cofi__index_free(index);
+    return COFI_ERR_NOMEM;
 }
 
 static void put(struct cofi__index *index, struct cofi__index_slot slot)

@@ -55,7 +55,7 @@ static int write_prologue(struct cofi_writer *writer)
         error = errno;
     }
     if (error)
-        return cofi__writer_failed(writer, COFI_ERR_IO, 0, "%.120s: %s", writer->path, strerror(error));
+        return cofi__writer_failed(writer, writer_code(error), 0, "%.120s: %s", writer->path, strerror(error));
     writer->data_start = writer->end = sizeof head;
     COFI_TRY(cofi__writer_prologue(writer));
     COFI_TRY(cofi__writer_drain(writer));
@@ -104,19 +104,20 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
     made->filter = copy_string(info->filter);
     made->command = copy_string(info->command);
     made->vendor = copy_string(info->vendor);
+    bool copied = !info->filter == !made->filter && !info->command == !made->command && !info->vendor == !made->vendor;
     made->bad = made->first_ns = UINT64_MAX;
     made->fd = -1;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->idle, NULL);
     int why = -cofi__writer_create(made, path);
     if (made->fd < 0) {
-        int code = why == EACCES || why == EPERM || why == EROFS ? COFI_ERR_PERMISSION : COFI_ERR_IO;
+        int code = why == EACCES || why == EPERM || why == EROFS ? COFI_ERR_PERMISSION : writer_code(why);
         code = cofi__fail(error, code, COFI_NOWHERE, "%.160s: %s; choose another file with -o", path, strerror(why));
         release(made);
         return code;
     }
     made->path = copy_string(made->place);
-    int status = !made->path ? COFI_ERR_NOMEM : write_prologue(made);
+    int status = !made->path || !copied ? COFI_ERR_NOMEM : write_prologue(made);
     if (status < 0) {
         cofi__writer_withdraw(made);
         if (error)

@@ -3,6 +3,7 @@
 #ifndef COFI_TRACE_WRITER_H
 #define COFI_TRACE_WRITER_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
@@ -99,6 +100,8 @@ int cofi__writer_drain(struct cofi_writer *writer);
 int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int n);
 int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* What an errno of writing is. */
+static inline int writer_code(int error) { return error == ENOMEM ? COFI_ERR_NOMEM : COFI_ERR_IO; }
 /* Locked: forget the feature sections, because records are to come where they are. */
 int cofi__writer_reopen(struct cofi_writer *writer);
 

@@ -82,7 +82,7 @@ static int pwrite_all(int fd, struct iovec *parts, int n, uint64_t offset)
 
 static int write_failed(struct cofi_writer *writer, int error, uint64_t offset)
 {
-    return cofi__writer_failed(writer, COFI_ERR_IO, offset,
+    return cofi__writer_failed(writer, writer_code(error), offset,
                                "%.120s: %s; what was recorded before stays readable", writer->path,
                                strerror(error));
 }
@@ -166,6 +166,14 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
     return writer->status;
 }
 
+static int put_features(struct cofi_writer *writer)
+{
+    int status = cofi__writer_features(writer);
+    return status < 0 ? cofi__writer_failed(writer, status, writer->end, "%.120s: no %s for the header's tables; the records are complete",
+                                            writer->path, status == COFI_ERR_NOMEM ? "memory" : "space")
+                      : 0;
+}
+
 /* What is compressed cannot be written over, so the features come at the end only. */
 static int complete_compressed(struct cofi_writer *writer, bool last)
 {
@@ -174,7 +182,7 @@ static int complete_compressed(struct cofi_writer *writer, bool last)
     int status = last ? cofi__writer_features(writer) : 0;
     int error = cofi__deflate_flush(writer->deflate, last);
     if (error || status < 0)
-        return write_failed(writer, error ? -error : EIO, writer->end);
+        return write_failed(writer, error ? -error : status == COFI_ERR_NOMEM ? ENOMEM : EIO, writer->end);
     return last ? 0 : cofi__writer_header(writer, writer->end, NULL);
 }
 
@@ -187,10 +195,8 @@ int cofi__writer_complete(struct cofi_writer *writer, bool last)
     int status = writer->status;
     if (status >= 0)
         status = cofi__writer_header(writer, writer->end, NULL);
-    if (status >= 0 && cofi__writer_features(writer) < 0)
-        status = cofi__writer_failed(writer, COFI_ERR_IO, writer->end,
-                                     "%.120s: no space for the header's tables; the records are complete",
-                                     writer->path);
+    if (status >= 0)
+        status = put_features(writer);
     if (status < 0 && writer->bad < writer->end && writer->bad >= writer->data_start) {
         /* Keep what lies before the first byte that could not be written. */
         writer->end = writer->bad;

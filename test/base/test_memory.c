@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <cofi/analyze.h>
+#include <cofi/demangle.h>
 
 #include "cli/jobs.h"
 #include "host/step/maps.h"
@@ -16,19 +17,35 @@
 /* The linker leads the library's calls here (--wrap), not those of other libraries. */
 static atomic_bool armed;
 static atomic_long left; /* allocations until one fails */
+static atomic_long held; /* by malloc and calloc, less those that were freed: means something where nothing else allocates */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t n);
+void __real_free(void *block);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t n);
+void __wrap_free(void *block);
 
 static bool fails(void) { return atomic_load(&armed) && atomic_fetch_sub(&left, 1) == 0; }
 
-void *__wrap_malloc(size_t n) { return fails() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+static void *hold(void *block)
+{
+    if (block)
+        atomic_fetch_add(&held, 1);
+    return block;
+}
+
+void *__wrap_malloc(size_t n) { return fails() ? NULL : hold(__real_malloc(n)); }
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : hold(__real_calloc(n, size)); }
 void *__wrap_realloc(void *old, size_t n) { return fails() ? NULL : __real_realloc(old, n); }
+void __wrap_free(void *block)
+{
+    if (block)
+        atomic_fetch_sub(&held, 1);
+    __real_free(block);
+}
 
 static void fail_at(long n)
 {
@@ -65,6 +82,60 @@ static void a_recording_is_read_whole_or_not_at_all(void **state)
         assert_non_null(cofi_recording_sideband(recording, 7));
         assert_string_equal(cofi_recording_comm(recording, 100, UINT64_MAX), "sample");
         cofi_recording_close(recording);
+    }
+}
+
+/* Write a thread's trace; the error of whichever call failed. */
+static int write_trace(const char *path)
+{
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer = NULL;
+    struct cofi_error error = {0};
+    int status = cofi_writer_open(&writer, path, &info, &error);
+    if (status >= 0)
+        status = cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 1);
+    int closed = cofi_writer_close(writer, &error);
+    if (closed < 0)
+        assert_int_equal(error.code, closed);
+    return status < 0 ? status : closed;
+}
+
+static void a_recording_is_written_whole_or_out_of_memory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b.data", "b.data.zst"};
+    for (unsigned k = 0; k < 2; k++) {
+        const char *path = scratch_path(names[k]);
+        bool more = true;
+        for (long i = 0; more; i++) {
+            struct cofi_recording *recording;
+            fail_at(i);
+            int status = write_trace(path);
+            more = failed();
+            if (status < 0) {
+                assert_int_equal(status, COFI_ERR_NOMEM);
+                continue;
+            }
+            assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+            assert_int_equal(cofi_recording_stream(recording, 0)->bytes, sizeof sample_trace);
+            cofi_recording_close(recording);
+        }
+    }
+}
+
+static void a_demangler_that_does_not_open_keeps_nothing(void **state)
+{
+    (void)state;
+    bool more = true;
+    for (long i = 0; more; i++) {
+        struct cofi_demangler *names = NULL;
+        long before = atomic_load(&held);
+        fail_at(i);
+        int status = cofi_demangler_open(&names, COFI_DEMANGLE_SIMPLE);
+        more = failed();
+        assert_int_equal(status, more ? COFI_ERR_NOMEM : 0);
+        cofi_demangler_close(names);
+        assert_int_equal(atomic_load(&held), before);
     }
 }
 
@@ -174,6 +245,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recording_is_read_whole_or_not_at_all),
+        cmocka_unit_test(a_recording_is_written_whole_or_out_of_memory),
+        cmocka_unit_test(a_demangler_that_does_not_open_keeps_nothing),
         cmocka_unit_test(coverage_has_all_functions_or_none),
         cmocka_unit_test(mappings_are_all_read_or_none),
         cmocka_unit_test(a_message_that_cannot_be_held_is_said),
