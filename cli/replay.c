@@ -22,7 +22,7 @@ static void hear(void *opaque, const struct cofi_explain *line)
         r->bits = 0;
     r->status = replay_add(&r->is, line->packet, line->offset, line->rule, line->tag);
     if (r->silent) /* LastIP and mode go on from there */
-        r->is.n = n;
+        replay_cut(&r->is, n);
 }
 
 static int drop(void *opaque, const uint8_t *bytes, size_t n)

@@ -8,11 +8,14 @@
 #include "ranges.h"
 #include "session.h"
 
+/* What is counted, so that nothing is searched for from the beginning. */
+enum { REPLAY_OUTCOMES, REPLAY_TIPS, REPLAY_OVERFLOWS, REPLAY_PSBS, REPLAY_COUNTED };
+
 /* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes, addresses are
  * expanded, MODE.Exec is a property of the packet behind it, PSB+ and what stands right behind an OVF keep what is neither time nor repetition. */
 struct replay_item {
     uint64_t offset, value;
-    uint64_t nth;           /* how many outcomes stand before it */
+    uint64_t nth[REPLAY_COUNTED]; /* how many of each stand before it */
     uint8_t kind, more;
     uint8_t mode;           /* of TIP, TIP.PGE and PSB+'s FUP: csl | csd << 1 | if << 2 */
     const char *rule, *tag; /* of the unit's own packets */
@@ -22,7 +25,7 @@ struct replay_item {
 struct replay_list {
     struct replay_item *items;
     size_t n, room;
-    uint64_t outcomes; /* so far, dropped ones too */
+    uint64_t counts[REPLAY_COUNTED]; /* so far, dropped ones too */
     /* reading */
     struct cofi_packet_context codec;
     uint64_t last_ip;
@@ -37,6 +40,11 @@ int replay_add(struct replay_list *list, const struct cofi_packet *packet, uint6
 /* Index of the first item at or behind an offset. */
 size_t replay_find(const struct replay_list *list, uint64_t offset);
 void replay_drop(struct replay_list *list, size_t n); /* the first n */
+void replay_cut(struct replay_list *list, size_t n);  /* all but the first n, as if they had not been there */
+/* How many stand before the item with this index, which may be that behind the last one. */
+uint64_t replay_counted(const struct replay_list *list, size_t index, unsigned what);
+/* The item that has this number among what is counted; null: it is not in the list. */
+const struct replay_item *replay_nth(const struct replay_list *list, unsigned what, uint64_t nth);
 
 /* A stream's own packets, read as far as they are asked for. */
 struct replay_source {

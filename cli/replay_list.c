@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Packets -> what of them is compared. See replay.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 #include "replay.h"
@@ -10,19 +11,28 @@ enum { MODE_UNKNOWN = 0xff };
 void replay_list_start(struct replay_list *list)
 {
     list->n = 0;
-    list->outcomes = 0;
+    memset(list->counts, 0, sizeof list->counts);
     list->codec = (struct cofi_packet_context){.gen = COFI_PT};
     list->last_ip = 0;
     list->mode = MODE_UNKNOWN;
     list->in_psb = list->after_ovf = list->mode_fresh = false;
 }
 
+/* What of REPLAY_* a packet is; REPLAY_COUNTED: none. */
+static unsigned counted_as(uint8_t kind)
+{
+    return kind == COFI_PT_TNT ? REPLAY_OUTCOMES : kind == COFI_PT_TIP ? REPLAY_TIPS : kind == COFI_PT_OVF ? REPLAY_OVERFLOWS
+         : kind == COFI_PT_PSB ? REPLAY_PSBS : REPLAY_COUNTED;
+}
+
 static int push(struct replay_list *list, struct replay_item item)
 {
+    unsigned what = counted_as(item.kind);
     if (!array_grow(&list->items, list->n, &list->room, sizeof *list->items))
         return COFI_ERR_NOMEM;
-    item.nth = list->outcomes;
-    list->outcomes += item.kind == COFI_PT_TNT;
+    memcpy(item.nth, list->counts, sizeof item.nth);
+    if (what < REPLAY_COUNTED)
+        list->counts[what]++;
     list->items[list->n++] = item;
     return 0;
 }
@@ -153,9 +163,38 @@ size_t replay_find(const struct replay_list *list, uint64_t offset)
 
 void replay_drop(struct replay_list *list, size_t n)
 {
+    if (n == 0)
+        return;
     for (size_t i = n; i < list->n; i++)
         list->items[i - n] = list->items[i];
     list->n -= n;
+}
+
+void replay_cut(struct replay_list *list, size_t n)
+{
+    if (n >= list->n)
+        return;
+    memcpy(list->counts, list->items[n].nth, sizeof list->counts);
+    list->n = n;
+}
+
+uint64_t replay_counted(const struct replay_list *list, size_t index, unsigned what)
+{
+    return index < list->n ? list->items[index].nth[what] : list->counts[what];
+}
+
+const struct replay_item *replay_nth(const struct replay_list *list, unsigned what, uint64_t nth)
+{
+    size_t low = 0, high = list->n;
+    while (low < high) { /* the first that stands behind it */
+        size_t middle = low + (high - low) / 2;
+        if (list->items[middle].nth[what] <= nth)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct replay_item *item = low ? &list->items[low - 1] : NULL;
+    return item && item->nth[what] == nth && counted_as(item->kind) == what ? item : NULL;
 }
 
 /* ---- the stream's own ---- */
@@ -217,7 +256,7 @@ int replay_source_until(struct replay_source *source, uint64_t offset)
 int replay_source_outcome(struct replay_source *source, uint64_t nth)
 {
     int status = 1;
-    while (status > 0 && source->list.outcomes <= nth)
+    while (status > 0 && source->list.counts[REPLAY_OUTCOMES] <= nth)
         status = read_one(source);
     return status < 0 ? status : 0;
 }

@@ -15,10 +15,10 @@ struct replay {
     struct replay_list is;
     struct cofi_context context;
     uint64_t from;               /* offset where what is not compared yet begins */
-    uint64_t outcomes;           /* recorded before it */
     size_t bits;                 /* outcomes told that are in no packet yet */
     uint8_t telling;             /* kind of event, COFI_EVENT_KINDS: none */
     bool started, silent, closing;
+    bool differs;                /* from there on: it waits for the PSB */
     bool pending;                /* last's branch waits for what comes next */
     struct cofi_flow_block last;
     struct cofi_flow_insn branch;

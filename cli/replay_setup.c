@@ -112,7 +112,7 @@ struct point {
 
 struct points {
     struct point *list;
-    size_t n, room;
+    size_t n, room, tidy_at;
     struct cofi_flow_block last;
     bool pending; /* last's branch has not gone anywhere yet */
     bool stops;   /* a TraceStop packet came, where tracing had left to stop_ip (or to nowhere: 1) */
@@ -134,7 +134,9 @@ static int compare_points(const void *a, const void *b)
     return x->ip != y->ip ? (x->ip > y->ip) - (x->ip < y->ip) : x->inside - y->inside;
 }
 
-/* Sorted, each once. */
+enum { TIDY_AT = 1 << 20 };
+
+/* Sorted, each once; again when there are twice as many. */
 static void tidy(struct points *points)
 {
     size_t n = 0;
@@ -144,16 +146,15 @@ static void tidy(struct points *points)
         if (n == 0 || compare_points(&points->list[n - 1], &points->list[i]) != 0)
             points->list[n++] = points->list[i];
     points->n = n;
+    points->tidy_at = n > TIDY_AT / 2 ? 2 * n : TIDY_AT;
 }
-
-enum { TIDY_AT = 1 << 20 };
 
 /* FilterEn follows taken branches only; where code was fallen into tells nothing [SDM Filter Enable (FilterEn)]. */
 static int add_block(struct points *points, const struct cofi_flow_block *block)
 {
     if (points->pending && block->ip != points->last.end)
         add_point(points, block->ip, true);
-    if (points->n >= TIDY_AT)
+    if (points->n >= points->tidy_at)
         tidy(points);
     points->pending = true;
     points->last = *block;
@@ -229,7 +230,7 @@ static int ranges_between(struct ranges *ranges, const struct points *points)
 
 int replay_setup_ranges(struct replay_setup *setup, struct session_stream *stream)
 {
-    struct points points = {.left_to = 1};
+    struct points points = {.left_to = 1, .tidy_at = TIDY_AT};
     struct ranges ranges = {0};
     int status = session_walk(stream, &(struct session_visitor){blocks, event, NULL, &points});
     if (status == 0)

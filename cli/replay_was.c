@@ -17,10 +17,9 @@ static void need(struct replay *r, uint64_t offset)
 uint64_t replay_psb_before(const struct replay *r, uint64_t offset)
 {
     const struct replay_list *list = &r->was->list;
-    for (size_t i = replay_find(list, offset); i-- > 0;)
-        if (list->items[i].kind == COFI_PT_PSB)
-            return list->items[i].offset;
-    return offset;
+    uint64_t nth = replay_counted(list, replay_find(list, offset), REPLAY_PSBS);
+    const struct replay_item *psb = nth ? replay_nth(list, REPLAY_PSBS, nth - 1) : NULL;
+    return psb ? psb->offset : offset;
 }
 
 /* What lies before an offset has been compared, or is not; what lies before `keep` is not asked for again. */
@@ -28,12 +27,11 @@ void replay_go_on_from(struct replay *r, uint64_t offset, uint64_t keep)
 {
     struct replay_list *list = &r->was->list;
     r->from = offset;
+    r->differs = false;
     if (offset == UINT64_MAX)
         return;
     need(r, offset);
     replay_drop(list, replay_find(list, keep));
-    size_t i = replay_find(list, offset);
-    r->outcomes = i < list->n ? list->items[i].nth : list->outcomes;
 }
 
 /* Is there such a packet at this offset? Then it, else null. */
@@ -46,36 +44,28 @@ const struct replay_item *replay_told_by(struct replay *r, uint64_t offset, uint
     return there ? &list->items[i] : NULL;
 }
 
+/* The number of the recorded one that comes next, where the unit has made all before it. */
+static uint64_t next_of(const struct replay *r, unsigned what)
+{
+    const struct replay_list *list = &r->was->list;
+    return replay_counted(list, replay_find(list, r->from), what) + r->is.counts[what] - replay_counted(&r->is, 0, what);
+}
+
 /* The recorded outcome that comes next, if all went well; null: none. */
 const struct replay_item *replay_next_outcome(struct replay *r)
 {
-    const struct replay_list *list = &r->was->list;
-    uint64_t nth = r->outcomes + r->is.outcomes + r->bits;
+    uint64_t nth = next_of(r, REPLAY_OUTCOMES) + r->bits;
     int status = replay_source_outcome(r->was, nth);
     r->status = r->status < 0 ? r->status : status;
-    size_t low = 0, high = list->n;
-    while (low < high) { /* the first that stands behind it */
-        size_t middle = low + (high - low) / 2;
-        if (list->items[middle].nth <= nth)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && list->items[low - 1].kind == COFI_PT_TNT && list->items[low - 1].nth == nth ? &list->items[low - 1] : NULL;
+    return replay_nth(&r->was->list, REPLAY_OUTCOMES, nth);
 }
 
 /* The recorded TIP that comes next before an offset; null: none. */
 const struct replay_item *replay_next_tip(struct replay *r, uint64_t offset)
 {
-    const struct replay_list *list = &r->was->list;
-    size_t made = 0;
-    for (size_t i = 0; i < r->is.n; i++)
-        made += r->is.items[i].kind == COFI_PT_TIP;
     need(r, offset);
-    for (size_t i = replay_find(list, r->from); i < list->n && list->items[i].offset < offset; i++)
-        if (list->items[i].kind == COFI_PT_TIP && made-- == 0)
-            return &list->items[i];
-    return NULL;
+    const struct replay_item *tip = replay_nth(&r->was->list, REPLAY_TIPS, next_of(r, REPLAY_TIPS));
+    return tip && tip->offset < offset ? tip : NULL;
 }
 
 /* ---- comparing ---- */
@@ -130,35 +120,33 @@ void replay_compare_some(struct replay *r)
 {
     struct replay_list *list = &r->was->list;
     struct replay_place place = {0};
-    if (r->is.n < SOME || r->setup->deferred)
+    if (r->is.n < SOME || r->setup->deferred || r->differs)
         return;
     while (list->n < replay_find(list, r->from) + r->is.n && !r->was->finished && r->status >= 0)
         need(r, list->n ? list->items[list->n - 1].offset : 0);
     size_t begin = replay_find(list, r->from);
     replay_match(r->setup, list->items + begin, list->n - begin, r->is.items, r->is.n, &place);
-    if (place.is < r->is.n) /* a difference: it waits for the PSB */
+    r->differs = place.is < r->is.n;
+    if (r->differs)
         return;
     r->result->compared += place.was;
     r->result->tolerated += place.tolerated;
     r->result->equal += r->result->differences ? 0 : place.was;
     replay_drop(list, begin + place.was);
     replay_drop(&r->is, place.is);
-    r->is.outcomes = 0;
     r->from = list->n ? list->items[0].offset : r->from;
-    r->outcomes = list->n ? list->items[0].nth : list->outcomes;
 }
 
 /* What stands before this PSB is done with. */
 void replay_compare_to_psb(struct replay *r, uint64_t offset)
 {
-    size_t n = r->is.n;
-    while (n && r->is.items[n - 1].kind != COFI_PT_PSB)
-        n--;
-    if (n == 0) /* the unit made none: it is off, or in the middle of something */
+    uint64_t nth = r->is.counts[REPLAY_PSBS];
+    const struct replay_item *psb = nth ? replay_nth(&r->is, REPLAY_PSBS, nth - 1) : NULL;
+    if (!psb) /* the unit made none: it is off, or in the middle of something */
         return;
-    compare(r, offset, n - 1, false);
-    replay_drop(&r->is, n - 1);
-    r->is.outcomes = 0;
+    size_t n = (size_t)(psb - r->is.items);
+    compare(r, offset, n, false);
+    replay_drop(&r->is, n);
     replay_go_on_from(r, offset, offset);
 }
 
@@ -168,14 +156,11 @@ void replay_compare_to_psb(struct replay *r, uint64_t offset)
  * knows where tracing goes on; packets that stand between come first. */
 size_t replay_overflows_until(struct replay *r, uint64_t offset)
 {
-    size_t n = 0, made = 0;
     const struct replay_list *list = &r->was->list;
-    for (size_t i = 0; i < r->is.n; i++)
-        made += r->is.items[i].kind == COFI_PT_OVF;
     need(r, offset);
-    for (size_t i = replay_find(list, r->from); i < list->n && list->items[i].offset <= offset; i++)
-        n += list->items[i].kind == COFI_PT_OVF;
-    return n > made ? n - made : 0;
+    uint64_t recorded = replay_counted(list, offset < UINT64_MAX ? replay_find(list, offset + 1) : list->n, REPLAY_OVERFLOWS);
+    uint64_t told = next_of(r, REPLAY_OVERFLOWS);
+    return recorded > told ? recorded - told : 0;
 }
 
 /* Does a packet of this kind stand behind the item? */
