@@ -719,6 +719,8 @@ int replay_stream(struct session_stream *stream, const struct replay_setup *setu
         status = session_walk(stream, &(struct session_visitor){blocks, event, NULL, &r});
     if (status >= 0 && r.unit && r.started && r.status >= 0) {
         let_go(&r);
+        if (!partial) /* the last branch of a stream that was cut: nothing is shown behind it */
+            resolve_before(&r, UINT64_MAX);
         replay_compare_rest(&r, UINT64_MAX, partial || result->why != NULL);
     }
     cofi_unit_close(r.unit);

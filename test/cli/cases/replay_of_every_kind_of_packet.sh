@@ -34,4 +34,6 @@ replay "a far jump to it" "ff28 40 7500 0f34" "$on 9902 2d0210 04 01"
 replay "PTWRITE" "90 f30faee0 90 f3480faee0 0f05" "$on 021278563412 0232efcdab8967452301 01" --ctl=0x3008
 replay "a stream from its middle" "7500 7500 0f05" "04 $psb 9901 7d001040000000 0223 0c 01"
 replay "an early FUP" "7500 7500 0f05" "$psb 9901 7d001040000000 0223 71001040000000 0c 01"
+replay "a stream that ends behind a TIP" "ffe0 0f05" "$on 2d0010 2d0210"
+replay "a stream that ends behind an outcome" "75fe ffe0" "$on 0e"
 replay "a TIP where a bit was due" "7500 ffe0 0f05" "$on 2d0210 01"
