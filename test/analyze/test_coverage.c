@@ -931,8 +931,8 @@ static void a_sample_profile_has_the_most_of_a_copy_and_the_sum_of_copies(void *
         struct text part = {.stop = stop};
         assert_int_equal(cofi_coverage_afdo(&coverage, put, &part), COFI_ERR_FULL);
     }
-    /* What GCC reads begins with how many names there are, and what they are, in order. */
-    static const char names[] = "adcg\2\0\0\0\0\0\0\0\0\0\0\xaa\0\0\0\0\5\0\0\0\6\0\0\0a b:c\0\4\0\0\0one\0\5\0\0\0puts\0\6\0\0\0three\0"
+    /* What GCC reads begins with how many names there are, and what they are, in order, an empty one first. */
+    static const char names[] = "adcg\2\0\0\0\0\0\0\0\0\0\0\xaa\0\0\0\0\6\0\0\0\1\0\0\0\0\6\0\0\0a b:c\0\4\0\0\0one\0\5\0\0\0puts\0\6\0\0\0three\0"
                                 "\4\0\0\0two\0\0\0\0\xac\0\0\0\0\2\0\0\0\4\0\0\0\0\0\0\0";
     text.n = 0;
     assert_int_equal(cofi_coverage_afdo_gcc(&coverage, put, &text), 0);
