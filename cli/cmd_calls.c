@@ -69,6 +69,7 @@ static const char usage[] =
     "       cofi calls [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
     "how often it was called on this path, its name.\n\n"
+    SESSION_OUTPUT_HELP
     "      --format=tree       the tree (default)\n"
     "      --format=list       each call as it came, with the source line that it is in\n"
     "      --format=folded     a line a path, for flame graphs\n"
@@ -81,7 +82,7 @@ static const char usage[] =
     "      --no-source         in a list: no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
+    SESSION_LONG_OPTIONS, SESSION_OUTPUT, SESSION_THREADS, SESSION_NAMES,
     {"format", required_argument, 0, 'f'},
     {"depth", required_argument, 0, 'd'},
     {"min", required_argument, 0, 'm'},
@@ -134,7 +135,7 @@ static const char *misused(const struct calls_options *options)
 static int parse(struct calls_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "calls", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true};
+                                            .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct calls_options){.depth = 64};
     int status = session_parse(&command, &options->session, argc, argv);
     const char *wrong = status == EXIT_DONE ? misused(options) : NULL;

@@ -33,11 +33,12 @@ static const char usage[] =
     "usage: cofi check [options] [FILE]    default FILE: cofi.data\n"
     "       cofi check [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n"
+    SESSION_OUTPUT_HELP
     "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
     "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    SESSION_LONG_OPTIONS, SESSION_OUTPUT, SESSION_THREADS,
     {"truth", required_argument, 0, 'u'},
     {"gaps", required_argument, 0, 'g'},
     {0},
@@ -55,7 +56,7 @@ static int take(void *opaque, int letter, const char *argument)
 static int parse(struct check_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "check", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true};
+                                            .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct check_options){.max_gaps = 10};
     int status = session_parse(&command, &options->session, argc, argv);
     const struct session_options *s = &options->session;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * cofi coverage: recordings -> which functions, lines, branches and blocks ran, and how often: as a table, or as a file that others read. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 
 #include "cli.h"
 #include "coverage.h"
+#include "output.h"
 #include "session.h"
 #include "writer.h"
 
@@ -23,7 +22,6 @@ struct coverage_options {
     struct session_options session;
     struct coverage_table table;
     enum format format;
-    const char *output;    /* null: standard output */
     const char *module, *function, *source; /* patterns; null: all */
     struct cofi_demangler *simple, *full;   /* names as a pattern may have them */
     bool no_source;
@@ -40,7 +38,7 @@ static const char usage[] =
     "                          lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa;\n"
     "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use; afdo-gcc: for gcc -fauto-profile\n"
-    "  -o, --output=FILE       write there (default: standard output)\n"
+    SESSION_OUTPUT_HELP
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
     "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
     "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
@@ -52,7 +50,7 @@ static const char usage[] =
 
 static const struct option long_options[] = {
     SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
-    {"format", required_argument, 0, 'f'}, {"output", required_argument, 0, 'o'},
+    {"format", required_argument, 0, 'f'}, SESSION_OUTPUT,
     {"by", required_argument, 0, 'b'}, {"sort", required_argument, 0, 's'},
     {"all", no_argument, 0, 'a'}, {"module", required_argument, 0, 'm'},
     {"function", required_argument, 0, 'n'}, {"source", required_argument, 0, 'S'},
@@ -73,7 +71,6 @@ static int take(void *opaque, int letter, const char *argument)
     case 'f': choice = word_number(formats, argument); options->format = (enum format)choice; break;
     case 'b': choice = word_number(rows, argument); options->table.by = (enum coverage_by)choice; options->by_given = true; break;
     case 's': choice = word_number(keys, argument); options->table.sort = (enum coverage_sort)choice; options->sort_given = true; break;
-    case 'o': options->output = argument; return *argument ? 0 : -1;
     case 'm': options->module = argument; break;
     case 'n': options->function = argument; break;
     case 'S': options->source = argument; break;
@@ -146,7 +143,7 @@ static int parse(struct coverage_options *options, int argc, char **argv)
         return status;
     const char *wrong = useless(options);
     bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFDO_GCC || options->format == FORMAT_AFL;
-    if (!wrong && binary && !options->output && isatty(STDOUT_FILENO))
+    if (!wrong && binary && !options->session.output && isatty(STDOUT_FILENO))
         wrong = "this format is no text for a terminal; -o FILE, or send standard output elsewhere";
     if (wrong)
         complain("coverage: %s", wrong);
@@ -443,17 +440,14 @@ static int write_all(const struct job *job, struct writer *out)
     return 0;
 }
 
-static int write_to(const struct job *job, FILE *file)
+static int write_result(const struct job *job)
 {
     struct writer *out = malloc(sizeof *out);
     int status = out ? 0 : COFI_ERR_NOMEM, written = EXIT_DONE;
-    if (file != stdout && ftruncate(fileno(file), 0) && errno != EINVAL) { /* EINVAL: no regular file */
-        complain("coverage: %s: %s", job->options->output, strerror(errno));
-        status = COFI_ERR_IO;
-    }
+    if (status >= 0 && output_begin("coverage") != EXIT_DONE)
+        status = COFI_ERR_IO; /* which was said */
     if (status >= 0) {
-        writer_begin(out, file);
-        out->name = file == stdout ? NULL : job->options->output;
+        writer_begin(out, stdout);
         status = write_all(job, out);
         written = writer_end(out, "coverage");
     }
@@ -487,7 +481,7 @@ static int judge(const struct job *job, int status)
     return status == EXIT_DONE && (job->gaps || nothing || lacks || (lines && !sources)) ? EXIT_DATA : status;
 }
 
-static int count_and_write(struct job *job, FILE *file)
+static int count_and_write(struct job *job)
 {
     int status = count_all(job);
     if (status != EXIT_DONE && status != EXIT_DATA)
@@ -507,7 +501,7 @@ static int count_and_write(struct job *job, FILE *file)
     status = judge(job, status);
     if (is_sample(job->options->format) && !judge_placed(job))
         return EXIT_DATA;
-    int written = write_to(job, file);
+    int written = write_result(job);
     return written != EXIT_DONE ? written : status;
 }
 
@@ -521,7 +515,7 @@ static int open_names(struct coverage_options *options)
     return status;
 }
 
-static int run(struct coverage_options *options, FILE *file)
+static int run(struct coverage_options *options)
 {
     enum format format = options->format;
     bool tables = format == FORMAT_TEXT && options->table.by != BY_INSN;
@@ -534,7 +528,7 @@ static int run(struct coverage_options *options, FILE *file)
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);
     if (status >= 0) {
-        status = count_and_write(&job, file);
+        status = count_and_write(&job);
     } else {
         complain("coverage: %s", cofi_error_text(status));
         status = EXIT_ENVIRONMENT;
@@ -546,32 +540,12 @@ static int run(struct coverage_options *options, FILE *file)
     return status;
 }
 
-/* Before hours of decoding; what it holds is kept until there is something else to write. */
-static FILE *open_output(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
-    if (fd >= 0 && !file)
-        close(fd);
-    return file;
-}
-
 int cmd_coverage(int argc, char **argv)
 {
     struct coverage_options options;
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
-    bool to_file = options.output && strcmp(options.output, "-") != 0;
-    FILE *file = to_file ? open_output(options.output) : stdout;
-    if (!file) {
-        complain("coverage: %s: %s", options.output, strerror(errno));
-        return EXIT_ENVIRONMENT;
-    }
-    status = run(&options, file);
-    if (to_file && fclose(file) && status == EXIT_DONE) {
-        complain("coverage: %s: %s", options.output, strerror(errno));
-        status = EXIT_ENVIRONMENT;
-    }
-    return status;
+    status = output_open("coverage", options.session.output);
+    return status == EXIT_DONE ? run(&options) : status;
 }

@@ -48,6 +48,7 @@ static const char usage[] =
     "usage: cofi flow [options] [FILE]    default FILE: cofi.data\n"
     "       cofi flow [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print every instruction that ran, thread by thread.\n\n"
+    SESSION_OUTPUT_HELP
     "      --by-time           all threads (or processors) in the order of time\n"
     "      --format=text|ip    text (default), or addresses only, 16 hex digits a line\n"
     "      --limit=N           stop after N instructions of each thread (0: at the first)\n"
@@ -57,7 +58,7 @@ static const char usage[] =
     "      --no-source         no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS, SESSION_NAMES,
+    SESSION_LONG_OPTIONS, SESSION_OUTPUT, SESSION_THREADS, SESSION_NAMES,
     {"format", required_argument, 0, 'f'},
     {"limit", required_argument, 0, 'l'},
     {"last", required_argument, 0, 'L'},
@@ -89,7 +90,7 @@ static int take(void *opaque, int letter, const char *argument)
 static int parse(struct flow_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "flow", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true};
+                                            .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct flow_options){.limit = UINT64_MAX, .last = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status == EXIT_DONE && options->session.json && options->format_given) {

@@ -39,10 +39,11 @@ static const char usage[] =
     "usage: cofi stat [options] [FILE]    default FILE: cofi.data\n"
     "       cofi stat [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print what a recording holds: for each thread sizes, packets of each kind, bits an instruction, time, gaps.\n\n"
+    SESSION_OUTPUT_HELP
     "      --no-flow           packets only; do not decode the instructions\n" SESSION_THREADS_HELP SESSION_HELP;
 
 static const struct option long_options[] = {
-    SESSION_LONG_OPTIONS, SESSION_THREADS,
+    SESSION_LONG_OPTIONS, SESSION_OUTPUT, SESSION_THREADS,
     {"no-flow", no_argument, 0, 'n'},
     {0},
 };
@@ -57,7 +58,7 @@ static int take(void *opaque, int letter, const char *argument)
 static int parse(struct stat_options *options, int argc, char **argv)
 {
     const struct session_command command = {.name = "stat", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true};
+                                            .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct stat_options){0};
     return session_parse(&command, &options->session, argc, argv);
 }

@@ -13,6 +13,7 @@
 #include <cofi/cofi.h>
 
 #include "jobs.h"
+#include "output.h"
 #include "record_first.h"
 #include "stack.h"
 
@@ -81,7 +82,7 @@ static int finish(const char *name, int status, int failure)
     int error = errno ? errno : EIO;
     if (error == EPIPE)
         return status;
-    complain("%s%sstandard output: %s", name, *name ? ": " : "", strerror(error));
+    complain("%s%s%s: %s", name, *name ? ": " : "", output_name(), strerror(error));
     return failure;
 }
 

@@ -101,6 +101,7 @@ static int take_common(struct session_options *options, int letter, char *argume
     int bad = 0;
     switch (letter) {
     case 'i': bad = take_input(options, argument); break;
+    case 'o': options->output = argument; bad = *argument ? 0 : -1; break;
     case 'R': options->raw = argument; break;
     case 'G': bad = parse_gen(options, argument); break;
     case 'O': bad = parse_mode(options, argument); break;
@@ -204,6 +205,7 @@ int session_parse(const struct session_command *command, struct session_options 
     int arguments = argc;
     init(options, command->name);
     options->records = command->records;
+    options->writes = command->writes;
     if (command->records) {
         argc = record_first_at(arguments, argv);
         options->record = argv + argc;

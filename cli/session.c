@@ -15,6 +15,7 @@
 #include "file.h"
 #include "foreign.h"
 #include "jobs.h"
+#include "output.h"
 #include "pipe.h"
 #include "raw_image.h"
 #include "raw_mode.h"
@@ -203,35 +204,65 @@ static bool is_empty(const struct session *session)
     return true;
 }
 
+/* What comes before the input is opened: the places of code, the output, and what is to be recorded. */
+static int prepare(struct session_options *input)
+{
+    if (!has_places(input) || (input->writes && output_open(input->command, input->output) != EXIT_DONE))
+        return EXIT_ENVIRONMENT;
+    int status = input->record_n ? record_first(input->record_n, input->record, &input->file) : EXIT_DONE;
+    if (!input->file)
+        input->file = "cofi.data";
+    return status;
+}
+
+static int open_recording(struct session *session, struct cofi_error *error)
+{
+    const struct session_options *options = &session->options;
+    const char *warning;
+    int status = cofi_recording_open_with(&session->recording, options->file, &options->where, error);
+    if (status < 0)
+        return status;
+    session->info = *cofi_recording_info(session->recording);
+    for (size_t i = 0; (warning = cofi_recording_warning(session->recording, i)); i++)
+        complain("%s: %s: %s", options->command, options->file, warning);
+    return 0;
+}
+
+static int open_input(struct session *session, struct cofi_error *error)
+{
+    int status = session->options.raw ? open_raw(session, error) : open_recording(session, error);
+    record_first_opened();
+    if (status >= 0)
+        status = select_streams(session);
+    return status < 0 ? status : cofi_demangler_open(&session->names, session->options.demangle);
+}
+
+/* EXIT_DONE where there is something to show, and a place for it. */
+static int begin_output(const struct session *session)
+{
+    const struct session_options *options = &session->options;
+    if (is_empty(session))
+        return EXIT_DATA;
+    if (output_is(options->raw ? options->raw : options->file)) {
+        complain("%s: %s: it cannot be read and written at once", options->command, options->output);
+        return EXIT_USAGE;
+    }
+    return options->writes ? output_begin(options->command) : EXIT_DONE;
+}
+
 int session_open(struct session **session, const struct session_options *options)
 {
     struct cofi_error error = {0};
     struct session_options input = *options;
-    if (!has_places(options))
-        return EXIT_ENVIRONMENT;
-    int unrecorded = options->record_n ? record_first(options->record_n, options->record, &input.file) : EXIT_DONE;
-    if (unrecorded)
-        return unrecorded;
-    if (!input.file)
-        input.file = "cofi.data";
+    int exit = prepare(&input);
+    if (exit != EXIT_DONE)
+        return exit;
     struct session *made = calloc(1, sizeof *made);
     int status = made ? 0 : COFI_ERR_NOMEM;
     if (made) {
         made->options = input;
         made->pipe.fd = -1;
-        if (options->raw) {
-            status = open_raw(made, &error);
-        } else if ((status = cofi_recording_open_with(&made->recording, made->options.file, &options->where, &error)) >= 0) {
-            made->info = *cofi_recording_info(made->recording);
-            const char *warning;
-            for (size_t i = 0; (warning = cofi_recording_warning(made->recording, i)); i++)
-                complain("%s: %s: %s", options->command, made->options.file, warning);
-        }
-        record_first_opened();
-        if (status >= 0)
-            status = select_streams(made);
-        if (status >= 0)
-            status = cofi_demangler_open(&made->names, options->demangle);
+        status = open_input(made, &error);
     }
     if (status < 0) {
         if (error.text[0] || status != COFI_ERR_IO) /* what file_open could not do, it has said */
@@ -239,9 +270,9 @@ int session_open(struct session **session, const struct session_options *options
         session_close(made);
         return exit_status(status);
     }
-    if (is_empty(made)) {
+    if ((exit = begin_output(made)) != EXIT_DONE) {
         session_close(made);
-        return EXIT_DATA;
+        return exit;
     }
     if (made->recording && !cofi_recording_streams(made->recording))
         complain("%s: %s: no trace in it", options->command, made->options.file);

@@ -35,6 +35,8 @@ struct session_options {
     uint32_t family, model, stepping;
     uint64_t from_offset, to_offset;
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
+    const char *output;            /* where to write; null: to standard output */
+    bool writes;                   /* from when it is open on */
     bool json;
     enum cofi_demangle demangle;   /* how names are shown, of commands that show them */
     unsigned threads;              /* how many streams at once, or parts of one */
@@ -44,6 +46,9 @@ struct session_options {
 
 /* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
 #define SESSION_THREADS {"threads", required_argument, 0, 'N'}
+#define SESSION_OUTPUT {"output", required_argument, 0, 'o'}
+#define SESSION_OUTPUT_HELP                                                                         \
+    "  -o, --output=FILE       write there (default: standard output)\n"
 #define SESSION_INPUT {"input", required_argument, 0, 'i'}
 #define SESSION_INPUT_OPTIONS                                                                       \
     SESSION_INPUT,                                                                                  \
@@ -93,6 +98,7 @@ struct session_command {
     bool registers; /* --msr is of recordings, too */
     bool many;      /* it takes several recordings */
     bool records;   /* what follows -- is recorded first */
+    bool writes;    /* with -o its output begins when the input is open; without it, it says when */
     bool raw_files; /* --raw has no argument: its files are raw streams */
     const char *letters; /* short options, as getopt has them; null: "hi:" */
 };

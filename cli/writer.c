@@ -12,12 +12,12 @@
 
 #include "cli.h"
 #include "jobs.h"
+#include "output.h"
 
 void writer_begin(struct writer *writer, FILE *file)
 {
     fflush(file);
     writer->fd = fileno(file);
-    writer->name = NULL;
     writer->error = 0;
     writer->n = 0;
 }
@@ -69,7 +69,7 @@ int writer_end(struct writer *writer, const char *command)
     writer->n = 0;
     if (!writer->error || writer->error == EPIPE)
         return EXIT_DONE;
-    complain("%s: %s: %s", command, writer->name ? writer->name : "standard output", strerror(writer->error));
+    complain("%s: %s: %s", command, output_name(), strerror(writer->error));
     return EXIT_ENVIRONMENT;
 }
 

@@ -11,7 +11,6 @@ enum { WRITER_BYTES = 1 << 18 };
 
 struct writer {
     int fd;
-    const char *name; /* for messages; null: standard output */
     int error; /* errno of the first failed write */
     size_t n;
     char buffer[WRITER_BYTES];

@@ -10,7 +10,7 @@ try coverage --pid=3
 try flow --insn-trace --xed
 try calls --call-trace
 try dump -D
-try flow -o x
+try replay -o x
 try gdb -p 3
 try gdb --time 1,2 -- -batch
 try archive -p 3

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * Where a command writes: standard output, or the FILE of -o in its place. */
+#ifndef COFI_CLI_OUTPUT_H
+#define COFI_CLI_OUTPUT_H
+
+#include <stdbool.h>
+
+/* Open FILE, before hours of decoding; what it holds stays until there is something else to write. Null or "-": standard output it is.
+ * EXIT_DONE, or EXIT_ENVIRONMENT after saying why not. */
+int output_open(const char *command, const char *path);
+/* Whether that is this file, which is read. */
+bool output_is(const char *path);
+/* What is written to standard output from now on goes there, from its beginning on. Returns as output_open. */
+int output_begin(const char *command);
+/* For messages. */
+const char *output_name(void);
+
+#endif
