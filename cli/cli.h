@@ -45,6 +45,8 @@ const char *in_a_line(const char *text, char *out, size_t n);
 const char *file_name(const char *path);
 /* Whether a name, or that of the file if it is a path, matches a shell pattern. Without a pattern all do, null does not match. */
 bool matches_pattern(const char *pattern, const char *name);
+/* Of a module, a library also without the end of its version: libz.so.1 is libz.so.1.2.13. */
+bool matches_module(const char *pattern, const char *name);
 
 /* The number of a word in a list that ends with null, or -1. */
 int word_number(const char *const *words, const char *text);

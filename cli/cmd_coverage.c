@@ -180,7 +180,7 @@ static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
 {
     const struct coverage_options *options = opaque;
     switch (kind) {
-    case COFI_COVERAGE_MODULE: return matches_pattern(options->module, name);
+    case COFI_COVERAGE_MODULE: return matches_module(options->module, name);
     case COFI_COVERAGE_FUNCTION:
         return matches_pattern(options->function, name) || matches_pattern(options->function, cofi_demangle(options->simple, name)) ||
                matches_pattern(options->function, cofi_demangle(options->full, name));
@@ -475,7 +475,9 @@ static int judge(const struct job *job, int status)
     if (lacks)
         complain("coverage: no %s ran in what was asked for", lacks);
     if (nothing)
-        complain("coverage: nothing that ran is of what was asked for");
+        complain("coverage: nothing that ran is of what was asked for; %s",
+                 options->function ? "'cofi coverage' lists functions, and one that was inlined is a part of those it is in" :
+                                     "'cofi coverage --by=module' lists modules");
     else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
     return status == EXIT_DONE && (job->gaps || nothing || lacks || (lines && !sources)) ? EXIT_DATA : status;

@@ -207,7 +207,7 @@ static bool wanted(void *opaque, const char *module, const char *function)
     const struct diff_job *job = opaque;
     const struct diff_options *options = job->options;
     const char *shown = cofi_demangle(session_names(job->sessions[0]), function);
-    return matches_pattern(options->module, module) &&
+    return matches_module(options->module, module) &&
            (matches_pattern(options->function, function) || matches_pattern(options->function, shown));
 }
 

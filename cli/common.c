@@ -61,6 +61,15 @@ bool matches_pattern(const char *pattern, const char *name)
     return !pattern || (name && (!fnmatch(pattern, name, 0) || !fnmatch(pattern, file_name(name), 0)));
 }
 
+bool matches_module(const char *pattern, const char *name)
+{
+    char longer[4096];
+    if (matches_pattern(pattern, name))
+        return true;
+    bool fits = (size_t)snprintf(longer, sizeof longer, "%s.*", pattern) < sizeof longer;
+    return fits && strstr(pattern, ".so") && matches_pattern(longer, name);
+}
+
 int word_number(const char *const *words, const char *text)
 {
     for (int i = 0; words[i]; i++)

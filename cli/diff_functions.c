@@ -23,7 +23,7 @@ struct rows {
 
 static bool is_wanted(const struct diff_options *options, const struct cofi_function *function)
 {
-    return matches_pattern(options->module, function->module ? function->module : "") && matches_pattern(options->function, function->name);
+    return matches_module(options->module, function->module ? function->module : "") && matches_pattern(options->function, function->name);
 }
 
 static int add_node(struct rows *rows, unsigned run, const struct cofi_calls_node *node)
