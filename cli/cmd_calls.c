@@ -153,13 +153,19 @@ static void function_at(void *opaque, uint64_t address, struct cofi_function *fu
     cofi_view_function(feeder->view, feeder->names, address, function);
 }
 
+/* A tree that lacks names for want of memory is none. */
+static int named(const struct feeder *feeder, int status)
+{
+    return status >= 0 && cofi_view_incomplete(feeder->view) ? COFI_ERR_NOMEM : status;
+}
+
 static int feed_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
     struct feeder *feeder = opaque;
     feeder->view = cofi_flow_view(flow);
     for (size_t i = 0; feeder->timeline && i < n; i++)
         feeder->insns += blocks[i]->n;
-    int status = cofi_calls_blocks(feeder->calls, blocks, n);
+    int status = named(feeder, cofi_calls_blocks(feeder->calls, blocks, n));
     return status ? status : writer_failed(feeder->out);
 }
 
@@ -193,7 +199,7 @@ static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     feeder->gaps += event->kind == COFI_FLOW_GAP;
     if (feeder->timeline && event->kind == COFI_FLOW_ENABLED && event->time.known) /* before what returns there is left */
         feed_time(feeder, (struct cofi_flow_stamp){event->time.ticks, event->time.interpolated});
-    int status = cofi_calls_event(feeder->calls, event);
+    int status = named(feeder, cofi_calls_event(feeder->calls, event));
     if (feeder->timeline)
         draw_event(feeder, flow, event);
     return status;

@@ -109,6 +109,9 @@ struct cofi_symbol {
     int line;
 };
 void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, struct cofi_symbol *symbol);
+/* Whether memory was out while the tables were read that a question of this view was about: names or lines may be missing in what
+ * cofi_view_symbol has told of it, and will be. */
+bool cofi_view_incomplete(const struct cofi_view *view);
 
 /* ---- modules: what a mapping shows, whichever address it lies at ---- */
 

@@ -115,7 +115,7 @@ static int64_t function_at(struct cofi_coverage *coverage, struct cofi_view *vie
     struct cofi_symbol symbol;
     cofi_view_symbol(view, ip, false, &symbol);
     if (!symbol.name)
-        return 0;
+        return cofi_view_incomplete(view) ? COFI_ERR_NOMEM : 0;
     uint32_t function = cofi__coverage_function(coverage, &coverage->modules[module], ip - base - symbol.offset, symbol.name);
     return function ? (int64_t)function : COFI_ERR_NOMEM;
 }

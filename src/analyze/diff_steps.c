@@ -150,6 +150,8 @@ static int ask(struct diff_run *run, struct diff_place *row, uint64_t ip)
     const struct cofi_diff_options *options = &run->diff->options;
     struct cofi_symbol symbol;
     cofi_view_symbol(run->view, ip, false, &symbol);
+    if (cofi_view_incomplete(run->view))
+        return COFI_ERR_NOMEM;
     COFI_TRY(find_place(run, ip, &symbol, &row->place));
     row->wanted = !options->wanted || options->wanted(options->opaque, symbol.module ? symbol.module : "", symbol.name);
     row->unlikely = symbol.name && strstr(symbol.name + cofi_diff_plain_name(symbol.name), ".cold");

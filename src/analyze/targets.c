@@ -63,7 +63,7 @@ static int resolve(struct cofi_coverage *coverage, const struct id_row *row, uin
     COFI_TRY(module);
     cofi_view_symbol(coverage->view, to, false, &symbol);
     struct target_count target = {.addr = to - base, .offset = symbol.offset, .place = row->place, .module = (uint32_t)module, .cls = row->targets};
-    if (symbol.name && !(target.name = cofi__strings_keep(&coverage->strings, symbol.name)))
+    if (symbol.name ? !(target.name = cofi__strings_keep(&coverage->strings, symbol.name)) : cofi_view_incomplete(coverage->view))
         return COFI_ERR_NOMEM;
     *recent = (struct recent_target){.to = to, .age = coverage->age, .place = row->place, .row = put(coverage, &target)};
     return recent->row ? 0 : COFI_ERR_NOMEM;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A source's file -> what libdwfl shows of it, and which file beside it holds its debug information. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,14 +44,18 @@ void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source
     symbols->debug_folders = debug_folders(source);
     if (symbols->debug_folders)
         symbols->callbacks.debuginfo_path = &symbols->debug_folders;
+    errno = 0; /* libdwfl's own numbers of errors have no names */
     symbols->dwfl = dwfl_begin(&symbols->callbacks);
-    if (!symbols->dwfl)
+    if (!symbols->dwfl) {
+        symbols->incomplete = true;
         return;
+    }
     dwfl_report_begin(symbols->dwfl);
     symbols->module = dwfl_report_offline(symbols->dwfl, file, file, -1);
     dwfl_report_end(symbols->dwfl, NULL, NULL);
     if (symbols->module)
         symbols->elf = dwfl_module_getelf(symbols->module, &symbols->elf_bias);
+    symbols->incomplete |= !symbols->elf && errno == ENOMEM;
 }
 
 char *cofi__source_debug_file(const struct cofi__source *source)

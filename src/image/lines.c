@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * DWARF -> the source line of an address, and the lines of all code. */
 #include <dwarf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,11 @@
 
 static void add_unit(struct cofi__symbols *symbols, uint64_t start, uint64_t end, Dwarf_Off die)
 {
-    if (start < end && cofi__array_grow(&symbols->units, &symbols->units_room, symbols->n_units, sizeof *symbols->units) == 0)
+    if (start >= end)
+        return;
+    if (cofi__array_grow(&symbols->units, &symbols->units_room, symbols->n_units, sizeof *symbols->units) < 0)
+        symbols->incomplete = true;
+    else
         symbols->units[symbols->n_units++] = (struct cofi__unit){start, end, die};
 }
 
@@ -26,16 +31,21 @@ static int by_start(const void *a, const void *b)
 static void load(struct cofi__symbols *symbols)
 {
     symbols->lines_tried = true;
+    errno = 0;
     symbols->dwarf = dwfl_module_getdwarf(symbols->module, &symbols->dwarf_bias);
+    symbols->incomplete |= !symbols->dwarf && errno == ENOMEM;
     if (!symbols->dwarf)
         return;
     Dwarf_CU *cu = NULL;
     Dwarf_Die die;
-    while (dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+    int got;
+    while ((got = dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, NULL)) == 0) {
         Dwarf_Addr base, start, end;
         for (ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &start, &end)) > 0;)
             add_unit(symbols, start, end, dwarf_dieoffset(&die));
+        errno = 0;
     }
+    symbols->incomplete |= got < 0 && errno == ENOMEM;
     if (symbols->n_units)
         qsort(symbols->units, symbols->n_units, sizeof *symbols->units, by_start);
 }

@@ -165,21 +165,23 @@ static const struct cofi__function *find(const struct cofi__symbols *symbols, ui
     return NULL;
 }
 
-void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line, struct cofi_symbol *symbol)
+bool cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line, struct cofi_symbol *symbol)
 {
     struct cofi__symbols *symbols = cofi__symbols_get(source);
     if (!symbols)
-        return;
+        return false;
     const struct cofi__function *function = find(symbols, vaddr);
     if (function) {
         symbol->name = function->name;
         symbol->offset = vaddr - function->addr;
     }
     if (!want_line || !symbols->module)
-        return;
+        return !symbols->incomplete;
     pthread_mutex_lock(&symbols->lock);
     cofi__lines_find(symbols, vaddr, symbol);
+    bool whole = !symbols->incomplete;
     pthread_mutex_unlock(&symbols->lock);
+    return whole;
 }
 
 void cofi__symbols_free(struct cofi__symbols *symbols)

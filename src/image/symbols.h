@@ -7,6 +7,7 @@
 #include <gelf.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +37,7 @@ struct cofi__symbols {
     GElf_Addr elf_bias;
     struct cofi__function *functions; /* by address */
     size_t n_functions, functions_room;
-    bool incomplete; /* there was no memory for some of them */
+    atomic_bool incomplete; /* there was no memory for some of them, or for their lines */
     char **made; /* names that no table holds ("puts@plt") */
     size_t n_made;
     pthread_mutex_t lock; /* libdw's caches, and what follows */
@@ -52,9 +53,8 @@ struct cofi__symbols {
 struct cofi_module_line;
 struct cofi_module_scope;
 
-/* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. */
-void cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line,
-                        struct cofi_symbol *symbol);
+/* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. False: memory was out, some may be missing. */
+bool cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line, struct cofi_symbol *symbol);
 void cofi__symbols_free(struct cofi__symbols *symbols);
 
 /* While a table is built. */

@@ -23,6 +23,7 @@ struct cofi_view {
     uint64_t next;          /* time of what is due next */
     uint64_t cleared;       /* see cofi_view_cleared */
     struct cofi_code last;  /* the last hit; empty after a change */
+    bool incomplete;        /* see cofi_view_incomplete */
     bool unmapped;          /* so it was when last asked, at: */
     uint64_t at;
     char *why, text[480];   /* why: text, that a view which is only asked can be told in words */
@@ -327,10 +328,13 @@ void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, str
     symbol->offset = addr - base_of(segment, addr);
     if (cofi__source_open(segment->source) < 0)
         return;
-    cofi__symbols_find(segment->source, addr - base_of(segment, addr), want_line, symbol);
+    if (!cofi__symbols_find(segment->source, addr - base_of(segment, addr), want_line, symbol))
+        view->incomplete = true;
     if (!symbol->name)
         jit_name(view, segment->source, addr, symbol);
 }
+
+bool cofi_view_incomplete(const struct cofi_view *view) { return view->incomplete; }
 
 const struct cofi_module *cofi_view_module(struct cofi_view *view, uint64_t addr, uint64_t *base)
 {

@@ -212,8 +212,10 @@ static int make_entry(struct cofi_lines *lines, struct cofi_view *view, const st
         at += n;
         ends[i] = (uint32_t)(at - first);
     }
-    if (!ends)
+    if (!ends || cofi_view_incomplete(view)) {
+        free(ends);
         return COFI_ERR_NOMEM;
+    }
     lines->kept += room;
     *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = at - first, .ends = ends};
     return 0;

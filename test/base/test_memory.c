@@ -8,6 +8,7 @@
 
 #include <cofi/analyze.h>
 #include <cofi/demangle.h>
+#include <cofi/present.h>
 
 #include "cli/jobs.h"
 #include "host/step/maps.h"
@@ -139,24 +140,31 @@ static void a_demangler_that_does_not_open_keeps_nothing(void **state)
     }
 }
 
+/* A function of this program, and the program as a view shows it. */
+static uint64_t function_ip(void) { return (uint64_t)(uintptr_t)a_recording_is_read_whole_or_not_at_all; }
+
+static int see_program(struct cofi_image **image, struct cofi_view **view)
+{
+    Dl_info here;
+    assert_true(dladdr((void *)(uintptr_t)function_ip(), &here));
+    int status = cofi_image_open(image);
+    if (status >= 0)
+        status = cofi_image_map_elf_at(*image, 0, "/proc/self/exe", (uint64_t)(uintptr_t)here.dli_fbase, NULL);
+    return status < 0 ? status : cofi_view_open(view, *image);
+}
+
 /* Count the beginning of a function of this program, by its file. functions: how many the result has. */
 static int cover(size_t *functions)
 {
     const struct cofi_coverage_options options = {.size = sizeof options, .names = true};
-    uint64_t ip = (uint64_t)(uintptr_t)a_recording_is_read_whole_or_not_at_all;
+    uint64_t ip = function_ip();
     const struct cofi_flow_insn insn = {.ip = ip, .length = 1, .mode = 64};
     const struct cofi_flow_block block = {.ip = ip, .end = ip + 1, .insns = &insn, .n = 1, .mode = 64}, *blocks = &block;
     struct cofi_image *image = NULL;
     struct cofi_view *view = NULL;
     struct cofi_coverage *coverage = NULL;
-    Dl_info here;
     size_t n = 0;
-    assert_true(dladdr((void *)(uintptr_t)ip, &here));
-    int status = cofi_image_open(&image);
-    if (status >= 0)
-        status = cofi_image_map_elf_at(image, 0, "/proc/self/exe", (uint64_t)(uintptr_t)here.dli_fbase, NULL);
-    if (status >= 0)
-        status = cofi_view_open(&view, image);
+    int status = see_program(&image, &view);
     if (status >= 0)
         status = cofi_coverage_open(&coverage, &options);
     if (status >= 0)
@@ -171,6 +179,48 @@ static int cover(size_t *functions)
     cofi_view_close(view);
     cofi_image_close(image);
     return status;
+}
+
+/* A line of text of a function of this program; "": no memory. */
+static int print_line(char *text, size_t size)
+{
+    uint64_t ip = function_ip();
+    const struct cofi_flow_insn insn = {.ip = ip, .length = 1, .mode = 64};
+    const struct cofi_flow_block block = {.ip = ip, .end = ip + 1, .insns = &insn, .n = 1, .mode = 64};
+    struct cofi_image *image = NULL;
+    struct cofi_view *view = NULL;
+    struct cofi_lines *lines = NULL;
+    size_t n = 0;
+    int status = see_program(&image, &view);
+    if (status >= 0)
+        status = cofi_lines_open(&lines, COFI_LINES_TEXT, 1, true);
+    const char *line = status >= 0 ? cofi_lines_block(lines, view, &block, &n, NULL) : NULL;
+    snprintf(text, size, "%.*s", (int)n, line ? line : "");
+    if (status >= 0 && !line)
+        status = COFI_ERR_NOMEM;
+    cofi_lines_close(lines);
+    cofi_view_close(view);
+    cofi_image_close(image);
+    return status;
+}
+
+static void a_line_has_its_names_or_there_is_none(void **state)
+{
+    (void)state;
+    char whole[512], text[512];
+    bool more = true;
+    assert_int_equal(print_line(whole, sizeof whole), 0);
+    assert_non_null(strstr(whole, "a_recording_is_read_whole_or_not_at_all"));
+    assert_non_null(strstr(whole, "test_memory.c:"));
+    for (long i = 0; more; i++) {
+        fail_at(i);
+        int status = print_line(text, sizeof text);
+        more = failed();
+        if (status >= 0)
+            assert_string_equal(text, whole);
+        else if (status != COFI_ERR_NO_CODE) /* as below */
+            assert_int_equal(status, COFI_ERR_NOMEM);
+    }
 }
 
 static void coverage_has_all_functions_or_none(void **state)
@@ -247,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_recording_is_read_whole_or_not_at_all),
         cmocka_unit_test(a_recording_is_written_whole_or_out_of_memory),
         cmocka_unit_test(a_demangler_that_does_not_open_keeps_nothing),
+        cmocka_unit_test(a_line_has_its_names_or_there_is_none),
         cmocka_unit_test(coverage_has_all_functions_or_none),
         cmocka_unit_test(mappings_are_all_read_or_none),
         cmocka_unit_test(a_message_that_cannot_be_held_is_said),
