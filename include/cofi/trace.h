@@ -83,7 +83,7 @@ struct cofi_recording_info {
 
 struct cofi_writer;
 
-/* Create a recording at path ("-" is not possible: the file is seeked). A name that ends in .zst makes a
+/* Create a recording at path (a file's, also "-", for it is seeked). A name that ends in .zst makes a
  * compressed one, with zstd: cofi opens it as it is, perf after `zstd -d` (in the same directory, so that
  * it finds the code inside). A regular file of that name is replaced, not overwritten: who reads the old
  * one keeps it. That is done when the recording begins: with the first ITRACE_START or trace, a flush or the close; until then the new
@@ -101,7 +101,8 @@ int cofi_writer_open(struct cofi_writer **writer, const char *path,
  * records are added for the trace pieces. Where the info says per_cpu, tid is the processor of whose stream the bytes are.
  * A FORK of a thread number that had a stream begins a new one.
  * Thread safe. Errors: COFI_ERR_IO (disk full: what was written before stays readable), COFI_ERR_NOMEM,
- * COFI_ERR_RANGE (a name of 4 KiB or more). Cost: a copy; a write of the file each 256 KiB a thread. */
+ * COFI_ERR_RANGE (a name of 4 KiB or more, no such kind or build id, bytes that are none or wrap around the address space; nothing
+ * was written). Cost: a copy; a write of the file each 256 KiB a thread. */
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband);
 int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, const uint8_t *bytes,
                       size_t n, uint64_t reference_tsc);
@@ -114,9 +115,9 @@ int cofi_writer_end(struct cofi_writer *writer, int32_t tid);
 /* Write what is buffered and the header, so that the file is complete as of now (also called while
  * recording, so that a crash of the recorder loses little). */
 int cofi_writer_flush(struct cofi_writer *writer);
-/* Flush and release. Returns the first error of the writer's life. */
+/* Flush and release. Returns the first error of the writer's life. Null: nothing. */
 int cofi_writer_close(struct cofi_writer *writer, struct cofi_error *error);
-/* Release. A recording that has not begun leaves no file, and what was there before stays; one that has is closed. */
+/* Release. A recording that has not begun leaves no file, and what was there before stays; one that has is closed. Null: nothing. */
 int cofi_writer_discard(struct cofi_writer *writer, struct cofi_error *error);
 
 /* ---- reading ---- */
@@ -145,6 +146,7 @@ struct cofi_recording_options {
 };
 int cofi_recording_open_with(struct cofi_recording **recording, const char *path,
                              const struct cofi_recording_options *options, struct cofi_error *error);
+/* Null: nothing. */
 void cofi_recording_close(struct cofi_recording *recording);
 const struct cofi_recording_info *cofi_recording_info(const struct cofi_recording *recording);
 /* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */

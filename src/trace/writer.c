@@ -320,8 +320,19 @@ int cofi_writer_idle(struct cofi_writer *writer, int32_t tid) { return apply(wri
 
 int cofi_writer_end(struct cofi_writer *writer, int32_t tid) { return apply(writer, tid, retire); }
 
+/* What would be read back as damage, or not at all. */
+static bool is_record(const struct cofi_sideband *sb)
+{
+    bool has_bytes = sb->kind == COFI_SB_CODE || sb->kind == COFI_SB_TEXT_POKE;
+    bool has_id = sb->kind == COFI_SB_MMAP && sb->build_id_size != COFI_NO_BUILD_ID;
+    return sb->kind <= COFI_SB_TEXT_POKE && (!has_id || sb->build_id_size <= sizeof sb->build_id) &&
+           (!has_bytes || (sb->len <= UINT64_MAX - sb->addr && (sb->bytes || !sb->len)));
+}
+
 int cofi_writer_sideband(struct cofi_writer *writer, const struct cofi_sideband *sideband)
 {
+    if (!is_record(sideband))
+        return COFI_ERR_RANGE;
     pthread_mutex_lock(&writer->lock);
     if (sideband->kind == COFI_SB_ITRACE_START)
         cofi__writer_settle(writer);

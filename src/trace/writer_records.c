@@ -103,7 +103,7 @@ static void put_mmap(struct cofi_writer *writer, const struct cofi_sideband *sb)
     const char *name = sb->name && sb->name[0] ? sb->name : "//anon";
     const uint8_t *id = sb->build_id;
     bool none = sb->build_id_size == COFI_NO_BUILD_ID;
-    size_t size = none ? 0 : sb->build_id_size > 20 ? 20 : sb->build_id_size;
+    size_t size = none ? 0 : sb->build_id_size;
     if (!size && !none && name[0] == '/' && name[1] != '/') {
         const struct cofi__build_id *known = cofi__writer_build_id(writer, name);
         if (known) {

@@ -198,6 +198,29 @@ static void arguments_out_of_range_are_refused(void **state)
         assert_int_equal(cofi_insn_decode(&insn, mode, 0, NULL, 0), COFI_ERR_TRUNCATED);
 }
 
+/* Sideband that could not be read back, each what it is by one member. */
+static void records_that_are_none_are_not_written(void **state)
+{
+    (void)state;
+    static const uint8_t code[4] = {0xc3};
+    const struct cofi_sideband none[] = {
+        {.kind = COFI_SB_TEXT_POKE + 1}, {.kind = COFI_SB_MMAP, .name = "/x", .build_id_size = 21},
+        {.kind = COFI_SB_CODE, .addr = UINT64_MAX - 2, .bytes = code, .len = 4}, {.kind = COFI_SB_CODE, .addr = 4096, .len = 4},
+        {.kind = COFI_SB_TEXT_POKE, .addr = UINT64_MAX, .bytes = code, .len = 4}};
+    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT};
+    struct cofi_writer *writer;
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_writer_open(&writer, never, &info, NULL), 0);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        assert_int_equal(cofi_writer_sideband(writer, &none[i]), COFI_ERR_RANGE);
+    assert_int_equal(cofi_writer_trace(writer, 1, 1, code, 1, 0), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    assert_int_equal(cofi_recording_open(&recording, never, NULL), 0);
+    assert_null(cofi_recording_warning(recording, 0));
+    cofi_recording_close(recording);
+    unlink(never);
+}
+
 /* A flow over no bytes ends at once; what was seen of the code stays valid. */
 static void an_empty_stream_ends_at_once(void **state)
 {
@@ -229,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_recorder_says_what_it_could_not_write_at_its_end),
         cmocka_unit_test(threads_of_one_number_have_raw_files_of_their_own),
         cmocka_unit_test(arguments_out_of_range_are_refused),
+        cmocka_unit_test(records_that_are_none_are_not_written),
         cmocka_unit_test(an_empty_stream_ends_at_once),
     };
     snprintf(never, sizeof never, "/tmp/cofi-contract-%d", (int)getpid());
