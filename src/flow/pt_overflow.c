@@ -12,7 +12,7 @@ void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset)
 {
     flow->enabled = flow->tentative = true;
     flow->tentative_offset = offset;
-    flow->stray = false;
+    flow->stray = flow->fup_of_mode = false;
 }
 
 /* There is only 64-bit code. */
@@ -105,6 +105,17 @@ static int first_fup_after_overflow(struct cofi_flow *flow)
     return 0;
 }
 
+/* Behind a MODE.Exec it may be that of a new RFLAGS.IF, with packets off, until it is known whether EventEn is set. */
+static int fup_behind_mode(struct cofi_flow *flow)
+{
+    bool may_be = flow->pend.mode && !flow->config.ctl_known;
+    COFI_TRY(cofi__end_overflow(flow, flow->packet_ip));
+    if (may_be)
+        cofi__presume_enabled(flow, UINT64_MAX);
+    flow->fup_of_mode = may_be;
+    return 0;
+}
+
 /* The address where tracing goes on after an overflow. [ERR APL12]: where tracing is off by then, whatever it was
  * before, the FUP is a stray one; then a TIP.PGE or a PSB+ without FUP follows before anything else of the flow. */
 int cofi__fup_after_overflow(struct cofi_flow *flow)
@@ -114,7 +125,7 @@ int cofi__fup_after_overflow(struct cofi_flow *flow)
     if (flow->errata & ERR_SKD010)
         return first_fup_after_overflow(flow);
     if (!(flow->errata & ERR_APL12))
-        return cofi__end_overflow(flow, flow->packet_ip);
+        return fup_behind_mode(flow);
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     cofi__presume_enabled(flow, flow->packet_offset);
     flow->stray = true;
@@ -132,6 +143,15 @@ void cofi__stray_fup_again(struct cofi_flow *flow)
     place_set(flow, flow->packet_ip);
     flow->tentative_offset = flow->packet_offset;
     flow->code_missed = true;
+}
+
+/* So many packets that come with EventEn only: once it is sure that it is set, such a FUP was not the overflow's. */
+void cofi__event_en_shows(struct cofi_flow *flow, unsigned n)
+{
+    n += flow->events_seen;
+    flow->events_seen = n < EVENTS_SURE ? (uint8_t)n : EVENTS_SURE;
+    if (flow->events_seen == EVENTS_SURE && flow->tentative && flow->fup_of_mode)
+        flow->enabled = flow->tentative = false;
 }
 
 /* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would

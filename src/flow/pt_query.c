@@ -377,7 +377,7 @@ static int act_mode_exec(struct cofi_flow *flow)
     flow->pend.mode = true;
     flow->pend.mode_bits = p->mode_exec.csl ? 64 : p->mode_exec.csd ? 32 : 16;
     flow->pend.iflag = p->mode_exec.iflag;
-    flow->events_seen += p->mode_exec.iflag && flow->events_seen < EVENTS_SURE;
+    cofi__event_en_shows(flow, p->mode_exec.iflag);
     flow->pend.mode_offset = flow->packet_offset;
     return 0;
 }
@@ -634,7 +634,7 @@ static int act_cfe(struct cofi_flow *flow)
     event.a = p->cfe.type;
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
-    flow->events_seen = EVENTS_SURE;
+    cofi__event_en_shows(flow, EVENTS_SURE);
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
     if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;
@@ -646,7 +646,7 @@ static int act_evd(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EVD, flow->packet_offset);
     event.a = flow->packet.evd.type;
     event.value = flow->packet.evd.payload;
-    flow->events_seen += flow->events_seen < EVENTS_SURE; /* a CFE follows; a PIP is but a bit away */
+    cofi__event_en_shows(flow, 1); /* a CFE follows; a PIP is but a bit away */
     return cofi__pend_add(flow, &event, false);
 }
 

@@ -28,6 +28,7 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip);
 int cofi__fup_after_overflow(struct cofi_flow *flow);
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow);
 void cofi__stray_fup_again(struct cofi_flow *flow);
+void cofi__event_en_shows(struct cofi_flow *flow, unsigned n);
 int cofi__tip_after_overflow(struct cofi_flow *flow);
 int cofi__pgd_after_overflow(struct cofi_flow *flow);
 int cofi__outcomes_after_overflow(struct cofi_flow *flow);

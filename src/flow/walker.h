@@ -175,6 +175,7 @@ struct cofi_flow {
     struct cofi_flow_event pgd_event;
     uint64_t tentative_offset; /* of the packet that says so; UINT64_MAX: an event has shown it */
     bool stray;            /* it is a FUP behind an OVF [ERR APL12] */
+    bool fup_of_mode;      /* it is one that may be a MODE.Exec's, with EventEn */
     uint64_t overflow_offset, overflow_ticks;
     bool stopped;          /* TraceStop: the outcomes before it may follow (RTIT) */
     bool stop_was_last;    /* a TraceSTOP, and nothing since but PSB and STS */

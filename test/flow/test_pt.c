@@ -159,6 +159,15 @@ static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void
     rig_close(&rig);
 }
 
+/* Where nothing has told EventEn, it passes for one, but no longer than up to the CFE that shows it. */
+static void a_cfe_shows_that_packets_are_off_behind_an_overflow(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "H 06 02f3 9901 7d041040000000 02138d00 3d0010 9905 3d0210 9901 310410 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401004] [cfe 401000 ad b0 c1] [mode 401002 a40 b1 c1] [mode 401004 a40 b0 c1] [enabled >401004] "
+        "401004 [disabled 401004]");
+}
+
 /* Packets were on at 401004 and went off in the overflow: where tracing was disabled last is not 401002. */
 static void where_it_went_off_in_an_overflow_is_not_told(void **state)
 {
@@ -1010,6 +1019,7 @@ int main(void)
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
+        cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
