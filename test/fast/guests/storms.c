@@ -245,6 +245,48 @@ int guest_storm_mappings(void)
     return 0;
 }
 
+/* Whether the thread has SIGUSR1 pending for itself alone. */
+static int has_own_pending(void)
+{
+    char line[100];
+    unsigned long long set = 0;
+    sigset_t pending;
+    sigpending(&pending);
+    if (!sigismember(&pending, SIGUSR1))
+        return 0;
+    FILE *f = fopen("/proc/thread-self/status", "r");
+    while (f && fgets(line, sizeof line, f) && sscanf(line, "SigPnd: %llx", &set) != 1)
+        ;
+    if (f)
+        fclose(f);
+    return set >> (SIGUSR1 - 1) & 1;
+}
+
+/* A signal of the process is handled, or it waits for any thread: one that has just blocked it has not taken it for itself. */
+int guest_storm_blocks(void)
+{
+    int n = times(2000), kept = 0;
+    struct sigaction a = {.sa_handler = count_it};
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigaction(SIGUSR1, &a, NULL);
+    pid_t parent = getpid(), child = fork();
+    while (!child && !kill(parent, SIGUSR1))
+        usleep(30);
+    while (received < n) {
+        sigprocmask(SIG_UNBLOCK, &usr1, NULL);
+        for (int i = 0; i < 20; i++)
+            sum += 1;
+        sigprocmask(SIG_BLOCK, &usr1, NULL);
+        kept += has_own_pending();
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    printf("%d kept\n", kept);
+    return 0;
+}
+
 static void *spin(void *arg)
 {
     volatile uint64_t h = (uint64_t)(uintptr_t)arg;

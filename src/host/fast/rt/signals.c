@@ -180,6 +180,12 @@ long do_sigaction(struct thread *t)
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, sizeof old) ? -14 : 0;
 }
 
+/* Whether a signal of the set waits to be delivered. */
+static bool came_before(const struct thread *t, uint64_t set)
+{
+    return t->has_signal && (set >> (t->info.signo - 1) & 1 || (t->has_second && set >> (t->second.signo - 1) & 1));
+}
+
 long do_sigprocmask(struct thread *t)
 {
     uint64_t set, old = t->mask, now = old;
@@ -198,6 +204,10 @@ long do_sigprocmask(struct thread *t)
     }
     t->mask = now;
     signals_set_mask(t);
+    if (came_before(t, now & ~old)) { /* it is delivered before the call, as to where it came: nothing holds it for others */
+        t->mask = old;
+        return SYS_PENDING;
+    }
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8) ? -14 : 0;
 }
 

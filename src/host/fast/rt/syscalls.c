@@ -260,6 +260,8 @@ static long try_to_end(struct thread *t)
 static long do_exit(struct thread *t)
 {
     signals_block_all();
+    if (t->has_signal) /* it may be the process's, and is not to end with the thread */
+        return SYS_PENDING;
     if (t->sysno == SYS_exit_group)
         halt_others(t);
     if (t->sysno == SYS_exit_group)
