@@ -87,10 +87,11 @@ static void nudge(const struct leaver *l, struct cofi__fast_tracee *thread, uint
 {
     uint64_t address;
     pid_t tid = thread->tid;
-    const struct thread *t = thread_of(l->c, thread, &address);
+    struct thread *t = thread_of(l->c, thread, &address);
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = COFI__FAST_SI_HALT};
     if (t && rip - COFI__FAST_RUNTIME_BASE >= COFI__FAST_RUNTIME_BYTES && !is_asked(tid)) {
         info.si_addr = (void *)(uintptr_t)t->pid;
+        __atomic_store_n(&t->asked, 1, __ATOMIC_SEQ_CST);
         syscall(SYS_rt_tgsigqueueinfo, l->h.pid, tid, SIGTRAP, &info);
     }
     ptrace(PTRACE_CONT, tid, 0, 0);

@@ -22,8 +22,10 @@ static bool runs(const struct thread *t, uint64_t pid)
 static bool ask_to_halt(const struct thread *t, uint64_t pid)
 {
     struct ksiginfo info = {.signo = SIGTRAP, .code = COFI__FAST_SI_HALT, .addr = pid};
-    if (runs(t, pid))
-        sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0);
+    if (!runs(t, pid))
+        return false;
+    __atomic_store_n((uint32_t *)&t->asked, 1, __ATOMIC_SEQ_CST);
+    sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0);
     return false;
 }
 
@@ -60,10 +62,15 @@ void halt_over(struct thread *t)
         sys(SYS_futex, (uint64_t)&rt.halting, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1 << 30, 0, 0, 0);
 }
 
-/* Whether SIGTRAP is what asks a thread to halt. */
-bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info)
+/* Whether SIGTRAP is what asks a thread to halt. Where as many signals are pending as may be (RLIMIT_SIGPENDING), the kernel keeps nothing of
+ * it but its number. */
+bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info)
 {
-    return signo == SIGTRAP && info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid;
+    bool lost = info->code == SI_USER && !info->addr && t->asked;
+    if (signo != SIGTRAP || !(lost || (info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid)))
+        return false;
+    t->asked = 0;
+    return true;
 }
 
 /* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. */

@@ -119,6 +119,7 @@ struct thread {
     uint32_t parked;      /* at rest to leave the runtime: the state is exact */
     uint32_t left;        /* futex: has given back what was the program's */
     int32_t shared_fd;    /* of the shared memory, and 1, in a new program: to be closed; 0: none */
+    uint32_t asked;       /* a SIGTRAP that asks it to halt is on its way */
     uint32_t rseq_signature; /* attached: of the struct rseq that the thread has registered */
 };
 
@@ -384,7 +385,7 @@ void section_barrier(const struct thread *t);
 /* halt.c */
 void halt_others(struct thread *t);
 void halt_over(struct thread *t);
-bool halt_asked(const struct thread *t, int signo, const struct ksiginfo *info);
+bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info);
 void halt_gate(struct thread *t);
 
 /* share.c: the program ends, perhaps by an exec, and what was translated is for its next runs. */

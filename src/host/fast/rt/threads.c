@@ -145,6 +145,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->has_signal = false;
     c->clear_sighand = flags & CLONE_CLEAR_SIGHAND;
     c->held = 0;
+    c->asked = 0;
     c->dispatch = false;
     c->inside = 0;
     c->rseq = flags & CLONE_VM ? 0 : t->rseq; /* a thread registers its own */
