@@ -51,6 +51,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->disabled_ip = COFI_NO_IP;
     flow->stray_pip_units = UINT64_MAX;
     flow->events_seen = 0;
+    flow->fup_of_mode = false;
     flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;

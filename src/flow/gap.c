@@ -51,12 +51,21 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     return true;
 }
 
+/* Damage may have looked like what comes with EventEn only; or packets were on where that said that they were off. */
+void cofi__doubt_events(struct cofi_flow *flow, int cause)
+{
+    bool wrong = cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC;
+    if (wrong && (flow->events_seen < EVENTS_FIRM || (flow->fup_of_mode && !flow->enabled)))
+        flow->events_seen = 0;
+}
+
 /* From here on nothing is known. any_tip: the packets are still good (only code was missing), so any TIP
  * says where execution is; else only one whose address does not rest on others. */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text)
 {
     if (flow->status < 0)
         return flow->status;
+    cofi__doubt_events(flow, cause);
     if (flow->lost)
         return 0;
     cofi__sieve_leave(flow);

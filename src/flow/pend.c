@@ -29,7 +29,7 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
 /* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen. */
 bool cofi__tells_iflag(const struct cofi_flow *flow)
 {
-    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->events_seen == EVENTS_SURE;
+    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->events_seen >= EVENTS_SURE;
 }
 
 static int show_mode(struct cofi_flow *flow, uint64_t ip)

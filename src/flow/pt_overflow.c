@@ -149,8 +149,9 @@ void cofi__stray_fup_again(struct cofi_flow *flow)
 void cofi__event_en_shows(struct cofi_flow *flow, unsigned n)
 {
     n += flow->events_seen;
-    flow->events_seen = n < EVENTS_SURE ? (uint8_t)n : EVENTS_SURE;
-    if (flow->events_seen == EVENTS_SURE && flow->tentative && flow->fup_of_mode)
+    if (flow->events_seen < EVENTS_SURE)
+        flow->events_seen = n < EVENTS_SURE ? (uint8_t)n : EVENTS_SURE;
+    if (flow->events_seen >= EVENTS_SURE && flow->tentative && flow->fup_of_mode)
         flow->enabled = flow->tentative = false;
 }
 
@@ -161,6 +162,7 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
     if (!(flow->errata & ERR_SKD010))
         COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     uint64_t ip = address_is_sure(flow) ? flow->packet_ip : COFI_NO_IP;
+    flow->fup_of_mode = !flow->pend.fup && !flow->config.ctl_known;
     COFI_TRY(cofi__pend_flush(flow, ip));
     return flow->pend.mode ? cofi__due_at_target(flow, ip) : 0;
 }

@@ -163,7 +163,7 @@ static int act_pge(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     }
     flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
-    flow->trusted = false;
+    flow->trusted = flow->fup_of_mode = false;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     COFI_TRY(cofi__due_at_target(flow, ip));
@@ -498,8 +498,11 @@ static int act_psbend(struct cofi_flow *flow)
     pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
     pend->vmcs &= pend->vmcs_base != flow->vmcs;
     pend->tsx &= pend->intx != flow->in_tx;
+    if (flow->lost)
+        cofi__doubt_events(flow, flow->gap_cause); /* what came in it may be damage, too */
+    flow->events_seen += flow->events_seen == EVENTS_SURE;
     COFI_TRY(psb_position(flow));
-    flow->overflow_before = false;
+    flow->overflow_before = flow->fup_of_mode = false;
     note_waited(flow, true);
     ret_clear(flow);
     flow->synced = true;
@@ -621,11 +624,11 @@ static int act_pwrx(struct cofi_flow *flow)
     return inform(flow, COFI_FLOW_PWRX, p->pwrx.last, p->pwrx.deepest, p->pwrx.wake);
 }
 
+/* A wrong bit makes a CFE of a CBR, mostly of a type that there is not. */
+static bool cfe_is_known(uint8_t type) { return type != 0x00 && type != 0x0b && type <= 0x0f; }
+
 /* [PTREF 5.8]: types that stand alone when no IP follows; the others bind to the FUP or branch to come. */
-static bool cfe_alone(uint8_t type)
-{
-    return type == 0x0a || type > 0x0f || type == 0x00 || type == 0x0b;
-}
+static bool cfe_alone(uint8_t type) { return type == 0x0a || !cfe_is_known(type); }
 
 static int act_cfe(struct cofi_flow *flow)
 {
@@ -634,7 +637,7 @@ static int act_cfe(struct cofi_flow *flow)
     event.a = p->cfe.type;
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
-    cofi__event_en_shows(flow, EVENTS_SURE);
+    cofi__event_en_shows(flow, cfe_is_known(p->cfe.type) ? EVENTS_SURE : 0);
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
     if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;

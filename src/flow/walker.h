@@ -77,7 +77,7 @@ enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
 struct doubt {
     uint16_t units, parts;
 };
-enum { EVENTS_SURE = 2 /* the bit in one may be damage */ };
+enum { EVENTS_SURE = 2 /* the bit in one may be damage */, EVENTS_FIRM = 3 /* a PSB came before packets were wrong */ };
 enum { PEND_MAX = 8, SPACES_MAX = 64 };
 
 /* What is due to an address or a TIP that comes later. */
@@ -207,7 +207,7 @@ struct cofi_flow {
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
-    uint8_t events_seen;   /* EVENTS_SURE: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
+    uint8_t events_seen;   /* EVENTS_SURE and more: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
     bool ovf_seen;         /* the OVF was; else there may have been one before it */
 
     /* code */
@@ -357,6 +357,7 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
+void cofi__doubt_events(struct cofi_flow *flow, int cause);
 int cofi__lose_again(struct cofi_flow *flow);
 int cofi__found(struct cofi_flow *flow);
 bool cofi__may_have_waited(struct cofi_flow *flow);

@@ -168,6 +168,21 @@ static void a_cfe_shows_that_packets_are_off_behind_an_overflow(void **state)
         "401004 [disabled 401004]");
 }
 
+/* A wrong bit made it of a CBR: there is no such type. What that says of a type that there is holds until packets are on where it says that they are off. */
+static void a_cfe_that_is_none_shows_nothing_of_event_trace(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 0f05", "H 02131900 02f3 9901 7d021040000000 04 01"),
+        "[psb] [enabled >401000] [cfe a19 b0 c0] [overflow >401002] 401002 401004 [disabled 401004]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
+        "H 02130a00 P 9901 7d001040000000 0223 02f3 9901 7d001040000000 04 2d0210 02f3 9901 7d041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [mode 401000 a40 b0 c1] [psb 401000] [overflow] [mode 401000 a40 b0 c1] [gap MISMATCH] [overflow >401004] 401004 "
+        "401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
+        "H 02130a00 2d0210 P 9901 7d001040000000 0223 02f3 9901 7d041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [psb 401000] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
+}
+
 /* Packets were on at 401004 and went off in the overflow: where tracing was disabled last is not 401002. */
 static void where_it_went_off_in_an_overflow_is_not_told(void **state)
 {
@@ -1020,6 +1035,7 @@ int main(void)
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
+        cmocka_unit_test(a_cfe_that_is_none_shows_nothing_of_event_trace),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
