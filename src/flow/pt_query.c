@@ -450,6 +450,18 @@ static int act_psb(struct cofi_flow *flow)
     return 0;
 }
 
+/* Execution comes to the PSB+'s address without a packet. Where it does not, packets may have gone off in what is wrong, and the PSB+'s word is all. */
+static int walk_to_psb(struct cofi_flow *flow)
+{
+    uint64_t gaps = flow->stats.gaps;
+    COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
+    if (flow->lost)
+        COFI_TRY(cofi__found(flow));
+    if (flow->stats.gaps != gaps)
+        cofi__presume_enabled(flow, UINT64_MAX);
+    return 0;
+}
+
 /* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
 static int psb_position(struct cofi_flow *flow)
 {
@@ -470,9 +482,7 @@ static int psb_position(struct cofi_flow *flow)
         }
         flow->speculative = false;
     } else if (flow->enabled && flow->psb_has_ip) {
-        COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
-        if (flow->lost)
-            COFI_TRY(cofi__found(flow));
+        COFI_TRY(walk_to_psb(flow));
     } else if (flow->enabled != flow->psb_has_ip) {
         if (flow->enabled && !may_be_stray(flow)) {
             COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));

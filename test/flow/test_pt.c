@@ -183,6 +183,14 @@ static void a_cfe_that_is_none_shows_nothing_of_event_trace(void **state)
         "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [psb 401000] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
 }
 
+/* A PSB+ that comes with TIP.PGE already has its address [ERR BDM70]; the TIP.PGD before it is what went wrong. */
+static void an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "ffe0 ffe0 7500 0f05", "H 00 P 9901 7d041040000000 0223 9901 71041040000000 04 01"),
+        "[psb] [enabled >401000] [gap 401000 MISMATCH] [psb 401004] [enabled >401004] 401004 401006 [disabled 401006]");
+}
+
 /* Packets were on at 401004 and went off in the overflow: where tracing was disabled last is not 401002. */
 static void where_it_went_off_in_an_overflow_is_not_told(void **state)
 {
@@ -1036,6 +1044,7 @@ int main(void)
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
         cmocka_unit_test(a_cfe_that_is_none_shows_nothing_of_event_trace),
+        cmocka_unit_test(an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
