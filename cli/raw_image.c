@@ -22,7 +22,7 @@ static int add_pages(struct cofi_image *image, const char *addresses, const char
     snprintf(bytes, sizeof bytes, "%.*s.dump", (int)(strlen(addresses) - 5), addresses);
     int odd = cofi_image_map_pages(image, 0, addresses, bytes, error);
     if (odd > 0)
-        complain("%s: %s: %d page%s without an address there or without all bytes in %s: cut off?", command, addresses, odd, odd == 1 ? "" : "s", bytes);
+        complain("%s: %s: %d page%s left out: no page's address there, or not all bytes in %s", command, addresses, odd, odd == 1 ? "" : "s", bytes);
     if (!odd && is_empty(addresses))
         complain("%s: %s: there is no page in it", command, addresses);
     return odd;

@@ -51,9 +51,9 @@ int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char
 int cofi_image_map_pe_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
                          struct cofi_error *error);
 /* A page dump as fuzzers make it: addr_path holds the pages' addresses (little-endian u64 each), dump_path
- * the 4 KiB pages in the same order. The dump is read when it is asked for, the addresses at once. Where a page is there several times, the last one
- * counts. error may be null. Returns how many addresses lack their whole page, or pages their address (files cut while they were written): these are
- * not mapped. Errors besides: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (no addresses of pages). */
+ * the 4 KiB pages in the same order. The dump is read when it is asked for, the addresses at once. Where a page is there several times, the first one
+ * counts. An address of 48 bits (bit 47 set, none above) is sign-extended. error may be null. Returns how many pages are not mapped: addresses lack their whole
+ * page or pages their address (files cut while they were written), or an address is no page's (fuzzers mark by its low bits a page that was not there). Errors besides: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (no addresses of pages). */
 int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
                          const char *dump_path, struct cofi_error *error);
 /* From time_ns on nothing is there (munmap). */

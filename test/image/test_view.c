@@ -356,8 +356,8 @@ static void page_dumps_that_were_cut_show_what_is_whole(void **state)
     (void)state;
     static const uint64_t addrs[] = {0x401000, 0x402000, 0x401000, 0x5000};
     static const struct { size_t addr_bytes, dump_bytes; int odd, first, last; } rows[] = {
-        {32, 4 * 4096 - 1, 1, '2', -1}, {32, 4096, 3, '0', -1}, {31, 4 * 4096, 1, '2', -1}, {8, 4 * 4096 - 1, 3, '0', -1},
-        {9, 4096 + 1, 1, '0', -1}, {32, 4 * 4096, 0, '2', '3'}, {32, 0, 4, -1, -1},
+        {32, 4 * 4096 - 1, 1, '0', -1}, {32, 4096, 3, '0', -1}, {31, 4 * 4096, 1, '0', -1}, {8, 4 * 4096 - 1, 3, '0', -1},
+        {9, 4096 + 1, 1, '0', -1}, {32, 4 * 4096, 0, '0', '3'}, {32, 0, 4, -1, -1},
     };
     uint8_t pages[4 * 4096];
     char addr_path[128];
@@ -375,6 +375,33 @@ static void page_dumps_that_were_cut_show_what_is_whole(void **state)
         cofi_view_close(view);
         cofi_image_close(image);
     }
+}
+
+/* As kAFL and Nyx write and read them: low bits mark a page that was not there, the first copy of a page counts. */
+static void page_dumps_of_fuzzers_show_what_fuzzers_read(void **state)
+{
+    (void)state;
+    static uint64_t addrs[1200] = {0x401001, 0xffff81000000, 0x402000, 0x403000, 0x402000, 0x401000, 0x5fff, 0xff11000000001000};
+    static uint8_t pages[1200 * 4096];
+    char addr_path[128];
+    for (size_t i = 0; i < 1200; i++)
+        memset(pages + i * 4096, (int)(i % 256), 4096);
+    for (size_t i = 8; i < 1200; i++)
+        addrs[i] = 0x10000000 + i * 4096;
+    strcpy(addr_path, scratch_file("p.addr", addrs, sizeof addrs));
+    const char *dump_path = scratch_file("p.dump", pages, sizeof pages);
+    struct cofi_image *image;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_pages(image, 0, addr_path, dump_path, NULL), 2);
+    struct cofi_view *view = view_of(image);
+    static const struct { uint64_t ip; int byte; } rows[] = {
+        {0x401000, 5}, {0xffff81000000, -1}, {0xffffffff81000fff, 1}, {0x402000, 2}, {0x403fff, 3}, {0x5000, -1}, {0xff11000000001000, 7},
+        {0x10000000 + 511 * 4096, 255}, {0x10000000 + 512 * 4096, 0}, {0x10000000 + 1199 * 4096, 1199 % 256},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(byte_at(view, rows[i].ip), rows[i].byte);
+    cofi_view_close(view);
+    cofi_image_close(image);
 }
 
 static void a_page_dump_without_addresses_of_pages_is_none(void **state)
@@ -703,6 +730,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
         cmocka_unit_test(page_dumps_that_were_cut_show_what_is_whole),
+        cmocka_unit_test(page_dumps_of_fuzzers_show_what_fuzzers_read),
         cmocka_unit_test(a_page_dump_without_addresses_of_pages_is_none),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
