@@ -405,6 +405,7 @@ static int act_ovf(struct cofi_flow *flow)
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     if (cofi__fup_is_doubtful(flow))
         COFI_TRY(cofi__show_without_place(flow));
+    flow->ovf_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
     if (flow->enabled)

@@ -233,6 +233,21 @@ static void a_psb_between_overflow_and_its_fup(void **state)
         "[psb] [enabled >401000] 401000 [overflow >401002] [psb 401002] [async 401002 >401004] 401004 401006 [disabled 401006]");
 }
 
+/* The PSB+ was the first one's; the second has a FUP of its own, so that the third is an interrupt's. */
+static void a_psb_between_two_overflows_tells_nothing_of_the_second_ones_fup(void **state)
+{
+    (void)state;
+    for (unsigned family = 0; family <= 6; family += 6) {
+        rig_open(&rig, COFI_PT, 0x401000, "7500 7500 90 90 7500 0f05");
+        rig.config.family = family;
+        rig.config.model = 0x3d;
+        rig_trace(&rig, "H 06 02f3 P 9901 7d051040000000 0223 02f3 7d041040000000 3d0510 2d0210 06 04 01");
+        assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 [overflow >401005] [psb 401005] [overflow >401004] 401004 "
+            "[async 401005 >401002] 401002 401004 401005 401006 401008 [disabled 401008]");
+        rig_close(&rig);
+    }
+}
+
 /* [PTREF 12.23]: an overflow inside a PSB+ ends that; and OVF, FUP, then a PSB+ at the same address. */
 static void overflow_inside_a_psb_resumes_at_its_fup(void **state)
 {
@@ -1032,6 +1047,7 @@ int main(void)
         cmocka_unit_test(the_filter_is_left_in_three_ways),
         cmocka_unit_test(overflow_resumes_at_its_fup),
         cmocka_unit_test(a_psb_between_overflow_and_its_fup),
+        cmocka_unit_test(a_psb_between_two_overflows_tells_nothing_of_the_second_ones_fup),
         cmocka_unit_test(overflow_inside_a_psb_resumes_at_its_fup),
         cmocka_unit_test(an_overflow_ends_a_gap),
         cmocka_unit_test(what_an_overflow_hides_is_not_invented),
