@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Traces of the model of a processor with bytes that are wrong: from the next PSB on all is as it was.
+ * Traces of the model of a processor with bytes that are wrong, missing or there twice: from the next PSB on all is as it was.
  *
  * COFI_SEED, COFI_COUNT and COFI_SAVE as in test_hardware.c. */
 #include <setjmp.h>
@@ -15,14 +15,14 @@
 
 #include "hardware.h"
 
-enum { DAMAGE = 4 /* bytes, at most */ };
+enum { DAMAGE = 4, SEAM = 64 /* bytes, at most */ };
 
-static bool same_from(const struct said *said, size_t psb)
+static bool same_from(const struct said *said, size_t psb, size_t moved)
 {
     const struct hw_truth *t = &hw.truth;
     for (size_t i = 0; i < said->events_n; i++) {
         const struct hw_event *e = &said->events[i];
-        if (e->kind != COFI_FLOW_PSB || e->offset != t->psbs[psb].offset)
+        if (e->kind != COFI_FLOW_PSB || e->offset != t->psbs[psb].offset + moved)
             continue;
         size_t n = t->n - t->psbs[psb].n;
         for (size_t k = i; k < said->events_n; k++)
@@ -41,6 +41,15 @@ static void damage(uint64_t *random, uint8_t *bytes, size_t at)
         bytes[i] = how == 0 ? (uint8_t)(bytes[i] ^ 1u << hw_below(random, 8)) : how == 1 ? (uint8_t)hw_random(random) : 0;
 }
 
+/* As where a ring is read while it is written: bytes are left out, or come once more. How far what follows has moved. */
+static size_t tear(uint64_t *random, uint8_t *bytes, size_t at)
+{
+    size_t len = 1 + hw_below(random, SEAM), from = hw_below(random, 2) ? at + len : at - (len < at ? len : at);
+    from = from < hw.wire.n ? from : hw.wire.n;
+    memcpy(bytes + at, hw.wire.bytes + from, hw.wire.n - from);
+    return at - from;
+}
+
 /* The first PSB behind it that is whole, and tells by itself where execution goes on. */
 static size_t psb_behind(size_t at)
 {
@@ -54,14 +63,20 @@ static size_t psb_behind(size_t at)
 static void decode_damaged(struct cofi_flow_config config, uint8_t *copy, uint64_t *random)
 {
     struct said said = {.damaged = true};
-    size_t at = hw_below(random, (unsigned)hw.wire.n), psb = psb_behind(at + DAMAGE);
+    size_t at = hw_below(random, (unsigned)hw.wire.n), moved = 0;
+    bool torn = hw_below(random, 4) == 0;
+    size_t psb = psb_behind(at + (torn ? SEAM : DAMAGE));
     memcpy(copy, hw.wire.bytes, hw.wire.n);
-    damage(random, copy, at);
+    if (torn)
+        moved = tear(random, copy, at);
+    else
+        damage(random, copy, at);
     config.bytes = copy;
+    config.n += moved;
     struct cofi_flow *flow = flow_of(&config);
     all(flow, config.want_time, &said, NULL);
-    if (psb < hw.truth.psbs_n && !same_from(&said, psb))
-        fail_msg("seed %lu: damage at %#zx: from the PSB at %#zx on it is not the same; %s", seed_now, at, hw.truth.psbs[psb].offset, said.gap);
+    if (psb < hw.truth.psbs_n && !same_from(&said, psb, moved))
+        fail_msg("seed %lu: %s at %#zx: from the PSB at %#zx on it is not the same; %s", seed_now, torn ? "tear" : "damage", at, hw.truth.psbs[psb].offset, said.gap);
     cofi_flow_close(flow);
     forget(&said);
 }
@@ -73,7 +88,7 @@ static void judge(uint64_t seed)
     hw_run(&hw, seed, false);
     save();
     struct cofi_image *image = image_of_code();
-    uint8_t *copy = malloc(hw.wire.n + 1);
+    uint8_t *copy = malloc(hw.wire.n + SEAM);
     for (unsigned i = 0; i < 8 && hw.wire.n; i++)
         decode_damaged(configuration(image), copy, &random);
     free(copy);
