@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -276,6 +277,36 @@ int guest_seccomp_no_end(void)
     printf("%d\n", more);
     fflush(stdout);
     return raise(SIGKILL);
+}
+
+static int listener;
+
+/* Code that never ran before, and then the call may pass. */
+static void *answer(void *arg)
+{
+    struct seccomp_notif request = {0};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request))
+        return arg;
+    much_code((uint64_t)request.data.nr);
+    struct seccomp_notif_resp response = {.id = request.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+    return NULL;
+}
+
+/* A thread waits to install a filter until another one has let it pass. */
+int guest_seccomp_answered(void)
+{
+    struct sock_filter asks[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1), ELSE(SECCOMP_RET_USER_NOTIF), ELSE(SECCOMP_RET_ALLOW)};
+    struct sock_filter allow[] = {ELSE(SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {sizeof asks / sizeof asks[0], asks};
+    pthread_t t;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter);
+    if (listener < 0 || pthread_create(&t, NULL, answer, NULL))
+        return 1;
+    printf("%d\n", INSTALL(allow, 1));
+    pthread_join(t, NULL);
+    return 0;
 }
 
 static struct { int signo, code, calls, vector; void *addr; } tsc_fault;

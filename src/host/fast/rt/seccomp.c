@@ -62,10 +62,10 @@ void seccomp_settle(struct thread *t)
 }
 
 /* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as nothing, for what it looks at first, and refuses
- * it for, is its business. The lock is held. */
+ * it for, is its business. No lock is held: another thread may be asked, by a filter, whether the call passes. */
 static long install(struct thread *t)
 {
-    static struct sock_filter code[FILTER_MAX];
+    struct sock_filter code[FILTER_MAX]; /* a quarter of the stack */
     struct program program;
     if (rt_probe(&program, (const void *)t->regs[RDX], sizeof program))
         return call_with(t, RDX, 0);
@@ -100,10 +100,7 @@ long do_seccomp(struct thread *t)
     }
     if (mode != (old ? SECCOMP_MODE_FILTER : SECCOMP_SET_MODE_FILTER))
         return SYS_PASS;
-    rt_lock();
-    long r = install(t);
-    rt_unlock();
-    return r;
+    return install(t);
 }
 
 /* In the strict mode a thread reads, writes, ends and returns from handlers; all else kills. */
