@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,6 +47,27 @@ int guest_jit(void)
     }
     munmap(p, 8192);
     printf("%ld\n", sum);
+    return 0;
+}
+
+/* Shared memory in the place of code, the first segment of all: its number, 0, is no address. */
+int guest_jit_attached(void)
+{
+    int apart = unshare(CLONE_NEWUSER | CLONE_NEWIPC), segment = shmget(IPC_PRIVATE, 8192, 0700);
+    uint8_t *from = shmat(segment, NULL, 0), *p = pages(PROT_READ | PROT_WRITE);
+    for (int i = 0; i < 2; i++) {
+        put_return(from + i * 4096, i + 10);
+        put_return(p + i * 4096, i);
+    }
+    mprotect(p, 8192, PROT_READ | PROT_EXEC);
+    long before = call(p) + call(p + 4096);
+    if (shmat(segment, p, SHM_EXEC | SHM_REMAP) != p)
+        return 1;
+    printf("apart %d, %ld, then %d %d\n", apart, before, call(p), call(p + 4096));
+    put_return(from + 4096, 20);
+    printf("%d\n", call(p + 4096));
+    shmdt(p);
+    shmctl(segment, IPC_RMID, NULL);
     return 0;
 }
 

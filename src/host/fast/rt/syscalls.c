@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
@@ -110,6 +111,14 @@ static void fail_rights(const struct thread *t)
     rt_unlock();
 }
 
+/* Of the segment that the call has attached at an address; all behind it, where the kernel does not say or a filter that nobody knows may
+ * forbid to ask. */
+static uint64_t attached_bytes(const struct thread *t, uint64_t at)
+{
+    struct shmid_ds s;
+    return t->filtered || sys(SYS_shmctl, t->regs[RDI], IPC_STAT, (uint64_t)&s, 0, 0, 0) ? (1ul << 47) - at : s.shm_segsz;
+}
+
 /* What changes in the code by a call, which has returned r. */
 static void take_change(struct thread *t, long r)
 {
@@ -126,12 +135,10 @@ static void take_change(struct thread *t, long r)
         changed((uint64_t)r, t->regs[RDX], CHANGE_BYTES);
         rt.maps_stale = true;
         break;
-    case SYS_munmap:
-        changed(a, n, CHANGE_MAPPING);
-        break;
-    default:
-        changed(a, n, CHANGE_BYTES);
-        break;
+    case SYS_munmap: changed(a, n, CHANGE_MAPPING); break;
+    case SYS_shmat: changed((uint64_t)r, attached_bytes(t, (uint64_t)r), CHANGE_MAPPING); break;
+    case SYS_shmdt: changed(a, 1, CHANGE_MAPPING); break; /* code of shared memory is compared at each entry */
+    default: break;
     }
 }
 
