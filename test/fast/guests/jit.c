@@ -71,6 +71,37 @@ int guest_jit_attached(void)
     return 0;
 }
 
+static uint8_t *beside;
+
+static int run_and_end(void *arg)
+{
+    call(beside);
+    syscall(SYS_exit, 0, 0, 0, 0, 0, 0); /* no register has an address */
+    return arg != NULL;
+}
+
+/* The kernel writes the numbers of threads into a page of code. */
+int guest_jit_beside_tids(void)
+{
+    enum { FLAGS = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM };
+    static char stack[1 << 16] __attribute__((aligned(16)));
+    beside = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    volatile pid_t *tid = (pid_t *)(beside + 2048);
+    put_return(beside, 1);
+    call(beside);
+    pid_t made = clone(run_and_end, stack + sizeof stack, FLAGS | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, NULL, NULL, NULL, tid);
+    for (int i = 0; i < 1000 && made > 0 && syscall(SYS_tgkill, getpid(), made, 0) == 0; i++)
+        usleep(2000);
+    printf("ended: %d\n", *tid);
+    call(beside);
+    uint64_t args[8] = {CLONE_PARENT_SETTID, 0, 0, (uint64_t)(uintptr_t)tid, SIGCHLD};
+    made = (pid_t)syscall(SYS_clone3, args, sizeof args);
+    if (!made)
+        _exit(0);
+    printf("made: %d\n", *tid == made);
+    return waitpid(made, NULL, 0) != made;
+}
+
 static void put_jump(uint8_t *p, const uint8_t *to)
 {
     int32_t distance = (int32_t)(to - (p + 5));

@@ -77,6 +77,22 @@ static void release_targets(const struct thread *t)
     }
 }
 
+/* The kernel writes the numbers of threads where it was told, and says nothing if it cannot: those that clone3 makes … */
+static void release_tids(const uint64_t args[8])
+{
+    enum { PIDFD = 1, CHILD_TID, PARENT_TID };
+    for (unsigned i = PIDFD; i <= PARENT_TID && rt.protected_pages; i++)
+        release(args[i], 4);
+}
+
+/* … and that of one that ends. */
+static void release_own_tid(const struct thread *t)
+{
+    uint64_t at = 0;
+    if (rt.protected_pages && !t->filtered && !sys(SYS_prctl, PR_GET_TID_ADDRESS, (uint64_t)&at, 0, 0, 0, 0))
+        release(at, 4);
+}
+
 static uint64_t end_of(uint64_t start, uint64_t bytes)
 {
     return start + ((bytes + 4095) & ~4095ul);
@@ -273,6 +289,8 @@ static long do_exit(struct thread *t)
         halt_others(t);
     if (t->sysno == SYS_exit_group)
         share_leave(t);
+    else
+        release_own_tid(t);
     if (rt.filtered)
         return try_to_end(t);
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
@@ -293,6 +311,7 @@ static long do_clone_call(struct thread *t)
             return pass(t);
         if (rt_probe(args, (void *)t->regs[RDI], size))
             return -14;
+        release_tids(args);
         return thread_clone(t, args[0], args[5] ? args[5] + args[6] : 0);
     }
     uint64_t flags = t->sysno == SYS_fork ? 0 : t->sysno == SYS_vfork ? CLONE_VM | CLONE_VFORK : t->regs[RDI];
