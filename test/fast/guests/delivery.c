@@ -2,6 +2,7 @@
  * Guests about signals that are hard to deliver: many at once, without room for a frame, of which nothing is wanted any more. */
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -222,5 +223,71 @@ int guest_none_pending(void)
     }
     unlink(name);
     printf("%d traps\n", (int)got[SIGTRAP]);
+    return 0;
+}
+
+#define FAULT(name, code) static void fault_##name(void) { __asm__ volatile(code : : : "rax", "rcx", "rdx", "cc", "memory"); }
+FAULT(int4, "int $4")
+FAULT(int3, "int3")
+FAULT(int1, ".byte 0xf1")
+FAULT(int129, "int $0x81")
+FAULT(hlt, "hlt")
+FAULT(ud2, "ud2")
+FAULT(div, "xor %%ecx, %%ecx\n div %%ecx")
+FAULT(null, "xor %%eax, %%eax\n movb $1, 8(%%rax)")
+FAULT(nowhere, "mov $0x80000000, %%eax\n shl $32, %%rax\n jmp *%%rax")
+FAULT(kernel, "mov $0xffff8000, %%eax\n shl $32, %%rax\n jmp *%%rax")
+
+static const struct fault {
+    const char *name;
+    int signo;
+    void (*run)(void);
+} faults[] = {{"INT 4", SIGSEGV, fault_int4}, {"INT3", SIGTRAP, fault_int3}, {"INT1", SIGTRAP, fault_int1}, {"INT 129", SIGSEGV, fault_int129},
+    {"HLT", SIGSEGV, fault_hlt}, {"UD2", SIGILL, fault_ud2}, {"DIV", SIGFPE, fault_div}, {"a null pointer", SIGSEGV, fault_null},
+    {"a jump nowhere", SIGSEGV, fault_nowhere}, {"a jump into the kernel", SIGSEGV, fault_kernel}};
+
+static sigjmp_buf behind;
+
+static void show_fault(int signo, siginfo_t *info, void *context)
+{
+    const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    printf("signal %d code %d, vector %lld, error %llx, TF and RF %llx; ", signo, info->si_code, g[REG_TRAPNO], g[REG_ERR], g[REG_EFL] & 0x10100);
+    siglongjmp(behind, 1);
+}
+
+static void tell_fault(const struct fault *f)
+{
+    struct sigaction a = {.sa_sigaction = show_fault, .sa_flags = SA_SIGINFO};
+    sigaction(f->signo, &a, NULL);
+    if (!sigsetjmp(behind, 1))
+        f->run();
+}
+
+static void end_by(const struct fault *f, int how)
+{
+    int status;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        if (how < 2)
+            signal(f->signo, how ? SIG_IGN : SIG_DFL);
+        else
+            block(f->signo);
+        f->run();
+        _exit(1);
+    }
+    waitpid(child, &status, 0);
+    printf("%x ", status & 0xff7f);
+}
+
+/* What a fault tells its handler; and how it ends who has none, ignores its signal or blocks it. */
+int guest_faults_shown(void)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        tell_fault(&faults[i]);
+        for (int how = 0; how < 3; how++)
+            end_by(&faults[i], how);
+        printf("%s\n", faults[i].name);
+    }
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "host/fast/rt/signals.h"
 #include "x86/fast.h"
 
-enum { TRAP_PAGE_FAULT = 14, USER_DS = 0x2b };
+enum { TRAP_OVERFLOW = 4, TRAP_PAGE_FAULT = 14, USER_DS = 0x2b, FLAG_RF = 0x10000 };
 
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
@@ -218,9 +218,9 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
         return;
     }
     bool sync = SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0;
-    /* INT3 and INT1 report the address behind them; the trace's event is at the instruction. */
+    /* INT3, INT1 and INT 4 report the address behind them; the trace's event is at the instruction. */
     keep(t, info, &uc->mc, sync);
-    t->fault_pc = sync && signo == SIGTRAP ? from : t->pc;
+    t->fault_pc = sync && (signo == SIGTRAP || uc->mc.trapno == TRAP_OVERFLOW) ? from : t->pc;
 }
 
 /* No IRETQ goes to t->pc, an address that is not canonical: that is the fault of who comes there. */
@@ -229,6 +229,7 @@ static bool goes_nowhere(const struct thread *t, struct kucontext *uc)
     if (!t->stepping || uc->mc.rip != (uint64_t)rt_native_iret)
         return false;
     regs_to_context(t, &uc->mc);
+    uc->mc.eflags |= FLAG_RF; /* as any fault */
     return true;
 }
 
