@@ -419,7 +419,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     int status = begin(job, feeder, out);
     if (status >= 0)
         status = session_walk(&stream, &(struct session_visitor){feed_blocks, feed_event, NULL, feeder,
-                                                                 .time = feeder->timeline ? feed_time : NULL});
+                                                                 .time = feeder->timeline ? feed_time : NULL, .trim = true});
     if (status >= 0)
         status = finish(feeder, i == 0);
     if (i + 1 == job->n)
@@ -499,7 +499,7 @@ static int write_threads(void *opaque, struct writer *out)
     int status = threads_find(&job->threads, job->session);
     if (status >= 0)
         status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
-                                                                              is_timeline(job->options) ? by_time : NULL});
+                                                                              is_timeline(job->options) ? by_time : NULL, true});
     if (status < 0)
         return status;
     if (job->n)

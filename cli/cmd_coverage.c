@@ -221,9 +221,9 @@ static int count_flow(const struct job *job, struct counter *counter)
     struct session_stream *stream = counter->stream;
     struct cofi_flow *flow;
     bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
-    if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX)
+    if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX || options->from_ns)
         return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
-                                                             .turn = take_turn, .opaque = counter});
+                                                             .turn = take_turn, .opaque = counter, .trim = true});
     int status = session_flow(stream, false, &flow);
     if (status < 0)
         return status;

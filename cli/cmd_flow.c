@@ -289,7 +289,7 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     if (session_streams(job->session) > 1 || stream.turns)
         show_turn(run, NULL);
     status = session_walk(&stream, &(struct session_visitor){show_blocks, show_event, show_end, run, .turn = show_turn,
-                                                               .time = job->options->time ? note_time : NULL});
+                                                               .time = job->options->time ? note_time : NULL, .trim = true});
     cofi_lines_close(run->lines);
     return status;
 }
@@ -362,7 +362,7 @@ static int write_by_time(void *opaque, struct writer *out)
         status = last_find(job->session, i, job->options->last);
     if (status >= 0)
         status = session_walk_by_time(job->session, &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
-                                                                              by_time_stream, by_time_turn, by_time_time});
+                                                                              by_time_stream, by_time_turn, by_time_time, true});
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);
     return status;

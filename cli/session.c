@@ -301,6 +301,8 @@ int session_status(const struct session *session, int status)
     bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing), shown = !session->selected_n;
     for (size_t i = 0; i < session->selected_n; i++)
         shown |= !session->starts[i].none;
+    if (!shown && session->options.from_ns)
+        complain("%s: --from lies behind all that was recorded", session->options.command);
     return status == EXIT_DONE && (damaged || !shown) ? EXIT_DATA : status;
 }
 
@@ -549,6 +551,8 @@ static void tell_none(const struct session_stream *stream)
                  session_title(stream, title, sizeof title));
 }
 
+void session_none(const struct session_stream *stream) { *none_of(stream) = true; }
+
 /* --from, or what comes before it; 0: none, or it is a time. */
 static uint64_t from_offset(const struct session_stream *stream)
 {
@@ -745,10 +749,21 @@ int session_split(struct session_stream *stream, const struct session_visitor *v
     unsigned threads = threads_of(stream);
     if (threads < 2 || !whole)
         return SESSION_WHOLE;
-    configure(stream, visitor->time, &config);
+    configure(stream, visitor->time || (visitor->trim && session_by_time(stream->session)), &config);
     config.no_blocks = !visitor->blocks;
     int status = begin_from(stream, &config);
     return status < 0 ? status : cofi_flow_parallel(&config, threads, 0, visit, opaque, NULL);
+}
+
+bool session_by_time(const struct session *session)
+{
+    return session->info.time.conv.mult && (session->options.from_ns || session->options.to_ns != UINT64_MAX);
+}
+
+int session_side(const struct session *session, uint64_t ticks)
+{
+    uint64_t ns = cofi_time_ns(&session->info.time.conv, ticks);
+    return ns < session->options.from_ns ? -1 : ns > session->options.to_ns;
 }
 
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time)

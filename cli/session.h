@@ -112,7 +112,7 @@ struct session;
 int session_open(struct session **session, const struct session_options *options);
 void session_close(struct session *session);
 /* The exit status of a command that has shown all: EXIT_DATA instead of EXIT_DONE where the recording is damaged, or no stream has a PSB where
- * --from begins, which was said. */
+ * --from begins, which was said, or ends before it, which is said now. */
 int session_status(const struct session *session, int status);
 
 struct session_stream {
@@ -173,6 +173,7 @@ struct session_visitor {
     int (*turn)(void *opaque, struct cofi_flow *flow);
     /* When the blocks that follow ran, told where it changes; may be null. Costs time. */
     void (*time)(void *opaque, struct cofi_flow_stamp stamp);
+    bool trim; /* what was decoded, from a PSB on, but ran before the time of --from or behind that of --to is not shown */
 };
 /* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
@@ -199,6 +200,11 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
  * streams. SESSION_WHOLE: it is too short, or --to ends it; nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
 int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque);
+/* Whether --from or --to is a time; then -1: this one lies before --from, 1: behind --to, 0: between them. */
+bool session_by_time(const struct session *session);
+int session_side(const struct session *session, uint64_t ticks);
+/* Nothing was shown of a stream, for all of it lies before --from. */
+void session_none(const struct session_stream *stream);
 /* Whether --to is passed. */
 bool session_past_end(const struct session *session, uint64_t offset, const struct cofi_flow_time *time);
 /* "FILE+0x1f40" for messages. */

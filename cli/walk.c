@@ -18,6 +18,8 @@ struct walk {
     uint64_t ticks;       /* of the last item that has a time */
     struct cofi_flow_stamp told; /* to the visitor */
     bool ended;
+    int side;             /* of --from and --to, of what is trimmed: see session_side */
+    bool turned;          /* somebody else ran in what was left out */
     const struct cofi_flow_block *blocks[WALK_BLOCKS];
     struct cofi_flow_stamp times[WALK_BLOCKS];
     struct cofi_flow_event events[WALK_EVENTS];
@@ -32,7 +34,8 @@ int walk_open(struct walk **out, struct session_stream *stream, bool timed, bool
     walk->block = walk->event = 0;
     walk->ticks = 0;
     walk->told = (struct cofi_flow_stamp){0};
-    walk->ended = false;
+    walk->ended = walk->turned = false;
+    walk->side = 0;
     walk->batch = (struct cofi_flow_batch){.blocks = timed || blocks ? walk->blocks : NULL, .blocks_max = WALK_BLOCKS,
                                            .times = timed ? walk->times : NULL, .events = walk->events,
                                            .events_max = WALK_EVENTS};
@@ -99,11 +102,21 @@ uint64_t walk_next(struct walk *walk)
     return ticks > walk->ticks ? walk->ticks = ticks : walk->ticks;
 }
 
-/* A processor's stream: who runs from this event on. */
-static int turn(struct walk *walk, const struct session_visitor *visitor, const struct cofi_flow_event *event)
+/* Where an item lies that has a time (ticks), or none (0) of its own. */
+static int side_of(struct walk *walk, const struct session_visitor *visitor, uint64_t ticks)
 {
-    if (!event->time.known || !session_turn(walk->stream, event->time.ns) || !visitor->turn)
+    const struct session *session = walk->stream->session;
+    if (ticks && visitor->trim && session_by_time(session))
+        walk->side = session_side(session, ticks);
+    return walk->side;
+}
+
+/* A processor's stream: that another thread runs, once something is shown of it. */
+static int tell_turn(struct walk *walk, const struct session_visitor *visitor)
+{
+    if (!walk->turned || walk->side || !visitor->turn)
         return 0;
+    walk->turned = false;
     return visitor->turn(visitor->opaque, walk->flow);
 }
 
@@ -112,8 +125,9 @@ static int show_event(struct walk *walk, const struct session_visitor *visitor)
     const struct cofi_flow_event *event = &walk->batch.events[walk->event++];
     if (session_past_end(walk->stream->session, event->offset, &event->time))
         return 1;
-    int status = turn(walk, visitor, event);
-    if (status || !session_shows(walk->stream))
+    walk->turned |= event->time.known && session_turn(walk->stream, event->time.ns);
+    int side = side_of(walk, visitor, event->time.known ? event->time.ticks : 0), status = tell_turn(walk, visitor);
+    if (status || side || !session_shows(walk->stream))
         return status;
     return visitor->event(visitor->opaque, walk->flow, event);
 }
@@ -142,8 +156,9 @@ static int show_blocks(struct walk *walk, const struct session_visitor *visitor)
 {
     size_t first = walk->block, n = blocks_at_once(walk);
     walk->block += n;
-    if (!visitor->blocks || !session_shows(walk->stream))
-        return 0;
+    int side = side_of(walk, visitor, walk->batch.times ? walk->batch.times[first].ticks : 0), status = tell_turn(walk, visitor);
+    if (status || side || !visitor->blocks || !session_shows(walk->stream))
+        return status;
     if (visitor->time)
         tell_time(walk, visitor, walk->batch.times[first]);
     return visitor->blocks(visitor->opaque, walk->flow, walk->batch.blocks + first, n);
@@ -159,6 +174,8 @@ int walk_show(struct walk *walk, const struct session_visitor *visitor, uint64_t
         if (status)
             return status < 0 ? status : status == SESSION_PAUSE ? WALK_PAUSED : WALK_STOPPED;
     }
+    if (walk->side < 0)
+        session_none(walk->stream);
     return more;
 }
 
@@ -194,8 +211,12 @@ static int walk_split(struct session_stream *stream, const struct session_visito
         return COFI_ERR_NOMEM;
     split->walk.stream = stream;
     split->walk.told = (struct cofi_flow_stamp){0};
+    split->walk.side = 0;
+    split->walk.turned = false;
     split->visitor = visitor;
     int status = session_split(stream, visitor, show_batch, split);
+    if (status != SESSION_WHOLE && split->walk.side < 0)
+        session_none(stream);
     free(split);
     return status > 0 ? 0 : status;
 }
@@ -206,7 +227,7 @@ int session_walk(struct session_stream *stream, const struct session_visitor *vi
     int status = walk_split(stream, visitor);
     if (status != SESSION_WHOLE)
         return status;
-    status = walk_open(&walk, stream, visitor->time, visitor->blocks);
+    status = walk_open(&walk, stream, visitor->time || (visitor->trim && session_by_time(stream->session)), visitor->blocks);
     if (status < 0)
         return status;
     status = walk_show(walk, visitor, UINT64_MAX);
