@@ -60,10 +60,10 @@ static int parse(struct check_options *options, int argc, char **argv)
     *options = (struct check_options){.max_gaps = 10};
     int status = session_parse(&command, &options->session, argc, argv);
     const struct session_options *s = &options->session;
-    bool part = s->from_offset || s->from_ns || s->to_offset != UINT64_MAX || s->to_ns != UINT64_MAX;
+    bool part = s->from_offset || s->from_ns || s->to_offset != UINT64_MAX || s->to_ns != UINT64_MAX || s->pid || s->comm;
     if (status != EXIT_DONE || !options->truth || !part)
         return status;
-    complain("check: --truth is of the whole run; --from and --to would leave out some of it");
+    complain("check: --truth is of the whole run; --from, --to, --pid and --comm would leave out some of it");
     return EXIT_USAGE;
 }
 

@@ -31,13 +31,14 @@ static const struct habit of_record[] = {
     {0, "switch-events", "each thread has a stream of its own always"},
     {0}};
 
+#define CHOICE "--tid=TID, --pid=PID and --comm=PATTERN (dump: --tid alone) choose threads; 'cofi stat' lists them with their names"
 static const struct habit of_others[] = {
     {0, "itrace", "the command chooses: flow (instructions), calls, coverage, dump (packets), stat; 'perf script --itrace=…' reads recordings, too"},
     {'F', "fields", "text has all; 'cofi flow --format=ip' has addresses alone, --json all for programs"},
-    {'C', "cpu", "--tid=TID chooses a thread; there is no choice by processor"},
-    {'c', "comm", "--tid=TID chooses a thread; 'cofi stat' lists them with their names"},
-    {'p', "pid", "--tid=TID chooses a thread; 'cofi stat' lists them with their names"},
-    {'t', "", "--tid=TID chooses a thread; 'cofi stat' lists them with their names"},
+    {'C', "cpu", "--tid=TID, --pid=PID and --comm=PATTERN choose threads; there is no choice by processor"},
+    {'c', "comm", CHOICE},
+    {'p', "pid", CHOICE},
+    {'t', "", CHOICE},
     {0, "time", "--from=T --to=T choose what is shown; their times are those that 'cofi flow --time' shows"},
     {'g', "call-graph", "'cofi calls' shows calls"},
     {'G', "inverted", "'cofi calls' shows calls"},

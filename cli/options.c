@@ -72,6 +72,14 @@ static int parse_tid(struct session_options *options, const char *text)
     return good ? 0 : -1;
 }
 
+static int parse_pid(struct session_options *options, const char *text)
+{
+    uint64_t pid;
+    bool good = parse_number(text, INT32_MAX, &pid);
+    options->pid = (int32_t)pid;
+    return good && pid ? 0 : -1;
+}
+
 static int parse_threads(struct session_options *options, const char *text)
 {
     uint64_t n;
@@ -106,6 +114,8 @@ static int take_common(struct session_options *options, int letter, char *argume
     case 'G': bad = parse_gen(options, argument); break;
     case 'O': bad = parse_mode(options, argument); break;
     case 't': bad = parse_tid(options, argument); break;
+    case 'P': bad = parse_pid(options, argument); break;
+    case 'X': options->comm = argument; break;
     case 'C': bad = parse_cpu(argument, &options->family, &options->model, &options->stepping) ? 0 : -1; break;
     case 'F': bad = parse_place(argument, &options->from_offset, &options->from_ns); break;
     case 'T': bad = parse_place(argument, &options->to_offset, &options->to_ns); break;
@@ -143,6 +153,8 @@ static const char *useless(const struct session_command *command, const struct s
         {'O', true, "--mode needs --raw; a recording's files tell the mode of their code"},
         {'M', true, "--msr needs --raw; a recording tells the registers"},
         {'t', false, "--tid needs a recording; a raw stream is one thread's"},
+        {'P', false, "--pid needs a recording; a raw stream is one thread's"},
+        {'X', false, "--comm needs a recording; a raw stream is one thread's"},
         {'Y', false, "--symfs needs a recording; --image gives a raw stream's code"},
         {'U', false, "--guestmount needs a recording; --image gives a raw stream's code"},
         {'K', false, "--kcore needs a recording; --image gives a raw stream's code"},

@@ -77,8 +77,7 @@ bool session_turn(struct session_stream *stream, uint64_t time_ns)
 
 bool session_shows(const struct session_stream *stream)
 {
-    int32_t tid = stream->session->options.tid;
-    return !stream->turns || tid < 0 || tid == stream->tid;
+    return !stream->turns || session_chooses(&stream->session->options, stream->pid, stream->tid, stream->comm);
 }
 
 int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque)

@@ -32,6 +32,8 @@ struct session_options {
     const char *images[SESSION_MAX_IMAGES];
     size_t image_n;
     int32_t tid;                   /* -1: all */
+    int32_t pid;                   /* 0: all */
+    const char *comm;              /* threads whose name matches; null: all */
     uint32_t family, model, stepping;
     uint64_t from_offset, to_offset;
     uint64_t from_ns, to_ns;       /* perf time; UINT64_MAX: none */
@@ -61,7 +63,8 @@ struct session_options {
     {"kallsyms", required_argument, 0, 'Q'}
 #define SESSION_TO {"to", required_argument, 0, 'T'}
 #define SESSION_LONG_OPTIONS                                                                        \
-    SESSION_INPUT_OPTIONS, {"tid", required_argument, 0, 't'}, {"from", required_argument, 0, 'F'},  \
+    SESSION_INPUT_OPTIONS, {"tid", required_argument, 0, 't'}, {"pid", required_argument, 0, 'P'},  \
+    {"comm", required_argument, 0, 'X'}, {"from", required_argument, 0, 'F'},  \
     SESSION_TO, {"json", no_argument, 0, 'j'}
 #define SESSION_NAMES {"demangle", required_argument, 0, 'D'}
 #define SESSION_NAMES_HELP                                                                          \
@@ -84,6 +87,8 @@ struct session_options {
     "  -h, --help              this text\n"
 #define SESSION_HELP                                                                                \
     "      --tid=TID           only this thread\n"                                                  \
+    "      --pid=PID           only this process\n"                                                 \
+    "      --comm=PATTERN      only threads whose name matches (shell pattern; 'cofi stat' lists them)\n" \
     "      --from=T --to=T     only from/to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"     \
     "      --json              one object a line\n"                                                 \
     SESSION_INPUT_HELP
@@ -185,7 +190,7 @@ int session_walk_by_time(struct session *session, const struct session_visitor *
 bool session_per_processor(const struct session *session);
 /* A processor's stream: note who runs at a time. True if that is another thread than before. */
 bool session_turn(struct session_stream *stream, uint64_t time_ns);
-/* Whether --tid selects what runs on the stream now. */
+/* Whether --tid, --pid and --comm select what runs on the stream now. */
 bool session_shows(const struct session_stream *stream);
 /* Do something for each stream, --threads of them at a time, output in order (see jobs.h). */
 int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque);

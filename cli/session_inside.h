@@ -32,6 +32,9 @@ static inline const uint8_t *session_raw_bytes(const struct session *session)
     return session->unrolled ? session->unrolled : session->raw.bytes;
 }
 
+/* By --tid, --pid and --comm. */
+bool session_chooses(const struct session_options *options, int32_t pid, int32_t tid, const char *comm);
+
 enum { PSB_BYTES = 16 };
 /* What a raw stream begins with. Of a pipe the first packet alone if that is a PSB: what follows need not have come yet. */
 const uint8_t *session_beginning(struct session *session, size_t *n);

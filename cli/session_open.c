@@ -58,13 +58,19 @@ static int open_raw(struct session *session, struct cofi_error *error)
     return status;
 }
 
+bool session_chooses(const struct session_options *options, int32_t pid, int32_t tid, const char *comm)
+{
+    return (options->tid < 0 || options->tid == tid) && (!options->pid || options->pid == pid) && matches_pattern(options->comm, comm);
+}
+
 /* A processor's stream may show any thread. */
 static bool is_selected(const struct session *session, size_t i)
 {
-    if (session->options.tid < 0 || !session->recording)
+    if (!session->recording)
         return true;
     const struct cofi_recording_stream *stream = cofi_recording_stream(session->recording, i);
-    return stream->tid == session->options.tid || (stream->tid < 0 && stream->cpu >= 0);
+    return (stream->tid < 0 && stream->cpu >= 0) ||
+           session_chooses(&session->options, stream->pid, stream->tid, cofi_recording_stream_comm(session->recording, i));
 }
 
 /* Processors in the order of their numbers, threads in that in which they began; in the recording a thread's trace stands where
@@ -149,8 +155,12 @@ static bool is_empty(const struct session *session)
     const struct session_options *options = &session->options;
     const struct cofi_time_conv *conv = &session->info.time.conv;
     uint64_t first = UINT64_MAX;
-    if (options->tid >= 0 && !session->selected_n) {
-        complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
+    bool chosen = options->tid >= 0 || options->pid || options->comm;
+    if (chosen && !session->selected_n) {
+        if (options->tid >= 0 && !options->pid && !options->comm)
+            complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
+        else
+            complain("%s: no thread is of such a process, number and name; 'cofi stat' lists them", options->command);
         return true;
     }
     for (size_t i = 0; session->recording && conv->mult && i < session->selected_n; i++) {

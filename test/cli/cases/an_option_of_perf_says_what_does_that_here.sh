@@ -4,9 +4,9 @@ try flow --itrace=i0ns
 try flow -F ip,sym
 try calls -i a.data -Fip
 try flow --time=1,2
-try stat --comm ls
+try dump --comm ls
 try check -jC 0
-try coverage --pid=3
+try coverage -p 3
 try flow --insn-trace --xed
 try calls --call-trace
 try dump -D
