@@ -309,6 +309,30 @@ int guest_seccomp_answered(void)
     return 0;
 }
 
+static void *fork_and_die(void *arg)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fork, 0, 1), ELSE(SECCOMP_RET_KILL_THREAD), ELSE(SECCOMP_RET_ALLOW)};
+    if (!INSTALL(code, 1))
+        syscall(SYS_fork);
+    return arg;
+}
+
+/* A filter kills one thread, for a fork; the others go on, with code that never ran before. */
+int guest_seccomp_kills_thread(void)
+{
+    pthread_t t;
+    int status = 0;
+    if (pthread_create(&t, NULL, fork_and_die, NULL) || pthread_join(t, NULL))
+        return 1;
+    pid_t child = fork();
+    if (!child)
+        _exit((int)(much_code(9) & 63));
+    waitpid(child, &status, 0);
+    printf("%x\n", status);
+    printf("%llx\n", (unsigned long long)much_code(3));
+    return 0;
+}
+
 static struct { int signo, code, calls, vector; void *addr; } tsc_fault;
 
 /* Skip the instruction, which is RDTSC or RDTSCP. */

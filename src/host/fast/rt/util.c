@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a freestanding program lacks: memory functions, a lock, memory, a last word. */
+#include <errno.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
@@ -60,12 +61,25 @@ bool rt_try_lock(void)
     return __atomic_compare_exchange_n(&rt.lock, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+/* Who held it to make a process has been killed by a seccomp filter: the lock is free again. */
+static void look_for_dead(void)
+{
+    int32_t who = __atomic_load_n(&rt.forking, __ATOMIC_ACQUIRE);
+    if (!who || rt.other_pids || sys(SYS_tkill, (uint64_t)who, 0, 0, 0, 0, 0) != -ESRCH)
+        return;
+    if (__atomic_compare_exchange_n(&rt.forking, &who, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        rt_unlock();
+}
+
 void rt_lock(void)
 {
+    const uint64_t a_while[2] = {0, 100000000};
     if (rt_try_lock())
         return;
-    while (__atomic_exchange_n(&rt.lock, 2, __ATOMIC_ACQUIRE))
-        sys(SYS_futex, (uint64_t)&rt.lock, 128, 2, 0, 0, 0);
+    while (__atomic_exchange_n(&rt.lock, 2, __ATOMIC_ACQUIRE)) {
+        sys(SYS_futex, (uint64_t)&rt.lock, 128, 2, (uint64_t)a_while, 0, 0);
+        look_for_dead();
+    }
 }
 
 void rt_unlock(void)
