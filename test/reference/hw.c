@@ -103,6 +103,10 @@ static void how_often(struct hw *h, struct hw_config *c)
     c->loss = one_in(h, 2) ? 0 : hw_below(&h->seed, 40);
     c->loss_end = 100 + hw_below(&h->seed, 3000);
     c->psb = 1 + hw_below(&h->seed, 60);
+    if (c->loss_end % 8 == 0) { /* a storm: one overflow after the other, PSB+s in and between them */
+        c->loss *= 16;
+        c->psb *= 8;
+    }
     c->filler = one_in(h, 3) ? 0 : hw_below(&h->seed, 1500);
     c->power_event = one_in(h, 2) ? 0 : hw_below(&h->seed, 30);
     c->toggle = one_in(h, 3) ? 1 : hw_below(&h->seed, 12);
