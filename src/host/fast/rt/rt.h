@@ -181,7 +181,7 @@ enum { REGIONS = 16384 };
 struct runtime {
     struct cofi__fast_control *control;
     uint32_t lock;
-    int32_t forking;      /* the thread that holds the lock in a call of the guest's, in which a filter may kill it; 0: none */
+    struct thread *forking; /* who holds the lock in a call of the guest's, in which a filter may kill it; null: none */
     struct region regions[REGIONS]; /* by address */
     unsigned region_count;
     bool maps_stale;

@@ -174,7 +174,7 @@ void rt_child(struct thread *t)
         if (rt.maps_tsc) /* mappings that nobody has told yet: it has them since it is there, and decoders look for none before */
             rt.maps_tsc = rt.space;
         rt.halting = 0;
-        rt.forking = 0;
+        rt.forking = NULL;
         rt.other_pids |= t->head.nested;
         signals_forked(t);
         section_forked();
@@ -213,12 +213,12 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     if (own_memory) {
         rt_lock();
         log_drop_guards();
-        rt.forking = t->tid;
+        rt.forking = t;
         c->made = rdtsc(); /* what was told of the mappings up to here is the child's, too */
     }
     long r = rt_clone(t, c);
     if (own_memory) {
-        rt.forking = 0;
+        rt.forking = NULL;
         rt_unlock();
     }
     if (r < 0)

@@ -64,10 +64,10 @@ bool rt_try_lock(void)
 /* Who held it to make a process has been killed by a seccomp filter: the lock is free again. */
 static void look_for_dead(void)
 {
-    int32_t who = __atomic_load_n(&rt.forking, __ATOMIC_ACQUIRE);
-    if (!who || rt.other_pids || sys(SYS_tkill, (uint64_t)who, 0, 0, 0, 0, 0) != -ESRCH)
+    struct thread *who = __atomic_load_n(&rt.forking, __ATOMIC_ACQUIRE);
+    if (!who || rt.other_pids || sys(SYS_tgkill, (uint64_t)who->pid, (uint64_t)who->tid, 0, 0, 0, 0) != -ESRCH)
         return;
-    if (__atomic_compare_exchange_n(&rt.forking, &who, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&rt.forking, &who, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         rt_unlock();
 }
 
