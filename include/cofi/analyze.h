@@ -131,7 +131,7 @@ int cofi_coverage_add(struct cofi_coverage *to, struct cofi_coverage *from);
 int cofi_coverage_learn(struct cofi_coverage *coverage);
 
 /* Put together what was counted; nothing is added any more. Without `names` there are no functions, without `lines` no lines.
- * 0 or COFI_ERR_NOMEM. Cost: sorts the code that ran, and the lines. */
+ * 0 or COFI_ERR_NOMEM; once more: the same. Cost: sorts the code that ran, and the lines. */
 int cofi_coverage_finish(struct cofi_coverage *coverage);
 
 /* Results. Addresses are the module's own, arrays are in their order; functions that no table tells (a JIT's), in that in which they were

@@ -47,7 +47,7 @@ struct cofi_filters {
 int cofi_filters_parse(struct cofi_filters *filters, const char *text, const char *program, struct cofi_error *error);
 
 /* Append a range of addresses of a program that is linked to fixed ones, as the place in its file; found as the
- * program of cofi_filters_parse. Errors: COFI_ERR_NOT_FOUND (no such program, or it has no fixed addresses, or not
+ * program of cofi_filters_parse. Errors: COFI_ERR_NOT_FOUND (null, no such program, or it has no fixed addresses, or not
  * these), COFI_ERR_RANGE (too many filters). */
 int cofi_filters_add(struct cofi_filters *filters, enum cofi_filter_action action, uint64_t address, uint64_t size,
                      const char *program);

@@ -143,7 +143,7 @@ struct cofi_flow_config {
     size_t cache_bytes;     /* bound of what is kept of decoded code; 0: 48 MiB */
     bool want_time;         /* fill batch.times: a time for each block, not only for events */
     /* A batch ends with each event behind these (bytes of the stream; ns as in the event's time; 0: none), so that who stops there has
-     * decoded nothing beyond it. */
+     * decoded nothing beyond it; RTIT's DISABLED may have the ENABLED behind it with it. */
     uint64_t pause_offset, pause_ns;
     bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
     /* PT: what is known of the time besides packets, by offset (those of bytes); must outlive the flow. Where the kernel returns to
@@ -187,10 +187,11 @@ enum { COFI_FLOW_BATCH_MIN = 512 };
 int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
 
 /* Go to the first PSB at or after offset and start afresh there (bytes only, not pull). Code is seen as of the time there;
- * if it changed since, the cache is emptied, and a view asked for before is no more. Errors:
- * COFI_ERR_UNSUPPORTED with pull, COFI_ERR_NO_SYNC: no PSB from there. */
+ * if it changed since, the cache is emptied, and a view asked for before is no more. What follows is what a decode from the start
+ * shows; RTIT: behind gaps, until the trace has told an address and the CALLs of compressed RETs. Errors:
+ * COFI_ERR_UNSUPPORTED with pull, COFI_ERR_NO_SYNC: no PSB from there (then there is nothing until it is sought again), COFI_ERR_NOMEM. */
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
-/* Same, to the last PSB whose time is at or before ticks. Cost: a search over the PSBs. */
+/* Same, to the last PSB whose time is at or before ticks, or the first PSB. Cost: a search over the PSBs. */
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
 /* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's next run), unless the image changed
  * in the time of those before: see code_at_end. Stats go on. bytes must stay until the next call. Errors: COFI_ERR_UNSUPPORTED with
@@ -222,7 +223,7 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
  * may be asked for its view and offset, nothing else, and at the end for its stats (cache_bytes and runs are 0). It, the
  * batch and its blocks are valid until this returns. Not 0: stop, and return that. */
 typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch);
-/* Decode the whole stream with so many threads, the calling one among them, split at PSBs about every piece_bytes
+/* Decode the whole stream with so many threads (0: one), the calling one among them, split at PSBs about every piece_bytes
  * (0: 16 to 128 KiB, by pull 64; by pull whose bytes stay, and RTIT, 256). Batches, put together, are those of cofi_flow_next: what a piece
  * took for granted at its PSB is compared with what the piece before came to, and where that differs (after damage, say) it is decoded again; *redone
  * (may be null) tells how many were. config->space and config->pull, if set, are called from any of the threads, pull by

@@ -89,7 +89,7 @@ struct cofi_timeline_options {
     uint32_t number;      /* SQL: of the thread, from 1 on, no two have the same */
 };
 
-/* What comes behind the last thread's text. */
+/* What comes behind the last thread's text; "" for a format of a newer library. Static. */
 const char *cofi_timeline_tail(enum cofi_timeline_format format);
 /* Copies the options; the names of process and thread are put. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (options or a format of a newer library),
  * COFI_ERR_RANGE (an impossible size). Inverse: cofi_timeline_close, which may be given null. */

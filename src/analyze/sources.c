@@ -213,10 +213,8 @@ static int by_executed(const void *a, const void *b)
     return paths ? paths : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-int cofi_coverage_finish(struct cofi_coverage *coverage)
+static int finish(struct cofi_coverage *coverage)
 {
-    cofi__coverage_settle(coverage);
-    COFI_TRY(coverage->status);
     cofi__target_sort(coverage);
     COFI_TRY(cover_modules(coverage));
     COFI_TRY(make_sources(coverage));
@@ -229,6 +227,14 @@ int cofi_coverage_finish(struct cofi_coverage *coverage)
     qsort(results, coverage->results_n, sizeof *results, by_executed);
     coverage->results = results;
     return 0;
+}
+
+int cofi_coverage_finish(struct cofi_coverage *coverage)
+{
+    cofi__coverage_settle(coverage);
+    if (coverage->status >= 0 && !coverage->results)
+        coverage->status = finish(coverage);
+    return coverage->status;
 }
 
 const struct cofi_coverage_module *cofi_coverage_modules(const struct cofi_coverage *coverage, size_t *n)

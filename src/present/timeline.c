@@ -157,7 +157,10 @@ int cofi_timeline_end(struct cofi_timeline *t, uint64_t insns)
 
 static const struct timeline_writer *const writers[] = {[COFI_TIMELINE_CHROME] = &cofi__chrome, [COFI_TIMELINE_SQL] = &cofi__sql};
 
-const char *cofi_timeline_tail(enum cofi_timeline_format format) { return writers[format]->tail; }
+const char *cofi_timeline_tail(enum cofi_timeline_format format)
+{
+    return (unsigned)format < ARRAY_LEN(writers) ? writers[format]->tail : "";
+}
 
 int cofi_timeline_open(struct cofi_timeline **timeline, const struct cofi_timeline_options *options)
 {

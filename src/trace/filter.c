@@ -417,7 +417,7 @@ static bool fixed_offset(const char *path, uint64_t address, uint64_t *offset)
 int cofi_filters_add(struct cofi_filters *filters, enum cofi_filter_action action, uint64_t address, uint64_t size,
                      const char *program)
 {
-    struct cofi_filter f = {.action = action, .size = size, .path = find_program(program)};
+    struct cofi_filter f = {.action = action, .size = size, .path = program ? find_program(program) : NULL};
     if (!f.path || !fixed_offset(f.path, address, &f.start) || filters->n == COFI_FILTERS_MAX) {
         free(f.path);
         return filters->n == COFI_FILTERS_MAX ? COFI_ERR_RANGE : COFI_ERR_NOT_FOUND;

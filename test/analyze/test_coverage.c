@@ -75,9 +75,14 @@ static struct cofi_coverage *open_plain(void)
 
 static const struct cofi_coverage_module *finish(struct cofi_coverage *coverage, size_t *n)
 {
+    size_t once;
     assert_int_equal(cofi_coverage_learn(coverage), 0);
     assert_int_equal(cofi_coverage_finish(coverage), 0);
-    return cofi_coverage_modules(coverage, n);
+    const struct cofi_coverage_module *modules = cofi_coverage_modules(coverage, &once);
+    assert_int_equal(cofi_coverage_finish(coverage), 0);
+    assert_ptr_equal(cofi_coverage_modules(coverage, n), modules);
+    assert_int_equal(*n, once);
+    return modules;
 }
 
 static void assert_insn(const struct cofi_coverage_module *module, size_t i, uint64_t addr, unsigned length, uint64_t times)

@@ -228,6 +228,7 @@ static void formats_that_are_none_are_refused(void **state)
     (void)state;
     const struct cofi_timeline_options options = {.size = sizeof options, .put = put, .comm = "t", .format = (enum cofi_timeline_format)2};
     assert_int_equal(cofi_timeline_open(&line, &options), COFI_ERR_UNSUPPORTED);
+    assert_string_equal(cofi_timeline_tail(options.format), "");
 }
 
 /* Of very many calls without a time between them some are written before it is told. */

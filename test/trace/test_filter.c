@@ -83,12 +83,22 @@ static void a_range_lies_in_the_address_space(void **state)
     refused("main/0xffffffffffffffff", COFI_ERR_RANGE, "goes beyond the last address");
 }
 
+static void a_range_of_no_program_is_not_found(void **state)
+{
+    (void)state;
+    struct cofi_filters filters = {0};
+    assert_int_equal(cofi_filters_add(&filters, COFI_FILTER_RANGE, 0x401000, 16, NULL), COFI_ERR_NOT_FOUND);
+    assert_int_equal(cofi_filters_add(&filters, COFI_FILTER_RANGE, 0x401000, 16, "/nonexistent"), COFI_ERR_NOT_FOUND);
+    assert_int_equal(filters.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_two_functions_of_a_name_one_is_chosen),
         cmocka_unit_test(what_cannot_be_chosen_is_told),
         cmocka_unit_test(a_range_lies_in_the_address_space),
+        cmocka_unit_test(a_range_of_no_program_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
