@@ -20,14 +20,13 @@ static int more(void *opaque, unsigned run)
     struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = BLOCKS, .events = events, .events_max = EVENTS};
     struct cofi_view *view = cofi_flow_view(flows[run]);
     int status = cofi_flow_next(flows[run], &batch);
-    (void)opaque;
     for (size_t i = 0, at = 0, until; status > 0 && i <= batch.events_n; i++, at = until) {
         until = i < batch.events_n ? events[i].at : batch.blocks_n;
         if (cofi_diff_blocks(diff, run, view, blocks + at, until - at) < 0 ||
             (i < batch.events_n && cofi_diff_event(diff, run, view, &events[i]) < 0))
             status = COFI_ERR_NOMEM;
     }
-    return status;
+    return (void)opaque, status;
 }
 
 static void print(const char *before, uint64_t address)
@@ -63,18 +62,19 @@ static int on_joined(void *opaque, const struct cofi_diff_step *const at[2])
 
 int main(int argc, char **argv)
 {
-    const struct cofi_diff_visitor visitor = {more, on_parted, on_alone, on_joined, NULL};
-    struct cofi_flow_config config;
+    struct cofi_recording *recordings[2];
+    struct cofi_flow_config configs[2];
     if (argc != 3 || cofi_diff_open(&diff, &(struct cofi_diff_options){.size = sizeof(struct cofi_diff_options)}) < 0)
         return fputs("usage: compare_runs RECORDING RECORDING\n", stderr), 2;
     for (int run = 0; run < 2; run++) {
-        configure(&config, open_recording(argv[run + 1]), 0);
-        if (cofi_flow_open(&flows[run], &config) < 0)
+        configure(&configs[run], recordings[run] = open_recording(argv[run + 1]), 0);
+        if (cofi_flow_open(&flows[run], &configs[run]) < 0)
             return 3;
     }
-    int status = cofi_diff_run(diff, &visitor);
+    int status = cofi_diff_run(diff, &(struct cofi_diff_visitor){more, on_parted, on_alone, on_joined, NULL});
     printf("parted %lu times, %lu and %lu instructions alone\n", parted, alone[0], alone[1]);
-    tell_gaps(flows[0]);
-    tell_gaps(flows[1]);
-    return status < 0 ? 3 : parted ? 1 : 0; /* what is open ends with the program */
+    cofi_diff_close(diff);
+    for (int run = 0; run < 2; run++)
+        close_flow(flows[run], &configs[run], recordings[run]);
+    return status < 0 ? 3 : parted ? 1 : 0;
 }

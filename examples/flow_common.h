@@ -67,4 +67,13 @@ static inline void tell_gaps(const struct cofi_flow *flow)
                 (unsigned long)stats.overflows);
 }
 
+/* What configure and open_recording made for one flow. */
+static inline void close_flow(struct cofi_flow *flow, const struct cofi_flow_config *config, struct cofi_recording *recording)
+{
+    tell_gaps(flow);
+    cofi_flow_close(flow);
+    free((void *)config->bytes);
+    cofi_recording_close(recording);
+}
+
 #endif

@@ -93,6 +93,7 @@ static void a_struct_without_its_size_is_refused(void **state)
     for (size_t i = 0; i < sizeof openers / sizeof openers[0]; i++) {
         assert_int_equal(openers[i].open(0, COFI_PT), COFI_ERR_RANGE);
         assert_int_equal(openers[i].open(SIZE_MAX, COFI_PT), COFI_ERR_RANGE);
+        assert_int_equal(openers[i].open(openers[i].size - 4, COFI_PT), COFI_ERR_RANGE); /* part of a member */
     }
     struct cofi_error error;
     struct cofi_recording *recording;
