@@ -20,6 +20,7 @@
 #include "gdb_modules.h"
 #include "gdb_serve.h"
 #include "gdb_symbols.h"
+#include "record_first.h"
 #include "session.h"
 
 struct gdb_options {
@@ -31,13 +32,15 @@ struct gdb_options {
 };
 
 static const char usage[] =
-    "usage: cofi gdb [options] [FILE] [-- GDB-OPTION...]    default FILE: cofi.data\n\n"
+    "usage: cofi gdb [options] [FILE] [-- GDB-OPTION...]    default FILE: cofi.data\n"
+    "       cofi gdb [options] [-- GDB-OPTION...] --args COMMAND...    record that first, as cofi record does\n\n"
     "Start gdb on a recorded process, at its end. reverse-stepi, reverse-step, reverse-finish and\n"
     "reverse-continue go back in what ran, stepi, step, finish and continue forward again; breakpoints\n"
     "stop both; bt tells the calls that led there; record function-call-history /cil lists them.\n"
     "Registers (but the instruction pointer) and data are not recorded: gdb calls them unavailable,\n"
     "but for those at the end where a core file tells them.\n\n"
     "      --last=N            the last N instructions of each thread (default 200000)\n"
+    "      --args              what follows is recorded first: a command, behind options of cofi record\n"
     "      --core=FILE         registers and memory at the end, of the core file that the process left\n"
     "      --pid=PID           of several processes that were recorded, this one (default: the first)\n"
     "      --to=T              what ran up to a time (1.25: the recording's seconds) or stream offset (@0x1f40)\n"
@@ -50,6 +53,7 @@ static const struct option long_options[] = {
     {"core", required_argument, 0, 'c'},
     {"pid", required_argument, 0, 'p'},
     {"stdio", no_argument, 0, 's'},
+    {"args", no_argument, 0, 'A'}, /* and what follows it: not getopt's */
     {0},
 };
 
@@ -73,17 +77,34 @@ static bool takes_stdin(const struct gdb_options *options)
     return is_stdin(options->session.file) || is_stdin(options->session.raw) || is_stdin(options->core);
 }
 
-/* What follows -- is gdb's. */
+/* A command that is recorded first. Returns what is wrong, or null. */
+static const char *take_command(struct gdb_options *options, int n, char **arguments)
+{
+    options->session.record = arguments;
+    options->session.record_n = n;
+    if (n == 1)
+        return "no COMMAND behind --args";
+    if (options->session.file || options->session.raw)
+        return "a file, or a COMMAND behind --args that is recorded first; not both";
+    if (options->core)
+        return "--core is of a program that has ended; with --args that runs first";
+    return options->stdio ? "--stdio: standard input and output are gdb's, not those of a COMMAND behind --args" : NULL;
+}
+
+/* What follows -- is gdb's, what follows --args is recorded. */
 static int parse(struct gdb_options *options, int argc, char **argv)
 {
     const struct session_command command = {"gdb", usage, long_options, take, options};
-    int n = 0;
+    int end = record_first_at(argc, argv, "--args"), n = record_first_at(end, argv, "--");
     *options = (struct gdb_options){.last = 200000};
-    while (n < argc && strcmp(argv[n], "--"))
-        n++;
-    options->arguments = argv + n + (n < argc);
+    options->arguments = argv + n + (n < end);
     int status = session_parse(&command, &options->session, n, argv);
-    if (status == EXIT_DONE && options->stdio && n < argc) {
+    const char *wrong = status == EXIT_DONE && end < argc ? take_command(options, argc - end, argv + end) : NULL;
+    if (wrong) {
+        complain("gdb: %s", wrong);
+        return EXIT_USAGE;
+    }
+    if (status == EXIT_DONE && options->stdio && n < end) {
         complain("gdb: --stdio starts no gdb; it takes no options of it");
         return EXIT_USAGE;
     }
@@ -370,6 +391,8 @@ int cmd_gdb(int argc, char **argv)
     status = session_open(&session, &options.session);
     if (status != EXIT_DONE)
         return status;
+    if (options.session.record_n)
+        options.session.record[0] = NULL; /* which ends the options of gdb */
     status = session_status(session, show_process(&options, session));
     session_close(session);
     return status;

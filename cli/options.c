@@ -219,7 +219,7 @@ int session_parse(const struct session_command *command, struct session_options 
     options->records = command->records;
     options->writes = command->writes;
     if (command->records) {
-        argc = record_first_at(arguments, argv);
+        argc = record_first_at(arguments, argv, "--");
         options->record = argv + argc;
         options->record_n = arguments - argc;
     }

@@ -17,13 +17,13 @@
 static struct {
     char folder[PATH_MAX]; /* "": there is none */
     char path[PATH_MAX];
-    int status; /* of what was recorded */
+    int status; /* of what was recorded, where it counts */
 } first;
 
-int record_first_at(int argc, char **argv)
+int record_first_at(int argc, char **argv, const char *word)
 {
     int n = 0;
-    while (n < argc && strcmp(argv[n], "--"))
+    while (n < argc && strcmp(argv[n], word))
         n++;
     return n;
 }
@@ -44,17 +44,19 @@ static bool make_folder(void)
     return false;
 }
 
-int record_first(int argc, char **argv, const char **path)
+int record_first(int argc, char **argv, bool status_counts, const char **path)
 {
+    int status;
     if (!make_folder())
         return EXIT_ENVIRONMENT;
     *path = first.path;
-    bool made = record_unseen(argc, argv, path, &first.status);
+    bool made = record_unseen(argc, argv, path, &status);
     signals_restore();
+    first.status = made && status_counts ? status : EXIT_DONE;
     if (made)
         return EXIT_DONE;
     record_first_opened();
-    return first.status ? first.status : EXIT_USAGE; /* record's --help was asked for */
+    return status ? status : EXIT_USAGE; /* record's --help was asked for */
 }
 
 void record_first_opened(void)

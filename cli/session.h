@@ -20,7 +20,7 @@ struct session_options {
     size_t files_n;
     char **record;                 /* what is to be recorded first and shown: the arguments from -- on, */
     int record_n;                  /* so many; 0: nothing */
-    bool records;                  /* or could be so */
+    bool records;                  /* or could be so; its exit status is the command's then */
     char *inputs[SESSION_MAX_INPUTS]; /* what -i names, until all arguments are seen */
     size_t input_n;
     const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */

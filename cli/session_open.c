@@ -180,7 +180,7 @@ static int prepare(struct session_options *input)
 {
     if (!has_places(input) || (input->writes && output_open(input->command, input->output) != EXIT_DONE))
         return EXIT_ENVIRONMENT;
-    int status = input->record_n ? record_first(input->record_n, input->record, &input->file) : EXIT_DONE;
+    int status = input->record_n ? record_first(input->record_n, input->record, input->records, &input->file) : EXIT_DONE;
     if (!input->file)
         input->file = "cofi.data";
     return status;

@@ -34,7 +34,7 @@ struct cofi_time_info {
 
 /* When: hardware or software TSC ticks as the trace has them [PTREF 8.3], [RTIT 4.2.13]. */
 struct cofi_flow_time {
-    uint64_t ticks; /* monotonic; 0 before the first timing packet */
+    uint64_t ticks; /* 0 before the first timing packet; back only by more than 65,536, where a packet has told a wrong time before, or does now */
     uint64_t ns;    /* by the recording's conversion, 0 if there is none */
     bool known;
     bool interpolated; /* since the last TSC, MTC or STS: by cycle counts */

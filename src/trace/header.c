@@ -193,7 +193,7 @@ static const char *no_perf_data(const uint8_t *bytes)
         {{0xfd, '7', 'z', 'X', 'Z'}, 5, "compressed by xz: decompress it first (xz -dc)"},
         {{'B', 'Z', 'h'}, 3, "compressed by bzip2: decompress it first (bzip2 -dc)"},
         {{'P', 'K', 3, 4}, 4, "a zip archive: unpack it first"},
-        {{0x7f, 'E', 'L', 'F'}, 4, "an ELF file (a program, a library or a core), no recording of what ran: 'cofi record -- COMMAND' makes one"},
+        {{0x7f, 'E', 'L', 'F'}, 4, "an ELF file (a program, a library or a core), no recording"},
         {{'2', 'E', 'L', 'I', 'F', 'R', 'E', 'P'}, 8, "a perf.data of a big-endian machine, which has neither Intel PT nor RTIT"},
         {{2, 0x82, 2, 0x82}, 4, "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image"},
         {{0xc0}, 9, "no perf.data, but raw bytes of an RTIT trace: give them by --raw and --gen=rtit, and the code by --image"}};
