@@ -7,14 +7,25 @@
 #include "cli.h"
 #include "jobs.h"
 
+/* Whether anything was shown; if not, it was said, or is now. */
+static bool was_shown(const struct session *session)
+{
+    const struct session_options *options = &session->options;
+    bool shown = !session->selected_n;
+    for (size_t i = 0; i < session->selected_n; i++)
+        shown |= !session->starts[i].none;
+    if (!shown && options->from_ns)
+        complain("%s: --from lies behind all that was recorded", options->command);
+    bool nobody = shown && session->per_processor && session_is_choosy(options) && !session->chose;
+    if (nobody)
+        complain("%s: no such thread is known to have run on any processor", options->command);
+    return shown && !nobody;
+}
+
 int session_status(const struct session *session, int status)
 {
     uint64_t missing;
-    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing), shown = !session->selected_n;
-    for (size_t i = 0; i < session->selected_n; i++)
-        shown |= !session->starts[i].none;
-    if (!shown && session->options.from_ns)
-        complain("%s: --from lies behind all that was recorded", session->options.command);
+    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing), shown = was_shown(session);
     return status == EXIT_DONE && (damaged || !shown) ? EXIT_DATA : status;
 }
 
@@ -77,7 +88,10 @@ bool session_turn(struct session_stream *stream, uint64_t time_ns)
 
 bool session_shows(const struct session_stream *stream)
 {
-    return !stream->turns || session_chooses(&stream->session->options, stream->pid, stream->tid, stream->comm);
+    bool shows = !stream->turns || session_chooses(&stream->session->options, stream->pid, stream->tid, stream->comm);
+    if (shows && !stream->session->chose) /* read first: all threads ask */
+        stream->session->chose = true;
+    return shows;
 }
 
 int session_each(struct session *session, int (*work)(void *opaque, size_t stream), void *opaque)

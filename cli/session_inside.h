@@ -21,6 +21,7 @@ struct session {
     struct cofi_demangler *names;
     size_t *selected, selected_n;
     bool per_processor; /* one of these is a processor's, not a thread's */
+    _Atomic bool chose; /* and somebody that was to be shown ran there */
     struct {
         uint64_t start, skip;
         _Atomic bool none; /* no PSB where --from begins, which was said */
@@ -32,8 +33,9 @@ static inline const uint8_t *session_raw_bytes(const struct session *session)
     return session->unrolled ? session->unrolled : session->raw.bytes;
 }
 
-/* By --tid, --pid and --comm. */
+/* By --tid, --pid and --comm; and whether any of them is told. */
 bool session_chooses(const struct session_options *options, int32_t pid, int32_t tid, const char *comm);
+bool session_is_choosy(const struct session_options *options);
 
 enum { PSB_BYTES = 16 };
 /* What a raw stream begins with. Of a pipe the first packet alone if that is a PSB: what follows need not have come yet. */

@@ -63,6 +63,8 @@ bool session_chooses(const struct session_options *options, int32_t pid, int32_t
     return (options->tid < 0 || options->tid == tid) && (!options->pid || options->pid == pid) && matches_pattern(options->comm, comm);
 }
 
+bool session_is_choosy(const struct session_options *options) { return options->tid >= 0 || options->pid || options->comm; }
+
 /* A processor's stream may show any thread. */
 static bool is_selected(const struct session *session, size_t i)
 {
@@ -155,8 +157,7 @@ static bool is_empty(const struct session *session)
     const struct session_options *options = &session->options;
     const struct cofi_time_conv *conv = &session->info.time.conv;
     uint64_t first = UINT64_MAX;
-    bool chosen = options->tid >= 0 || options->pid || options->comm;
-    if (chosen && !session->selected_n) {
+    if (session_is_choosy(options) && !session->selected_n) {
         if (options->tid >= 0 && !options->pid && !options->comm)
             complain("%s: no stream of thread %d; 'cofi stat' lists them", options->command, options->tid);
         else

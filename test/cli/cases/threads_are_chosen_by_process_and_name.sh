@@ -18,3 +18,4 @@ for option in "--comm=true --pid=$first" --comm=nobody --pid=1 "--comm=true --ti
 for option in --comm=one --pid=10 --comm=two --comm=none; do
     echo "$option: $("$COFI" flow --no-events $option p.data | grep -c '^0') instructions, $("$COFI" calls $option p.data | grep '^==')"
 done
+for view in flow calls coverage stat check "flow --by-time"; do "$COFI" $view --comm=none p.data >out; echo "$view: $?"; done
