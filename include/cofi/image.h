@@ -109,8 +109,8 @@ struct cofi_symbol {
     int line;
 };
 void cofi_view_symbol(struct cofi_view *view, uint64_t addr, bool want_line, struct cofi_symbol *symbol);
-/* Whether memory was out while the tables were read that a question of this view was about: names or lines may be missing in what
- * cofi_view_symbol has told of it, and will be. */
+/* Whether memory was out while a file was read that a question of this view was about: names or lines may be missing in what
+ * cofi_view_symbol has told of it, and will be, or code where cofi_view_find had COFI_ERR_NO_CODE. */
 bool cofi_view_incomplete(const struct cofi_view *view);
 
 /* ---- modules: what a mapping shows, whichever address it lies at ---- */

@@ -351,49 +351,50 @@ static size_t window_bytes(const struct cofi__source *source, size_t index)
     return left < COFI__WINDOW + COFI__OVERLAP ? (size_t)left : COFI__WINDOW + COFI__OVERLAP;
 }
 
-/* Read one window; source->lock is held. Null with source->why on failure. */
-static uint8_t *load_window(struct cofi__source *source, size_t index)
+/* Read one window; source->lock is held. 0, or COFI_ERR_NO_CODE or COFI_ERR_NOMEM with source->why. */
+static int load_window(struct cofi__source *source, size_t index, uint8_t **out)
 {
     struct stat st;
     size_t n = window_bytes(source, index);
     uint8_t *window = NULL;
-    int fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        no_code(source, strerror(errno));
-        return NULL;
-    }
+    int status = 0, fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return no_code(source, strerror(errno));
     if (fstat(fd, &st) || st.st_dev != source->dev || st.st_ino != source->ino ||
         (uint64_t)st.st_size != source->size || mtime_of(source, &st) != source->mtime_ns) {
-        no_code(source, "the file changed while it was read");
+        status = no_code(source, "the file changed while it was read");
     } else if (!(window = malloc(n ? n : 1))) {
         no_code(source, "out of memory");
+        status = COFI_ERR_NOMEM;
     } else if (pread_all(fd, window, n, (uint64_t)index * COFI__WINDOW)) {
-        no_code(source, "cannot be read to its end");
+        status = no_code(source, "cannot be read to its end");
         free(window);
         window = NULL;
     }
     close(fd);
-    return window;
+    *out = window;
+    return status;
 }
 
 static int read_file(struct cofi__source *source, uint64_t offset, const uint8_t **bytes,
                      uint64_t *start, uint64_t *end, char *why, size_t size)
 {
     size_t index = (size_t)(offset / COFI__WINDOW);
+    int status = 0;
     uint8_t *window = atomic_load_explicit(&source->windows[index], memory_order_acquire);
     if (!window) {
         pthread_mutex_lock(&source->lock);
         window = atomic_load(&source->windows[index]);
         if (!window) {
-            window = load_window(source, index);
-            if (!window)
+            status = load_window(source, index, &window);
+            if (status < 0)
                 snprintf(why, size, "%s", source->why);
             atomic_store_explicit(&source->windows[index], window, memory_order_release);
         }
         pthread_mutex_unlock(&source->lock);
     }
-    if (!window)
-        return COFI_ERR_NO_CODE;
+    if (status < 0)
+        return status;
     *bytes = window;
     *start = (uint64_t)index * COFI__WINDOW;
     *end = *start + window_bytes(source, index);

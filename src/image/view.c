@@ -256,8 +256,11 @@ int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code
         return COFI_ERR_NO_CODE;
     const uint8_t *bytes;
     uint64_t start, end, offset = segment->pgoff + (addr - segment->start);
-    COFI_TRY(cofi__source_read(segment->source, offset, &bytes, &start, &end, view->why,
-                               sizeof view->text));
+    int status = cofi__source_read(segment->source, offset, &bytes, &start, &end, view->why, sizeof view->text);
+    if (status < 0) {
+        view->incomplete |= status == COFI_ERR_NOMEM;
+        return COFI_ERR_NO_CODE;
+    }
     /* From offsets in the source to addresses, within the segment. */
     uint64_t before = offset - start, after = end - offset;
     if (before > addr - segment->start)
