@@ -63,11 +63,15 @@ static int map(struct file *file, int fd, size_t n)
     return 0;
 }
 
-/* As recordings that come by a pipe (src/trace/input.c). */
-static int scratch_file(void)
+const char *file_scratch_place(void)
 {
     const char *tmp = getenv("TMPDIR");
-    int fd = open(tmp && *tmp ? tmp : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return tmp && *tmp ? tmp : "/var/tmp";
+}
+
+static int scratch_file(void)
+{
+    int fd = open(file_scratch_place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     return fd >= 0 ? fd : memfd_create("cofi", MFD_CLOEXEC);
 }
 

@@ -13,6 +13,9 @@ struct file {
     bool mapped;
 };
 
+/* The folder for files that are gone at the end, which may be large: $TMPDIR, else /var/tmp, as recordings that come by a pipe
+ * (src/trace/input.c). */
+const char *file_scratch_place(void);
 /* Bring a file into memory ("-": standard input). What is no regular file is read to its end, more than 16 MiB into an
  * unnamed file (in $TMPDIR, else /var/tmp), so that memory does not grow with it. Returns 0, or the exit status after a complaint
  * that names the command: EXIT_ENVIRONMENT (not there, no permission, a directory, no memory). */

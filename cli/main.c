@@ -77,7 +77,7 @@ static void fill_closed(void)
 static int finish(const char *name, int status, int failure)
 {
     errno = 0;
-    if ((!fflush(stdout) && !ferror(stdout)) || status == failure)
+    if ((!fflush(stdout) && !ferror(stdout) && !output_end()) || status == failure)
         return status;
     int error = errno ? errno : EIO;
     if (error == EPIPE)

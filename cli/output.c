@@ -49,4 +49,6 @@ int output_begin(const char *command)
     return EXIT_DONE;
 }
 
+int output_end(void) { return name == file ? close(STDOUT_FILENO) : 0; }
+
 const char *output_name(void) { return name; }

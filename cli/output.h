@@ -12,6 +12,8 @@ int output_open(const char *command, const char *path);
 bool output_is(const char *path);
 /* What is written to standard output from now on goes there, from its beginning on. Returns as output_open. */
 int output_begin(const char *command);
+/* All is written; the file may say only now that it could not be. 0, or -1 with errno. */
+int output_end(void);
 /* For messages. */
 const char *output_name(void);
 

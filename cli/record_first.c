@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "file.h"
 #include "record.h"
 #include "signals.h"
 
@@ -28,10 +29,9 @@ int record_first_at(int argc, char **argv, const char *word)
     return n;
 }
 
-/* As recordings that come by a pipe (src/trace/input.c). */
 static bool make_folder(void)
 {
-    const char *tmp = getenv("TMPDIR"), *place = tmp && *tmp ? tmp : "/var/tmp";
+    const char *place = file_scratch_place();
     snprintf(first.folder, sizeof first.folder, "%s/cofi-XXXXXX", place);
     int n = snprintf(first.path, sizeof first.path, "%s/cofi-XXXXXX/cofi.data", place);
     bool fits = n < (int)sizeof first.path - (int)sizeof ".fast";

@@ -52,8 +52,8 @@ struct cofi_time_bound {
 uint64_t cofi_time_ns(const struct cofi_time_conv *conv, uint64_t tsc_ticks);
 uint64_t cofi_time_ticks(const struct cofi_time_conv *conv, uint64_t ns);
 
-/* A stream's clock, for who reads packets (a flow has one of its own): packets in, in their order, and when each of them was. Not thread safe;
- * distinct clocks are independent. */
+/* A stream's clock, for who reads packets (a flow has one of its own): packets in, in their order, and when each of them was [PTREF 8.3],
+ * [RTIT 4.2.12], [RTIT 4.2.13], [RTIT 4.2.14]. Not thread safe; distinct clocks are independent. */
 struct cofi_clock;
 
 struct cofi_clock_config {
@@ -64,7 +64,8 @@ struct cofi_clock_config {
     uint32_t family, model;   /* of the traced processor: errata; 0: none assumed */
 };
 
-/* 0, COFI_ERR_RANGE (size, gen, time.mtc_freq) or COFI_ERR_NOMEM. */
+/* 0, COFI_ERR_RANGE (size, gen, time.mtc_freq), COFI_ERR_UNSUPPORTED (a member of a newer library is set) or COFI_ERR_NOMEM. Inverse:
+ * cofi_clock_close. */
 int cofi_clock_open(struct cofi_clock **clock, const struct cofi_clock_config *config);
 /* The next packet of the stream, of whatever kind. PT: an address space (PIP) counts from its packet on, not from the branch that it is bound to. */
 void cofi_clock_packet(struct cofi_clock *clock, const struct cofi_packet *packet);

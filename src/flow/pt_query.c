@@ -635,7 +635,7 @@ static int act_pwrx(struct cofi_flow *flow)
     return inform(flow, COFI_FLOW_PWRX, p->pwrx.last, p->pwrx.deepest, p->pwrx.wake);
 }
 
-/* A wrong bit makes a CFE of a CBR, mostly of a type that there is not. */
+/* Whether there is such a type [PTREF 5.8]. A wrong bit makes a CFE of a CBR, mostly of one that there is not. */
 static bool cfe_is_known(uint8_t type) { return type != 0x00 && type != 0x0b && type <= 0x0f; }
 
 /* [PTREF 5.8]: types that stand alone when no IP follows; the others bind to the FUP or branch to come. */
