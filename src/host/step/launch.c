@@ -17,6 +17,9 @@
 #include "host/step/engine.h"
 #include "host/step/request.h"
 
+/* Of a child that is not the command yet: nothing of ours is followed, nor threads that fork's handlers began in it. */
+static const long before_exec = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+
 static long trace_options(const struct step_engine *engine, bool launched)
 {
     long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
@@ -100,6 +103,7 @@ static int first_stop(struct step_engine *engine, pid_t pid)
     struct step_task *task = process ? cofi__step_add(engine, pid, process) : NULL;
     if (!task || !cofi__step_regs(task))
         return COFI_ERR_NOMEM;
+    step_ptrace(PTRACE_SETOPTIONS, pid, 0, (void *)trace_options(engine, true));
     process->ppid = getpid();
     struct sigaction trap;
     sigaction(SIGTRAP, NULL, &trap);
@@ -132,7 +136,7 @@ int cofi__step_launch(struct step_engine *engine)
     if (pid < 0) {
         code =
             cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
-    } else if (step_ptrace(PTRACE_SEIZE, pid, 0, (void *)trace_options(engine, true)) < 0) {
+    } else if (step_ptrace(PTRACE_SEIZE, pid, 0, (void *)before_exec) < 0) {
         code = refuse(engine, COFI_ERR_PERMISSION, "cannot trace", pid);
         kill(pid, SIGKILL);
         waitpid(pid, &status, __WALL);

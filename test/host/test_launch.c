@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * Commands started by a process that does things of its own when it forks, as those with a sanitizer's runtime do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cofi/host.h>
+
+static void *stay(void *nothing)
+{
+    pause();
+    return nothing;
+}
+
+/* Late enough for the child to be seized. */
+static void begin_a_thread(void)
+{
+    pthread_t thread;
+    usleep(100000);
+    if (pthread_create(&thread, NULL, stay, NULL))
+        _exit(99);
+}
+
+static void nothing_but_the_command_is_recorded(void **state)
+{
+    (void)state;
+    char *argv[] = {"/bin/true", NULL};
+    struct cofi_step_options options = {.size = sizeof options, .argv = argv};
+    struct cofi_step_result result = {0};
+    struct cofi_error error = {0};
+    assert_int_equal(cofi_step_run(&options, &result, &error), 0);
+    assert_true(result.started && WIFEXITED(result.wait_status));
+    assert_int_equal(WEXITSTATUS(result.wait_status), 0);
+    assert_int_equal(result.tasks, 1);
+    assert_in_range(result.insns, 1000, 1000000);
+}
+
+int main(void)
+{
+    pthread_atfork(NULL, NULL, begin_a_thread);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_but_the_command_is_recorded),
+    };
+    return cmocka_run_group_tests_name("host-launch", tests, NULL, NULL);
+}
