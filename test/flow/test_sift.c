@@ -230,10 +230,8 @@ static void no_packet_is_left(sift_wide *wide)
     }
 }
 
-static void check(sift_wide *wide, bool here)
+static void check(sift_wide *wide)
 {
-    if (!here)
-        skip();
     packets_are_sifted_the_same(wide);
     bytes_are_sifted_the_same(wide);
     no_packet_is_left(wide);
@@ -242,13 +240,13 @@ static void check(sift_wide *wide, bool here)
 static void by_avx512(void **state)
 {
     (void)state;
-    check(cofi__sift_avx512, cofi__sift_avx512_here());
+    check(cofi__sift_avx512);
 }
 
 static void by_avx2(void **state)
 {
     (void)state;
-    check(cofi__sift_avx2, cofi__sift_avx2_here());
+    check(cofi__sift_avx2);
 }
 
 int main(void)
@@ -257,5 +255,7 @@ int main(void)
         cmocka_unit_test(by_avx512),
         cmocka_unit_test(by_avx2),
     };
+    if (!cofi__sift_avx512_here()) /* not skip(): cmocka's TAP says "not ok" of that */
+        cmocka_set_skip_filter(cofi__sift_avx2_here() ? "by_avx512" : "by_*");
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
