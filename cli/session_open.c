@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bundle.h"
 #include "cli.h"
 #include "foreign.h"
 #include "output.h"
@@ -114,6 +115,14 @@ static int exit_status(int status)
                : EXIT_ENVIRONMENT;
 }
 
+/* What to do with an input that is no recording. */
+static const char *how_to_make(const char *file)
+{
+    char description[4096];
+    snprintf(description, sizeof description, "%s/trace.json", file);
+    return bundle_is(file) || bundle_is(description) ? "; a trace that LLDB saved: 'cofi import' makes a recording of it" : file_how_to_make(file);
+}
+
 /* Name the input, unless the text does. */
 static void complain_input(const struct session_options *options, const char *text)
 {
@@ -123,9 +132,9 @@ static void complain_input(const struct session_options *options, const char *te
     if (options->records && !options->raw)
         record_first_hint(options->command, file, hint, sizeof hint);
     if (!strncmp(text, file, n) && text[n] == ':')
-        complain("%s: %s%s%s", options->command, text, file_how_to_make(file), hint);
+        complain("%s: %s%s%s", options->command, text, how_to_make(file), hint);
     else
-        complain("%s: %s: %s%s%s", options->command, file, text, file_how_to_make(file), hint);
+        complain("%s: %s: %s%s%s", options->command, file, text, how_to_make(file), hint);
 }
 
 /* 0, or errno of a place that cannot be read. */
