@@ -246,6 +246,15 @@ static void read_kernel(struct reader *reader, struct json_object *kernel)
         reader->bundle->kernel_address = number_of(reader, kernel, "loadAddress\0", UINT64_MAX);
 }
 
+static bool threads_have_traces(const struct bundle *bundle)
+{
+    for (size_t i = 0; i < bundle->processes_n; i++)
+        for (size_t k = 0; k < bundle->processes[i].threads_n; k++)
+            if (bundle->processes[i].threads[k].trace)
+                return true;
+    return false;
+}
+
 /* Until LLDB 13 the processor stood in an object of its own. */
 static void read_root(struct reader *reader, struct json_object *root)
 {
@@ -261,6 +270,8 @@ static void read_root(struct reader *reader, struct json_object *root)
     read_kernel(reader, member(root, "kernel\0"));
     read_processes(reader, processes);
     read_cpus(reader, cpus);
+    if (reader->bundle->cpus_n && threads_have_traces(reader->bundle))
+        refuse(reader, "traces of threads and of processors: which of them?");
     if (reader->bundle->cpus_n && !reader->bundle->conv.mult)
         refuse(reader, "tscPerfZeroConversion: it is not there, and without it processors' traces do not tell who ran");
 }

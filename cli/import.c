@@ -198,9 +198,10 @@ static void put_process(struct import *import, const struct bundle_process *proc
         map_module(import, &process->modules[i], process->pid);
     for (size_t i = 0; i < process->threads_n; i++) {
         const struct bundle_thread *thread = &process->threads[i];
+        if (!thread->trace)
+            continue;
         tell(import, &(struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .cpu = UINT32_MAX, .pid = process->pid, .tid = thread->tid});
-        if (thread->trace)
-            put_stream(import, thread->trace, process->pid, thread->tid);
+        put_stream(import, thread->trace, process->pid, thread->tid);
     }
 }
 

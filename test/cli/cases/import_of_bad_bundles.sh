@@ -17,6 +17,7 @@ try "{$head, \"processes\": [{\"pid\": 1, \"modules\": [{\"systemPath\": \"x\", 
 try "{$head, \"processes\": [{\"pid\": 1, \"modules\": [{\"loadAddress\": 1}]}]}"
 try "{$head, \"cpus\": [{\"id\": 1}]}"
 try "{$head, \"cpus\": [{\"id\": 1, \"iptTrace\": \"x\"}]}"
+try "{$head, \"processes\": [{\"pid\": 1, \"threads\": [{\"tid\": 1, \"iptTrace\": \"x\"}]}], \"cpus\": [{\"id\": 1, \"iptTrace\": \"x\"}]}"
 try "{$head, \"tscPerfZeroConversion\": {\"timeMult\": 1, \"timeShift\": 64, \"timeZero\": 0}}"
 try "{\"type\": \"intel-pt\", \"cpuInfo\": {\"family\": 6.5}}"
 try "{$head, \"processes\": []}"

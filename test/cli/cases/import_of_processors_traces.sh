@@ -24,6 +24,11 @@ for tid in 11 12; do
     "$COFI" flow --format=ip --tid=$tid >i.ip
     "$COFI" flow --format=ip --tid=$tid p.data | cmp - i.ip && wc -l <i.ip
 done
+if command -v perf >/dev/null; then
+    for file in p.data cofi.data; do perf script --itrace=i0ns -F tid,cpu,ip -i $file >$file.perf 2>&1; done
+    cmp p.data.perf cofi.data.perf
+    [ "$(wc -l <cofi.data.perf)" = 32 ] || cat cofi.data.perf
+fi
 "$COFI" flow --by-time --no-events --time | sed -n '1p;$p'
 # LLDB 13 called it so.
 sed 's/"cpus"/"cores"/; s/"id"/"coreId"/g; s/iptTrace/traceBuffer/g' trace.json >old.json
