@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "beforehand.h"
 #include "cli.h"
 #include "file.h"
 
@@ -340,11 +341,8 @@ bool bundle_is(const char *path)
 
 bool bundle_names(const struct bundle *bundle, const char *path)
 {
-    struct stat file, one;
-    if (stat(path, &file) || !S_ISREG(file.st_mode))
-        return false;
     for (const struct bundle_text *text = bundle->texts; text; text = text->next)
-        if (!stat(text->text, &one) && one.st_dev == file.st_dev && one.st_ino == file.st_ino)
+        if (is_same_file(text->text, path))
             return true;
     return false;
 }

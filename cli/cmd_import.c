@@ -1,90 +1,127 @@
 /* SPDX-License-Identifier: MIT
- * cofi import: a trace that another tool saved -> a recording. */
-#include <getopt.h>
+ * cofi import: a trace that another tool saved, or a raw stream -> a recording. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "beforehand.h"
+#include "bundle.h"
 #include "cli.h"
-#include "habits.h"
 #include "import.h"
+#include "session.h"
 
-static void usage(FILE *out)
+static const char usage[] =
+    "usage: cofi import [-o FILE] BUNDLE\n"
+    "       cofi import [-o FILE] --raw=TRACE [options]\n\n"
+    "Make a recording of a trace that LLDB saved (trace save; BUNDLE: the folder, or the trace.json in it), or of a raw\n"
+    "stream with its code. All commands, gdb among them, perf and libipt read it.\n\n"
+    "  -o, --output=FILE       the recording (default: cofi.data)\n"
+    "      --raw=TRACE         a raw stream\n"
+    "      --gen=pt|rtit       what it is (default pt)\n"
+    "      --image=FILE[@ADDR] code for it: an ELF or PE file (loaded at ADDR), raw code at ADDR, or X.addr (page dump)\n"
+    "      --mode=16|32|64     of its code, until a packet tells (default: found out, or of the ELF file)\n"
+    "      --cpu=F/M[/S]       family/model/stepping it was traced on\n"
+    "      --msr=N=HEX,...     its trace unit's registers as read back: 768=2f09,772=1f40,77d=5\n"
+    "  -h, --help              this text\n";
+
+static const struct option long_options[] = {
+    {"output", required_argument, 0, 'o'}, {"raw", required_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
+    {"image", required_argument, 0, 'I'}, {"mode", required_argument, 0, 'O'}, {"cpu", required_argument, 0, 'C'},
+    {"msr", required_argument, 0, 'M'}, {"help", no_argument, 0, 'h'}, {0},
+};
+
+/* Nothing was imported: no recording is made. */
+static int drop(struct import *import, int status)
 {
-    fputs("usage: cofi import [-o FILE] BUNDLE\n"
-          "Make a recording of a trace that LLDB saved (trace save). All commands, perf and libipt read it.\n"
-          "BUNDLE: the folder, or the trace.json in it.\n\n"
-          "  -o, --output=FILE   the recording (default: cofi.data)\n"
-          "  -h, --help          this text\n", out);
+    cofi_writer_discard(import->writer, NULL);
+    if (status >= 0)
+        complain("import: no trace in it, so no recording is made");
+    return status < 0 ? EXIT_ENVIRONMENT : EXIT_DATA;
 }
 
-static int sum_up(const struct import *import, const struct bundle *bundle, const char *output)
+static int open_output(struct import *import, const char *output, bool is_input, const struct cofi_recording_info *info)
 {
-    fprintf(stderr, "cofi import: %u stream%s, %" PRIu64 " bytes of trace, %u module%s in %s", import->streams, import->streams == 1 ? "" : "s",
-            import->bytes, import->modules, import->modules == 1 ? "" : "s", output);
-    if (bundle->kernel)
-        fprintf(stderr, "; look at it with --vmlinux=%s", bundle->kernel);
+    struct cofi_error error = {0};
+    if (is_input) {
+        complain("import: %s is read, so it cannot be written: another file for -o", output);
+        return EXIT_USAGE;
+    }
+    int status = cofi_writer_open(&import->writer, output, info, &error);
+    if (status < 0)
+        complain("import: %s", error.text[0] ? error.text : cofi_error_text(status));
+    return status < 0 ? EXIT_ENVIRONMENT : EXIT_DONE;
+}
+
+/* What was done. hint: how to look at it, or null. */
+static int sum_up(const struct import *import, const char *output, const char *hint)
+{
+    fprintf(stderr, "cofi import: %u stream%s, %" PRIu64 " bytes of trace, %u module%s", import->streams, import->streams == 1 ? "" : "s",
+            import->bytes, import->modules, import->modules == 1 ? "" : "s");
+    if (import->code)
+        fprintf(stderr, ", %" PRIu64 " bytes of code", import->code);
+    fprintf(stderr, " in %s", output);
+    if (hint)
+        fprintf(stderr, "; look at it with --vmlinux=%s", hint);
     fputs("\n", stderr);
     return import->lacks ? EXIT_DATA : EXIT_DONE;
 }
 
-static int nothing(const struct import *import)
+static int finish(struct import *import, int status, const char *output, const char *hint)
 {
-    complain("import: no trace in it, so no recording is made");
-    cofi_writer_discard(import->writer, NULL);
-    return EXIT_DATA;
-}
-
-static int import_to(const struct bundle *bundle, const char *output)
-{
-    struct cofi_recording_info info;
     struct cofi_error error = {0};
-    struct import import = {.command = "import"};
-    if (bundle_names(bundle, output)) {
-        complain("import: %s is a file of the trace: another one for -o", output);
-        return EXIT_USAGE;
-    }
-    import_info(bundle, &info);
-    int status = cofi_writer_open(&import.writer, output, &info, &error);
-    if (status >= 0)
-        status = import_bundle(&import, bundle);
-    if (status >= 0 && !import.bytes)
-        return nothing(&import);
-    int closed = cofi_writer_close(import.writer, &error);
-    if (status < 0 || closed < 0) {
-        complain("import: %s", error.text[0] ? error.text : cofi_error_text(status < 0 ? status : closed));
-        return EXIT_ENVIRONMENT;
-    }
-    return sum_up(&import, bundle, output);
+    if (!import->bytes)
+        return drop(import, status);
+    int closed = cofi_writer_close(import->writer, &error);
+    if (status >= 0 && closed >= 0)
+        return sum_up(import, output, hint);
+    complain("import: %s", error.text[0] ? error.text : cofi_error_text(status < 0 ? status : closed));
+    return EXIT_ENVIRONMENT;
 }
 
-static int run(const char *input, const char *output)
+static int from_bundle(const char *input, const char *output)
 {
+    struct import import = {.command = "import"};
+    struct cofi_recording_info info;
     struct bundle bundle;
     int status = bundle_open(&bundle, "import", input);
     if (status != EXIT_DONE)
         return status;
-    status = import_to(&bundle, output);
+    import_bundle_info(&bundle, &info);
+    status = open_output(&import, output, bundle_names(&bundle, output), &info);
+    if (status == EXIT_DONE)
+        status = finish(&import, import_bundle(&import, &bundle), output, bundle.kernel);
     bundle_close(&bundle);
+    return status;
+}
+
+static int from_raw(const struct session_options *options, const char *output)
+{
+    struct import import = {.command = "import"};
+    struct cofi_recording_info info;
+    struct session *session;
+    int status = session_open(&session, options);
+    if (status != EXIT_DONE)
+        return status;
+    import_raw_info(options, &info);
+    status = open_output(&import, output, is_same_file(options->raw, output), &info);
+    if (status == EXIT_DONE)
+        status = finish(&import, import_raw(&import, session, options), output, NULL);
+    session_close(session);
     return status;
 }
 
 int cmd_import(int argc, char **argv)
 {
-    static const struct option options[] = {{"output", required_argument, 0, 'o'}, {"help", no_argument, 0, 'h'}, {0}};
-    const char *output = "cofi.data";
-    for (int option; (option = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
-        if (option == 'h') {
-            usage(stdout);
-            return EXIT_DONE;
-        }
-        if (option == '?')
-            return bad_option("import", argv);
-        output = optarg;
-    }
-    if (argc - optind != 1) {
-        complain("import: which trace? 'cofi import --help' tells more");
-        return EXIT_USAGE;
-    }
-    return run(argv[optind], output);
+    const struct session_command command = {.name = "import", .usage = usage, .options = long_options, .letters = "ho:"};
+    struct session_options options;
+    int status = session_parse(&command, &options, argc, argv);
+    if (status != EXIT_DONE)
+        return status == SESSION_HELPED ? EXIT_DONE : status;
+    const char *output = options.output ? options.output : "cofi.data";
+    if (options.raw)
+        return from_raw(&options, output);
+    if (options.file)
+        return from_bundle(options.file, output);
+    complain("import: which trace? 'cofi import --help' tells more");
+    return EXIT_USAGE;
 }

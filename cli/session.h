@@ -159,6 +159,8 @@ int session_drain(struct session_stream *stream);
 uint64_t session_seek(const struct session_stream *stream, uint64_t from_ns);
 /* The stream's bytes from an offset on, as they lie; *n: how many, 0 at the end. Not of a pipe. */
 const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offset, size_t *n);
+/* All of a raw stream that is no pipe, the oldest byte first. */
+const uint8_t *session_raw(const struct session *session, size_t *n);
 /* The stream's bytes before an offset are not looked at any more: so memory does not grow with the trace. */
 void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);

@@ -31,6 +31,12 @@ const uint8_t *session_bytes(const struct session_stream *stream, uint64_t offse
     return bytes;
 }
 
+const uint8_t *session_raw(const struct session *session, size_t *n)
+{
+    *n = session->raw.n;
+    return session_raw_bytes(session);
+}
+
 void session_unneeded(struct session_stream *stream, uint64_t offset)
 {
     struct session *session = stream->session;

@@ -21,7 +21,7 @@ static void import(const char *path)
     struct bundle bundle = {.conv = {.mult = 1}, .processes = &process, .processes_n = 1, .cpus = &cpu, .cpus_n = 1};
     struct import import = {.command = "import"};
     struct cofi_recording_info info;
-    import_info(&bundle, &info);
+    import_bundle_info(&bundle, &info);
     if (cofi_writer_open(&import.writer, "/dev/null", &info, NULL) >= 0)
         import_bundle(&import, &bundle);
     cofi_writer_close(import.writer, NULL);

@@ -21,6 +21,8 @@ try "{$head, \"processes\": [{\"pid\": 1, \"threads\": [{\"tid\": 1, \"iptTrace\
 try "{$head, \"tscPerfZeroConversion\": {\"timeMult\": 1, \"timeShift\": 64, \"timeZero\": 0}}"
 try "{\"type\": \"intel-pt\", \"cpuInfo\": {\"family\": 6.5}}"
 try "{$head, \"processes\": []}"
+printf x >short
+try "{$head, \"processes\": [{\"pid\": 1, \"threads\": [{\"tid\": 1, \"iptTrace\": \"short\"}]}]}"
 "$COFI" import nothing; echo "status $?"
 mkdir folder; "$COFI" import folder; echo "status $?"
 "$COFI" import; echo "status $?"
