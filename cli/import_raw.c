@@ -16,6 +16,7 @@ struct ran {
     uint64_t *pages;
     size_t n, room, sorted;
     uint64_t gaps;
+    bool is_64_only;
 };
 
 static int compare(const void *a, const void *b)
@@ -49,11 +50,14 @@ static int add(struct ran *ran, uint64_t page)
 
 static int take_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n)
 {
+    struct ran *ran = opaque;
     (void)flow;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        ran->is_64_only &= blocks[i]->mode == 64;
         for (uint64_t page = blocks[i]->ip / PAGE; page <= (blocks[i]->end - 1) / PAGE; page++)
-            if (add(opaque, page) < 0)
+            if (add(ran, page) < 0)
                 return COFI_ERR_NOMEM;
+    }
     return 0;
 }
 
@@ -142,9 +146,15 @@ void import_raw_info(const struct session_options *options, struct cofi_recordin
         info->config = PT_TRACE_EN | PT_OS | PT_USER | PT_TOPA | PT_TSC_EN | PT_BRANCH_EN;
 }
 
+/* Whether a recording would tell the mode of the code: RTIT has no packet for it. */
+static bool tells_mode(const struct import *import, enum cofi_gen gen, const struct file *bytes)
+{
+    return import->modules || (gen == COFI_PT && cofi_stream_guess_mode(bytes->bytes, bytes->n));
+}
+
 int import_raw(struct import *import, struct session *session, const struct session_options *options)
 {
-    struct ran ran = {0};
+    struct ran ran = {.is_64_only = true};
     struct session_stream stream;
     struct file bytes = {0};
     const struct session_visitor visitor = {.blocks = take_blocks, .event = take_event, .opaque = &ran};
@@ -160,5 +170,7 @@ int import_raw(struct import *import, struct session *session, const struct sess
         import_stream(import, options->raw, options->gen, &bytes, ONLY, ONLY);
     if (ran.gaps && import->bytes)
         import_lack(import, options->raw, "%" PRIu64 " gap%s: 'cofi check' tells where and why", ran.gaps, ran.gaps == 1 ? "" : "s");
+    if (!ran.is_64_only && !tells_mode(import, options->gen, &bytes))
+        import_lack(import, options->raw, "neither it nor an ELF file tells the mode of its code: in the recording it is 64-bit code");
     return status < 0 ? status : import->status;
 }

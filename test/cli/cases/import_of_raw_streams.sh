@@ -37,6 +37,13 @@ printf '.globl _start\n_start: mov $99, %%ecx\nagain: loop again\nxor %%edi, %%e
 "$COFI" record -q --host=step --unit=rtit -- ./counts
 "$COFI" dump | "$COFI" asm >rtit
 same --gen=rtit --raw=rtit --image=counts | sed 's/[0-9][0-9]* bytes of trace/N bytes of trace/'
+# Code of 32 bits, of which a packet tells the mode, or nothing does.
+perl -e 'binmode STDOUT; print "\x40\x49\x75\xfc\xcd\x80"' >code32 # inc eax; dec ecx; jnz
+stream() { printf "psb\ntsc 2000\npsbend\n$1tip.pge 3: 0000000000001000\ntnt.8 !!.\ntip.pgd 0: ????????????????\n" | "$COFI" asm >trace32; }
+stream 'mode.exec cs.d\n'
+same --raw=trace32 --image=code32@0x1000
+stream ''
+"$COFI" import -o i.data --raw=trace32 --image=code32@0x1000 --mode=32 2>&1
 # Nothing, or not all of it.
 printf x >short
 "$COFI" import -o none.data --raw=short --image=program; echo "status $?"
