@@ -99,13 +99,14 @@ static int from_raw(const struct session_options *options, const char *output)
     struct import import = {.command = "import"};
     struct cofi_recording_info info;
     struct session *session;
+    struct file trace;
     int status = session_open(&session, options);
     if (status != EXIT_DONE)
         return status;
-    import_raw_info(options, &info);
+    import_raw_info(session, options, &trace, &info);
     status = open_output(&import, output, is_same_file(options->raw, output), &info);
     if (status == EXIT_DONE)
-        status = finish(&import, import_raw(&import, session, options), output, NULL);
+        status = finish(&import, import_raw(&import, session, options, &trace), output, NULL);
     session_close(session);
     return status;
 }

@@ -42,8 +42,9 @@ int import_bundle(struct import *import, const struct bundle *bundle);
 
 struct session;
 struct session_options;
-/* Of a raw stream, with the code that ran of what its images have; those that are ELF files are named instead. As above. */
-void import_raw_info(const struct session_options *options, struct cofi_recording_info *info);
-int import_raw(struct import *import, struct session *session, const struct session_options *options);
+/* Of a raw stream, with the code that ran of what its images have; those that are ELF files are named instead. As above; *trace, the session's
+ * bytes, is told by the first for the second. */
+void import_raw_info(struct session *session, const struct session_options *options, struct file *trace, struct cofi_recording_info *info);
+int import_raw(struct import *import, struct session *session, const struct session_options *options, const struct file *trace);
 
 #endif

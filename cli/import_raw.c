@@ -132,18 +132,60 @@ static int tell_pages(struct import *import, const struct session *session, cons
 
 /* ---- all ---- */
 
-void import_raw_info(const struct session_options *options, struct cofi_recording_info *info)
+/* What a packet's being there says of IA32_RTIT_CTL. */
+static uint64_t enabled_by(unsigned kind)
+{
+    static const uint64_t enables[] = {
+        [COFI_PT_TNT] = PT_BRANCH_EN, [COFI_PT_TNT64] = PT_BRANCH_EN, [COFI_PT_TIP] = PT_BRANCH_EN, [COFI_PT_TSC] = PT_TSC_EN,
+        [COFI_PT_MTC] = PT_MTC_EN, [COFI_PT_CYC] = PT_CYC_EN, [COFI_PT_PTW] = PT_PTW_EN, [COFI_PT_MWAIT] = PT_PWR_EVT_EN,
+        [COFI_PT_PWRE] = PT_PWR_EVT_EN, [COFI_PT_PWRX] = PT_PWR_EVT_EN, [COFI_PT_CFE] = PT_EVENT_EN, [COFI_PT_EVD] = PT_EVENT_EN,
+    };
+    return kind < sizeof enables / sizeof enables[0] ? enables[kind] : 0;
+}
+
+/* What all packets say of it. *n: without the mark that some put behind their streams. */
+static uint64_t enabled(const uint8_t *bytes, size_t *n)
+{
+    uint64_t ctl = PT_TRACE_EN | PT_OS | PT_USER | PT_TOPA;
+    struct cofi_stream stream;
+    struct cofi_stream_item item = {0};
+    cofi_stream_init(&stream, COFI_PT, 0, false);
+    cofi_stream_feed(&stream, bytes, *n);
+    cofi_stream_finish(&stream);
+    while (cofi_stream_next(&stream, &item))
+        ctl |= item.status ? 0 : enabled_by(item.packet.kind);
+    *n = (size_t)(item.offset + item.size);
+    return ctl;
+}
+
+void import_raw_info(struct session *session, const struct session_options *options, struct file *trace, struct cofi_recording_info *info)
+{
+    struct registers registers = options->registers;
+    struct cofi_flow_config config = {.gen = options->gen};
+    struct session_stream stream;
+    session_stream(session, 0, &stream);
+    registers_apply(&registers, &config);
+    *trace = (struct file){0};
+    trace->bytes = session_raw(session, &trace->n);
+    uint64_t shown = options->gen == COFI_PT ? enabled(trace->bytes, &trace->n) : (uint64_t)session_cyc(&stream) << 1; /* Cycle_Acc */
+    *info = (struct cofi_recording_info){.size = sizeof *info, .gen = options->gen, .config = config.ctl_known ? config.ctl : shown,
+                                         .family = options->family, .model = options->model, .stepping = options->stepping,
+                                         .vendor = options->family ? "GenuineIntel" : NULL, .ranges_known = config.ranges_known,
+                                         .events = config.events};
+    info->time.tsc = options->gen == COFI_RTIT || (info->config & PT_TSC_EN);
+    info->time.cyc = info->config & PT_CYC_EN; /* of RTIT: the same bit */
+    memcpy(info->range_base, config.range_base, sizeof info->range_base);
+    memcpy(info->range_limit, config.range_limit, sizeof info->range_limit);
+}
+
+/* The last outcomes, which were read from a register of RTIT's [RTIT 4.2.11]. */
+static void put_tail(struct import *import, const struct session_options *options)
 {
     struct registers registers = options->registers;
     struct cofi_flow_config config = {.gen = options->gen};
     registers_apply(&registers, &config);
-    *info = (struct cofi_recording_info){.size = sizeof *info, .gen = options->gen, .config = config.ctl, .family = options->family,
-                                         .model = options->model, .stepping = options->stepping, .vendor = options->family ? "GenuineIntel" : NULL,
-                                         .ranges_known = config.ranges_known, .time = {.tsc = true}};
-    memcpy(info->range_base, config.range_base, sizeof info->range_base);
-    memcpy(info->range_limit, config.range_limit, sizeof info->range_limit);
-    if (options->gen == COFI_PT && !config.ctl)
-        info->config = PT_TRACE_EN | PT_OS | PT_USER | PT_TOPA | PT_TSC_EN | PT_BRANCH_EN;
+    if (config.tail && import->status >= 0)
+        import->status = cofi_writer_trace(import->writer, ONLY, ONLY, config.tail, config.tail_n, 0);
 }
 
 /* Whether a recording would tell the mode of the code: RTIT has no packet for it. */
@@ -152,25 +194,23 @@ static bool tells_mode(const struct import *import, enum cofi_gen gen, const str
     return import->modules || (gen == COFI_PT && cofi_stream_guess_mode(bytes->bytes, bytes->n));
 }
 
-int import_raw(struct import *import, struct session *session, const struct session_options *options)
+int import_raw(struct import *import, struct session *session, const struct session_options *options, const struct file *trace)
 {
     struct ran ran = {.is_64_only = true};
     struct session_stream stream;
-    struct file bytes = {0};
     const struct session_visitor visitor = {.blocks = take_blocks, .event = take_event, .opaque = &ran};
     session_stream(session, 0, &stream);
-    int status = session_walk(&stream, &visitor);
+    import->status = session_walk(&stream, &visitor);
     sort(&ran);
     import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = UINT32_MAX, .pid = ONLY, .tid = ONLY, .name = file_name(options->raw)});
-    if (status >= 0)
-        status = tell_pages(import, session, &ran);
+    if (import->status >= 0)
+        import->status = tell_pages(import, session, &ran);
     free(ran.pages);
-    bytes.bytes = session_raw(session, &bytes.n);
-    if (status >= 0)
-        import_stream(import, options->raw, options->gen, &bytes, ONLY, ONLY);
+    import_stream(import, options->raw, options->gen, trace, ONLY, ONLY);
+    put_tail(import, options);
     if (ran.gaps && import->bytes)
         import_lack(import, options->raw, "%" PRIu64 " gap%s: 'cofi check' tells where and why", ran.gaps, ran.gaps == 1 ? "" : "s");
-    if (!ran.is_64_only && !tells_mode(import, options->gen, &bytes))
+    if (!ran.is_64_only && !tells_mode(import, options->gen, trace))
         import_lack(import, options->raw, "neither it nor an ELF file tells the mode of its code: in the recording it is 64-bit code");
-    return status < 0 ? status : import->status;
+    return import->status;
 }

@@ -30,6 +30,11 @@ same --raw=trace --image=program
 "$COFI" flow --limit=3 --no-events i.data
 "$COFI" import -o i.data --raw=- --image=program@0x10400000 <trace 2>&1 # elsewhere than the trace says: nothing ran there
 "$COFI" coverage --by=function i.data 2>&1 | tail -n 1
+# A program that was loaded elsewhere.
+printf '.globl _start, f\n_start: f: dec %%ecx\njnz f\nsyscall\n' | gcc -xassembler -nostdlib -static-pie -Wl,-Ttext=0x1000 -o moved -
+printf 'psb\npsbend\nmode.exec cs.l\ntip.pge 3: 0000000007001000\ntnt.8 !!.\ntip.pgd 0: ????????????????\n' | "$COFI" asm >elsewhere
+same --raw=elsewhere --image=moved@0x7000000
+"$COFI" flow --no-events --limit=1 i.data
 # Its processor and registers; RTIT.
 same --raw=trace --image=program --cpu=6/94/3 --msr=570=2509,580=401000,581=401003
 "$COFI" stat i.data | sed -n 1p
@@ -44,6 +49,14 @@ stream 'mode.exec cs.d\n'
 same --raw=trace32 --image=code32@0x1000
 stream ''
 "$COFI" import -o i.data --raw=trace32 --image=code32@0x1000 --mode=32 2>&1
+# What the packets say of what was enabled; a mark behind the stream, as libxdc has it, is not part of it; RTIT's last outcomes were in a register.
+printf 'psb\ntsc 2000\npsbend\nmode.exec cs.l, if\ntip.pge 3: 0000000000401000\ncyc 3\nptw 0: 90abcdef\ncfe 3\ntnt.8 !!.\ntip.pgd 0: ????????????????\n' | "$COFI" asm >shows
+printf U >>shows
+same --raw=shows --image=program
+"$COFI" stat i.data | sed -n 1p
+same --gen=rtit --raw=rtit --image=counts --msr=768=2f09,77d=2 | sed 's/[0-9][0-9]* bytes of trace/N bytes of trace/'
+"$COFI" stat i.data | sed -n 1p
+"$COFI" dump i.data | tail -n 1 | sed 's/^[^ ]*//'
 # Nothing, or not all of it.
 printf x >short
 "$COFI" import -o none.data --raw=short --image=program; echo "status $?"
