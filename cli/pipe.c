@@ -7,9 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { PIECE = 1 << 18 };
+
+/* /dev/zero and its like, which have no end: a file's reader says so. */
+static bool is_endless(const struct stat *st)
+{
+    enum { MEMORY_DEVICES = 1 };
+    return S_ISCHR(st->st_mode) && major(st->st_rdev) == MEMORY_DEVICES;
+}
 
 bool pipe_open(struct pipe *pipe, const char *path)
 {
@@ -18,7 +26,7 @@ bool pipe_open(struct pipe *pipe, const char *path)
     *pipe = (struct pipe){.fd = -1};
     if (is_stdin ? fstat(0, &st) : stat(path, &st))
         return false;
-    if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode))
+    if (is_endless(&st) || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !S_ISCHR(st.st_mode)))
         return false;
     pipe->fd = is_stdin ? 0 : open(path, O_RDONLY | O_CLOEXEC);
     return pipe->fd >= 0;

@@ -5,3 +5,9 @@ for file in /dev/zero -; do
 done
 timeout 30 "$COFI" dump --raw /dev/zero
 echo "status $?"
+for command in flow calls stat check "stat --gen=rtit"; do
+    timeout 30 "$COFI" $command --raw=/dev/zero --image=/dev/null@0
+    echo "$command: status $?"
+done
+timeout 30 "$COFI" check --raw=- </dev/zero
+echo "status $?"
