@@ -29,6 +29,8 @@ static void usage(FILE *out)
           "  --cyc[=0|1]     RTIT: cycle counts follow the packets (or do not); otherwise found out\n"
           "  --cpu=F/M[/S]   family/model/stepping it was traced on, where that is not told\n"
           "  --tid=N         the stream of this thread only\n"
+          "  --pid=N         those of this process only\n"
+          "  --comm=PATTERN  those of threads whose name matches (shell pattern)\n"
           "  --from=OFFSET --to=OFFSET   bytes of the stream\n"
           "  --no-sync       the first byte begins a packet; do not look for a PSB\n"
           "  --no-pad --no-timing --no-cyc   leave out PAD, all timing packets, CYC\n"
@@ -62,13 +64,23 @@ static enum cofi_gen find_gen(const struct dump_options *o, const struct file *f
     return !has_psb(file, COFI_PT) && has_psb(file, COFI_RTIT) ? COFI_RTIT : COFI_PT;
 }
 
+static bool is_choosy(const struct dump_options *o) { return o->tid >= 0 || o->pid || o->comm; }
+
+/* A processor's stream is nobody's. */
+static bool is_chosen(const struct dump_options *o, const struct cofi_recording_stream *s, const char *comm)
+{
+    if (is_choosy(o) && s->tid < 0)
+        return false;
+    return (o->tid < 0 || s->tid == o->tid) && (!o->pid || s->pid == o->pid) && matches_pattern(o->comm, comm ? comm : "?");
+}
+
 /* No option without effect: if there is one, it is said. raw: null: a recording. */
 static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct file *raw)
 {
     if (raw && o->from >= raw->n)
         fprintf(stderr, "cofi dump: %s: ends at 0x%zx, before --from\n", o->path, raw->n);
-    else if (raw && o->tid >= 0)
-        fprintf(stderr, "cofi dump: %s: --tid needs a recording; this is a raw stream\n", o->path);
+    else if (raw && is_choosy(o))
+        fprintf(stderr, "cofi dump: %s: --%s needs a recording; this is a raw stream\n", o->path, o->tid >= 0 ? "tid" : o->pid ? "pid" : "comm");
     else if (gen == COFI_PT && o->cyc >= 0)
         fprintf(stderr, "cofi dump: %s: --cyc is of RTIT; this is PT\n", o->path);
     else if (gen == COFI_RTIT && o->family)
@@ -88,7 +100,19 @@ static bool dump_raw(const struct dump_options *o, const struct file *file)
     return fits(o, gen, file) && dump_stream(o, &source, gen, -1, stdout);
 }
 
-/* All streams, or that of --tid. */
+/* Nothing was shown. */
+static void complain_none(const struct dump_options *o)
+{
+    const char *hint = o->from ? " has bytes from there on" : "; 'cofi stat' lists them";
+    if (o->tid >= 0 && !o->pid && !o->comm)
+        fprintf(stderr, "cofi dump: %s: no stream of thread %ld%s\n", o->path, o->tid, hint);
+    else if (is_choosy(o))
+        fprintf(stderr, "cofi dump: %s: no stream of a thread of such a process, number and name%s\n", o->path, hint);
+    else
+        fprintf(stderr, "cofi dump: %s: no trace in it%s\n", o->path, o->from ? " from there on" : "");
+}
+
+/* All streams, or those that are chosen. */
 static bool dump_recording(const struct dump_options *o, struct cofi_recording *recording)
 {
     enum { RTIT_CTL_CYCLE_ACC = 1 << 1 };
@@ -106,9 +130,9 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
                                      .tid = s->tid, .time = info->time, .reference_tsc = s->reference_tsc,
                                      .family = o->family ? o->family : info->family,
                                      .model = o->family ? o->model : info->model};
-        if ((o->tid >= 0 && s->tid != o->tid) || (o->from && o->from >= s->bytes))
-            continue;
         const char *comm = cofi_recording_stream_comm(recording, i);
+        if (!is_chosen(o, s, comm) || (o->from && o->from >= s->bytes))
+            continue;
         char name[COFI_NAME_BYTES];
         any = true;
         if (!o->json && !o->quiet && s->tid >= 0)
@@ -118,10 +142,8 @@ static bool dump_recording(const struct dump_options *o, struct cofi_recording *
             printf("# stream %zu: cpu %d\n", i, s->cpu);
         good &= dump_stream(o, &source, gen, cyc, stdout);
     }
-    if (!any && o->tid >= 0)
-        fprintf(stderr, "cofi dump: %s: no stream of thread %ld%s\n", o->path, o->tid, o->from ? " has bytes from there on" : "; 'cofi stat' lists them");
-    else if (!any)
-        fprintf(stderr, "cofi dump: %s: no trace in it%s\n", o->path, o->from ? " from there on" : "");
+    if (!any)
+        complain_none(o);
     return good && any;
 }
 
@@ -195,7 +217,7 @@ static void split_path(struct dump_options *o, char *path)
         *dash = '-';
 }
 
-enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_CPU, OPT_TID, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
+enum { OPT_RAW = 256, OPT_GEN, OPT_CYC, OPT_CPU, OPT_TID, OPT_PID, OPT_COMM, OPT_FROM, OPT_TO, OPT_NO_SYNC, OPT_NO_PAD,
        OPT_NO_TIMING, OPT_NO_CYC, OPT_NO_OFFSET, OPT_BYTES, OPT_LASTIP, OPT_TIME, OPT_TIME_DELTA, OPT_QUIET, OPT_JSON };
 
 static const struct option long_options[] = {
@@ -203,6 +225,7 @@ static const struct option long_options[] = {
     {"raw", required_argument, 0, OPT_RAW},      {"gen", required_argument, 0, OPT_GEN},
     {"cyc", optional_argument, 0, OPT_CYC},      {"tid", required_argument, 0, OPT_TID},
     {"cpu", required_argument, 0, OPT_CPU},
+    {"pid", required_argument, 0, OPT_PID},      {"comm", required_argument, 0, OPT_COMM},
     {"from", required_argument, 0, OPT_FROM},    {"to", required_argument, 0, OPT_TO},
     {"no-sync", no_argument, 0, OPT_NO_SYNC},    {"no-pad", no_argument, 0, OPT_NO_PAD},
     {"no-timing", no_argument, 0, OPT_NO_TIMING}, {"no-cyc", no_argument, 0, OPT_NO_CYC},
@@ -217,7 +240,7 @@ static const struct option long_options[] = {
 /* One option; false: its value makes no sense. */
 static bool set_option(struct dump_options *o, int option, char *value)
 {
-    uint64_t tid;
+    uint64_t tid, pid;
     uint32_t stepping;
     switch (option) {
     case 'i': split_path(o, value); return true;
@@ -230,6 +253,8 @@ static bool set_option(struct dump_options *o, int option, char *value)
         return o->cyc >= 0;
     case OPT_CPU: return parse_cpu(value, &o->family, &o->model, &stepping);
     case OPT_TID: o->tid = parse_number(value, INT32_MAX, &tid) ? (long)tid : -1; return o->tid >= 0;
+    case OPT_PID: o->pid = parse_number(value, INT32_MAX, &pid) ? (int32_t)pid : 0; return o->pid;
+    case OPT_COMM: return o->comm = value;
     case OPT_FROM: return parse_number(value, UINT64_MAX, &o->from);
     case OPT_TO: return parse_number(value, UINT64_MAX, &o->to);
     case OPT_NO_SYNC: return o->no_sync = true;

@@ -21,6 +21,8 @@ struct dump_options {
     bool time, time_delta; /* when; since the time before */
     int gen, cyc; /* 0 and -1: find out */
     long tid;     /* -1: all */
+    int32_t pid;  /* 0: all */
+    const char *comm; /* threads whose name matches; null: all */
     uint64_t from, to;
     uint32_t family, model; /* 0: as the recording has them */
     FILE *talk;   /* where complaints go; null: nowhere */

@@ -31,7 +31,7 @@ static const struct habit of_record[] = {
     {0, "switch-events", "each thread has a stream of its own always"},
     {0}};
 
-#define CHOICE "--tid=TID, --pid=PID and --comm=PATTERN (dump: --tid alone) choose threads; 'cofi stat' lists them with their names"
+#define CHOICE "--tid=TID, --pid=PID and --comm=PATTERN choose threads; 'cofi stat' lists them with their names"
 static const struct habit of_others[] = {
     {0, "itrace", "the command chooses: flow (instructions), calls, coverage, dump (packets), stat; 'perf script --itrace=…' reads recordings, too"},
     {'F', "fields", "text has all; 'cofi flow --format=ip' has addresses alone, --json all for programs"},

@@ -4,7 +4,6 @@ try flow --itrace=i0ns
 try flow -F ip,sym
 try calls -i a.data -Fip
 try flow --time=1,2
-try dump --comm ls
 try check -jC 0
 try coverage -p 3
 try flow --insn-trace --xed
