@@ -81,7 +81,8 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->gap_cause = (int16_t)cause;
     flow->gap_text = text;
     flow->gap_ip = flow->enabled ? position(flow) : COFI_NO_IP;
-    flow->gap_offset = flow->has_packet && !flow->n ? flow->packet_offset : flow->used_offset; /* not: read so far */
+    bool contradicts = cause == COFI_ERR_MISMATCH && flow->has_packet && !flow->n;
+    flow->gap_offset = contradicts ? flow->packet_offset : flow->used_offset; /* not: read so far, which is less where time is asked for */
     flow->gap_ticks = flow->config.want_time ? cofi__clock_ticks(&flow->clock) : flow->used_ticks;
     ret_clear(flow);
     flow->n = 0;

@@ -42,6 +42,9 @@ static bool is_timing(unsigned kind)
     return kind == COFI_PT_MTC || kind == COFI_PT_CYC || kind == COFI_PT_TMA;
 }
 
+/* Outcomes are used up before time changes. Not those that came before a TIP that is due: they belong behind it. */
+static bool stops_for_time(const struct cofi_flow *flow) { return flow->config.want_time && !flow->tip_due; }
+
 /* One packet by the codec: the rare ones, and all near the end of the bytes. */
 static enum pump_result slow(struct cofi_flow *flow, bool *again)
 {
@@ -70,7 +73,7 @@ static enum pump_result slow(struct cofi_flow *flow, bool *again)
         flow->n += flow->tail = packet.tnt.count;
         *again = true;
     } else if (is_timing(packet.kind)) {
-        if (flow->n && flow->config.want_time)
+        if (flow->n && stops_for_time(flow))
             return PUMP_TIME;
         cofi__clock_packet(&flow->clock, &packet);
         *again = true;
@@ -129,7 +132,7 @@ static const uint8_t *lukewarm(struct cofi_flow *flow, const uint8_t *p, unsigne
                                bool *again)
 {
     unsigned c = *p, what = first[c];
-    if ((what == CYC || what == MTC) && n && flow->config.want_time) {
+    if ((what == CYC || what == MTC) && n && stops_for_time(flow)) {
         *result = PUMP_TIME;
         return NULL;
     }

@@ -245,14 +245,14 @@ static bool packet_is_tip(const struct cofi_flow *flow)
     return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
 }
 
-/* It may be deferred until behind outcomes of the last TNT packet [SDM Deferred TIPs]. */
+/* It may be deferred until behind outcomes of the last TNT packet [SDM Deferred TIPs]; RTIT's never are. */
 static bool tip_has_come(struct cofi_flow *flow)
 {
     if (!flow->n)
         return packet_is_tip(flow);
     cofi__sieve_leave(flow); /* it is not told which packet that is */
     flow->spans.draft.on = false; /* each one counts */
-    bool waited = packet_is_tip(flow) && flow->n <= flow->tail;
+    bool waited = flow->config.gen == COFI_PT && packet_is_tip(flow) && flow->n <= flow->tail;
     flow->waited |= waited;
     return waited;
 }

@@ -29,7 +29,7 @@ static void add_event(struct said *said, const struct cofi_flow_event *e)
     if (said->events_n == said->events_max)
         said->events = realloc(said->events, (said->events_max = said->events_max * 2 + 64) * sizeof *said->events);
     said->events[said->events_n++] = (struct hw_event){.kind = e->kind, .a = e->a, .b = e->b, .c = e->c, .ip = e->ip, .target = e->target,
-        .value = e->kind == COFI_FLOW_GAP ? e->end : e->value, .offset = e->offset, .lo = said->n, .at = said->n};
+        .value = e->kind == COFI_FLOW_GAP ? e->end : e->value, .offset = e->offset, .ticks = e->time.known ? e->time.ticks : 0, .lo = said->n, .at = said->n};
     bool back = e->time.ticks < said->last_ticks && said->last_ticks - e->time.ticks <= 0x10000; /* more is believed [PTREF 8.3] */
     if (back && !said->damaged)
         fail_msg("seed %lu: event %zu at %#lx: time goes from %lu back to %lu", seed_now, said->events_n, e->offset, said->last_ticks, e->time.ticks);
@@ -145,12 +145,15 @@ const char *way_to(const uint64_t *ips, size_t n)
 
 /* ---- decoding ---- */
 
-struct cofi_image *image_of_code(void)
+struct cofi_image *image_of_code(void) { return image_without(0); }
+
+struct cofi_image *image_without(unsigned segments)
 {
     struct cofi_image *image;
     assert_int_equal(cofi_image_open(&image), 0);
     for (unsigned i = 0; i < HW_SEGMENTS; i++)
-        assert_int_equal(cofi_image_map_bytes(image, 0, hw.code.segments[i].base, hw.code.segments[i].bytes, hw.code.segments[i].size, "code"), 0);
+        if (!(segments >> i & 1))
+            assert_int_equal(cofi_image_map_bytes(image, 0, hw.code.segments[i].base, hw.code.segments[i].bytes, hw.code.segments[i].size, "code"), 0);
     return image;
 }
 
@@ -267,6 +270,74 @@ void assert_same_by_threads(const struct cofi_flow_config *config, const struct 
     assert_int_equal(cofi_flow_parallel(config, 2 + seed_now % 2, piece_bytes, visit, &log, NULL), 0);
     log_assert_same(&log, serial, seed_now);
     free(log.words);
+}
+
+static bool same_but_for_time(const struct hw_event *a, const struct hw_event *b)
+{
+    return a->kind == b->kind && a->a == b->a && a->b == b->b && a->c == b->c && a->ip == b->ip && a->target == b->target && a->value == b->value &&
+           a->offset == b->offset;
+}
+
+/* Before the event number i, or the end. Up to an outcome that is wrong, one of two may have shown more of a way without outcomes that is longer
+ * than a run. */
+static void assert_same_way(const struct said *a, const struct said *b, size_t i)
+{
+    size_t from = i ? a->events[i - 1].at : 0, other_from = i ? b->events[i - 1].at : 0;
+    size_t n = (i < a->events_n ? a->events[i].at : a->n) - from, other_n = (i < b->events_n ? b->events[i].at : b->n) - other_from;
+    size_t least = n < other_n ? n : other_n;
+    if ((n != other_n && !a->damaged) || (least && memcmp(a->ips + from, b->ips + other_from, least * sizeof *a->ips)))
+        fail_msg("seed %lu: %zu instructions before event %zu, %zu where time is asked for or is not; %s", seed_now, n, i, other_n, a->gap);
+}
+
+void assert_same_at_other_times(struct cofi_flow_config config, const struct said *said)
+{
+    struct said other = {.damaged = said->damaged};
+    config.want_time = !config.want_time;
+    struct cofi_flow *flow = flow_of(&config);
+    all(flow, config.want_time, &other, NULL);
+    for (size_t i = 0; i < said->events_n && i < other.events_n; i++) {
+        const struct hw_event *a = &said->events[i], *b = &other.events[i];
+        if (!same_but_for_time(a, b))
+            fail_msg("seed %lu: event %zu: %s at %#lx, with want_time %d %s at %#lx", seed_now, i, cofi_flow_event_name((enum cofi_flow_event_kind)a->kind),
+                a->offset, config.want_time, cofi_flow_event_name((enum cofi_flow_event_kind)b->kind), b->offset);
+        assert_same_way(said, &other, i);
+    }
+    assert_int_equal(other.events_n, said->events_n);
+    assert_same_way(said, &other, said->events_n);
+    cofi_flow_close(flow);
+    forget(&other);
+}
+
+/* ---- time ---- */
+
+/* What waits for no other packet, so that it has the time of its own. */
+static bool is_told_at_once(uint8_t kind)
+{
+    return kind == COFI_FLOW_PWRX || kind == COFI_FLOW_BBP || kind == COFI_FLOW_BIP || (kind == COFI_FLOW_PTWRITE && !hw.config.ptw_fup);
+}
+
+/* Of MTCs 256 and more may be lost in a row, by an overflow. */
+static bool is_time(uint64_t ticks, uint64_t truth)
+{
+    uint64_t wrap = UINT64_C(4) * 256 << hw.config.mtc_freq;
+    return ticks == truth || (hw.config.mtc && ticks < truth && (truth - ticks) % wrap == 0);
+}
+
+void assert_true_times(const struct said *said)
+{
+    const struct hw_truth *t = &hw.truth;
+    if (hw.config.cyc || !hw.config.tsc || hw_has_skz84(&hw))
+        return;
+    for (size_t i = 0, k = 0; i < said->events_n; i++) {
+        const struct hw_event *e = &said->events[i];
+        if (!is_told_at_once(e->kind))
+            continue;
+        while (k < t->places_n && t->places[k].offset < e->offset)
+            k++;
+        if (k < t->places_n && t->places[k].offset == e->offset && t->places[k].ticks && !is_time(e->ticks, t->places[k].ticks))
+            fail_msg("seed %lu: %s at %#lx: it was %lu, not %lu", seed_now, cofi_flow_event_name((enum cofi_flow_event_kind)e->kind), e->offset,
+                t->places[k].ticks, e->ticks);
+    }
 }
 
 /* ---- coverage ---- */

@@ -41,6 +41,8 @@ const char *way_to(const uint64_t *ips, size_t n);
 
 /* All of the program. */
 struct cofi_image *image_of_code(void);
+/* Without the segments of a mask, by their numbers. */
+struct cofi_image *image_without(unsigned segments);
 struct cofi_flow_config configuration(const struct cofi_image *image);
 struct cofi_flow_batch batch_of(bool times);
 struct cofi_flow *flow_of(const struct cofi_flow_config *config);
@@ -50,6 +52,10 @@ void all(struct cofi_flow *flow, bool times, struct said *said, struct log *log)
 void assert_same_in_pieces(struct cofi_flow_config config, const struct log *whole);
 void assert_same_by_threads(const struct cofi_flow_config *config, const struct log *serial);
 void assert_same_again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold);
+/* Whether time is asked for or not, the same ran, and but for their times there were the same events. */
+void assert_same_at_other_times(struct cofi_flow_config config, const struct said *said);
+/* Where cycles do not estimate it, time is what the last packet about it has told. */
+void assert_true_times(const struct said *said);
 /* Counted is what was said, with code that is new and with code that is known. */
 void assert_same_coverage(const struct cofi_flow_config *config, const struct said *said);
 /* COFI_SAVE=FILE: the trace. */

@@ -20,53 +20,128 @@ static struct cofi_image *image;
 enum { TAIL = 200 };
 
 struct summary {
-    size_t insns, gaps;
+    size_t insns, gaps, events;
+    uint64_t sum; /* of all that was said, but for times, in its order */
     uint64_t tail[TAIL]; /* the last instructions, as a ring */
 };
+
+static void add(struct summary *s, uint64_t word) { s->sum = (s->sum ^ word) * UINT64_C(0x9e3779b97f4a7c15) ^ s->sum >> 29; }
+
+static void take_event(struct summary *s, const struct cofi_flow_event *e)
+{
+    const uint64_t words[] = {e->kind, e->offset, e->ip, e->target, e->value, e->a, e->b, e->c, (uint64_t)e->cause, e->end};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        add(s, words[i]);
+    s->events++;
+    s->gaps += e->kind == COFI_FLOW_GAP;
+}
 
 static void take(struct summary *s, const struct cofi_flow_batch *batch)
 {
     struct cofi_flow_cursor cursor = {0};
     struct cofi_flow_insn insns[64];
-    for (size_t n; (n = cofi_flow_insns(batch, &cursor, batch->blocks_n, insns, 64)) > 0;)
-        for (size_t i = 0; i < n; i++) {
-            uint64_t ip = insns[i].ip;
-            assert_true(ip >= KERNEL || ip - PROG_BASE < prog.size);
-            s->tail[s->insns++ % TAIL] = ip;
-        }
-    for (size_t i = 0; i < batch->events_n; i++) {
-        assert_true(i == 0 || batch->events[i].at >= batch->events[i - 1].at);
-        assert_true(batch->events[i].at <= batch->blocks_n);
-        s->gaps += batch->events[i].kind == COFI_FLOW_GAP;
+    for (size_t e = 0; e <= batch->events_n; e++) {
+        size_t until = e < batch->events_n ? batch->events[e].at : batch->blocks_n;
+        assert_true(e == 0 || until >= batch->events[e - 1].at);
+        assert_true(until <= batch->blocks_n);
+        for (size_t n; (n = cofi_flow_insns(batch, &cursor, until, insns, 64)) > 0;)
+            for (size_t i = 0; i < n; i++) {
+                uint64_t ip = insns[i].ip;
+                assert_true(ip >= KERNEL || ip - PROG_BASE < prog.size);
+                s->tail[s->insns++ % TAIL] = ip;
+                add(s, ip);
+            }
+        if (e < batch->events_n)
+            take_event(s, &batch->events[e]);
     }
 }
 
-static struct summary decode(const uint8_t *bytes, size_t n)
+static struct cofi_flow_config configuration(const uint8_t *bytes, size_t n)
 {
-    static const struct cofi_flow_block *blocks[1024];
-    struct cofi_flow_event events[64];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .events = events, .events_max = 64};
     struct cofi_flow_config config;
-    struct cofi_flow *flow;
-    struct summary s = {0};
-    uint8_t *copy = malloc(n ? n : 1); /* so that a read behind it is found */
-    memcpy(copy, bytes, n);
     cofi_flow_config_init(&config, run.gen);
-    config.bytes = copy;
+    config.bytes = bytes;
     config.n = n;
     config.image = image;
     config.ctl = run.ctl;
     config.ctl_known = true;
     config.ranges_known = true;
     config.events = 7;
-    assert_int_equal(cofi_flow_open(&flow, &config), 0);
+    return config;
+}
+
+static struct summary decode_as(const struct cofi_flow_config *config)
+{
+    static const struct cofi_flow_block *blocks[1024];
+    static struct cofi_flow_stamp times[1024];
+    struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = 1024, .times = config->want_time ? times : NULL, .events = events, .events_max = 64};
+    struct cofi_flow *flow;
+    struct summary s = {0};
     int status;
+    assert_int_equal(cofi_flow_open(&flow, config), 0);
     while ((status = cofi_flow_next(flow, &batch)) > 0)
         take(&s, &batch);
     assert_int_equal(status, 0);
     cofi_flow_close(flow);
+    return s;
+}
+
+static struct summary decode(const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n ? n : 1); /* so that a read behind it is found */
+    memcpy(copy, bytes, n);
+    struct cofi_flow_config config = configuration(copy, n);
+    struct summary s = decode_as(&config);
     free(copy);
     return s;
+}
+
+/* ---- the same in other ways ---- */
+
+struct feed {
+    const uint8_t *bytes;
+    size_t n, at, piece;
+};
+
+static const uint8_t *pull(void *opaque, size_t *n)
+{
+    struct feed *feed = opaque;
+    *n = feed->n - feed->at < feed->piece ? feed->n - feed->at : feed->piece;
+    feed->at += *n;
+    return feed->bytes + feed->at - *n;
+}
+
+static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
+{
+    (void)flow;
+    take(opaque, batch);
+    return 0;
+}
+
+static void assert_same(const struct summary *a, const struct summary *b, const char *how, int number)
+{
+    if (a->sum != b->sum || a->insns != b->insns || a->events != b->events)
+        fail_msg("stream %d: %s: %zu instructions, %zu events, %zu gaps, not %zu, %zu, %zu", number, how, a->insns, a->events, a->gaps, b->insns,
+            b->events, b->gaps);
+}
+
+/* Whether time is asked for, in pieces, by threads. */
+static void in_all_ways(const uint8_t *bytes, size_t n, const struct summary *once, int number)
+{
+    struct cofi_flow_config config = configuration(bytes, n);
+    struct feed feed = {bytes, n, 0, 1 + (size_t)number * number % 4099};
+    struct summary threads = {0};
+    assert_int_equal(cofi_flow_parallel(&config, 2, 1 + (size_t)number % 3000, visit, &threads, NULL), 0);
+    assert_same(&threads, once, "by threads", number);
+    config.want_time = true;
+    struct summary timed = decode_as(&config);
+    assert_same(&timed, once, "with its time", number);
+    config.want_time = number & 1;
+    config.pull = pull;
+    config.opaque = &feed;
+    struct summary pieces = decode_as(&config);
+    assert_same(&pieces, once, "in pieces", number);
 }
 
 static void set_up(enum cofi_gen gen, uint64_t ctl)
@@ -147,6 +222,7 @@ static void many_damages(void)
         }
         struct summary s = decode(bytes, n);
         assert_true(s.insns <= 100 * run.truth_n); /* a loop is not run for ever */
+        in_all_ways(bytes, n, &s, i);
         silent += !s.gaps && s.insns != whole.insns;
     }
     /* Some damage cannot be seen (whole turns of a loop lost), most must be. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Traces of the model of a processor with bytes that are wrong, missing or there twice: from the next PSB on all is as it was.
+ * Traces of the model of a processor with bytes that are wrong, missing or there twice: from the next PSB on all is as it was; and what is said of
+ * them is the same in pieces, by threads, again, and whether time is asked for or not, also where code is missing.
  *
  * COFI_SEED, COFI_COUNT and COFI_SAVE as in test_hardware.c. */
 #include <setjmp.h>
@@ -60,7 +61,46 @@ static size_t psb_behind(size_t at)
     return psb;
 }
 
-static void decode_damaged(struct cofi_flow_config config, uint8_t *copy, uint64_t *random)
+/* With all code known. (Seeking passes over what is before the first PSB.) */
+static void again(struct cofi_flow *flow, const struct cofi_flow_config *config, const struct log *cold)
+{
+    struct log warm = {0};
+    assert_int_equal(cofi_flow_bytes(flow, config->bytes, config->n), 0);
+    all(flow, config->want_time, NULL, &warm);
+    log_assert_same(&warm, cold, seed_now);
+    free(warm.words);
+}
+
+/* The trace in hand is damaged. */
+static void in_other_ways(const struct cofi_flow_config *config)
+{
+    struct said said = {.damaged = true};
+    struct log log = {0};
+    struct cofi_flow *flow = flow_of(config);
+    all(flow, config->want_time, &said, &log);
+    again(flow, config, &log);
+    assert_same_in_pieces(*config, &log);
+    assert_same_by_threads(config, &log);
+    assert_same_at_other_times(*config, &said);
+    cofi_flow_close(flow);
+    forget(&said);
+    free(log.words);
+}
+
+static void in_all_ways(struct cofi_flow_config config, uint8_t *bytes, size_t n, const struct cofi_image *holes)
+{
+    struct hw_wire wire = hw.wire;
+    hw.wire.bytes = bytes;
+    hw.wire.n = n;
+    save();
+    in_other_ways(&config);
+    config.image = holes;
+    in_other_ways(&config);
+    hw.wire = wire;
+}
+
+/* holes: the code where some of it is missing; null: neither with that nor in other ways. */
+static void decode_damaged(struct cofi_flow_config config, uint8_t *copy, uint64_t *random, const struct cofi_image *holes)
 {
     struct said said = {.damaged = true};
     size_t at = hw_below(random, (unsigned)hw.wire.n), moved = 0;
@@ -79,6 +119,8 @@ static void decode_damaged(struct cofi_flow_config config, uint8_t *copy, uint64
         fail_msg("seed %lu: %s at %#zx: from the PSB at %#zx on it is not the same; %s", seed_now, torn ? "tear" : "damage", at, hw.truth.psbs[psb].offset, said.gap);
     cofi_flow_close(flow);
     forget(&said);
+    if (holes)
+        in_all_ways(config, copy, config.n, holes);
 }
 
 static void judge(uint64_t seed)
@@ -87,12 +129,13 @@ static void judge(uint64_t seed)
     seed_now = seed;
     hw_run(&hw, seed, false);
     save();
-    struct cofi_image *image = image_of_code();
+    struct cofi_image *image = image_of_code(), *holes = image_without(1 + hw_below(&random, (1 << HW_SEGMENTS) - 2));
     uint8_t *copy = malloc(hw.wire.n + SEAM);
     for (unsigned i = 0; i < 8 && hw.wire.n; i++)
-        decode_damaged(configuration(image), copy, &random);
+        decode_damaged(configuration(image), copy, &random, i ? NULL : holes);
     free(copy);
     cofi_image_close(image);
+    cofi_image_close(holes);
     hw_free(&hw);
 }
 

@@ -101,6 +101,8 @@ static void judge(uint64_t seed)
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);
     assert_same_coverage(&config, &said);
+    assert_same_at_other_times(config, &said);
+    assert_true_times(&said);
     if (!hw.beyond_libipt)
         as_libipt_has_it();
     cofi_image_close(image);

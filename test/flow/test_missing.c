@@ -438,3 +438,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+    assert_same_at_other_times(config, &said);
+    assert_true_times(&said);

@@ -62,6 +62,8 @@ static void what_is_traced(struct hw *h, struct hw_config *c)
     c->mtc = one_in(h, 2);
     c->cyc = one_in(h, 2);
     c->mtc_freq = hw_below(&h->seed, 4);
+    if (h->seed >> 33 & 1) /* of its counter TMA's 16 bits do not tell all bits that an MTC has */
+        c->mtc_freq += 4 + 3 * (h->seed >> 34 & 1);
     c->power = one_in(h, 2);
     c->ptw = !one_in(h, 4);
     c->ptw_fup = one_in(h, 2);
@@ -158,7 +160,7 @@ void hw_run(struct hw *h, uint64_t seed, bool gaps)
     whose_errata(h, &h->config);
     h->truth.shown_mode = 64;
     h->truth.disabled_ip = COFI_NO_IP;
-    h->wire.tsc = 1000000;
+    h->wire.tsc = 1000000 + 1000 * (seed % 48); /* soon more than TMA and MTC tell */
     h->mode_sent = 0xff;
     h->cr3 = 0x1000;
     h->vmcs = 0x5000;

@@ -34,12 +34,14 @@ struct hw_event {
     uint8_t kind, a, b, c; /* enum cofi_flow_event_kind; as in struct cofi_flow_event */
     uint64_t ip, target, value;
     uint64_t offset;       /* of its packet; the truth does not have it */
+    uint64_t ticks;        /* when; 0: not known; nor has it this */
     size_t lo, at;         /* how many instructions were shown before it: one of [lo, at] */
 };
 
 /* A packet, and how many instructions had run where execution is as it tells. */
 struct hw_told {
     size_t offset, n;
+    uint64_t ticks; /* the last time that TSC and MTC packets have told; 0: none */
     bool resumes;  /* it alone tells where execution is, and that tracing is on */
     bool outcomes; /* TNT packets stand before it, and nothing that would force out TIPs that wait since */
     bool doubtful; /* an overflow's FUP, which may as well be an event's */
@@ -94,7 +96,7 @@ struct hw_wire {
     bool adrift_on;           /* … and that they are on is told by now */
     bool in_psb, in_block;
     uint64_t tsc, cycles, cyc_sent; /* clocks */
-    uint64_t mtc_sent;
+    uint64_t mtc_sent, told_ticks; /* the last one's counter; the time that it or a TSC has told, 0: none */
 };
 
 struct hw_frame {

@@ -29,7 +29,7 @@ void hw_truth_place(struct hw *h, size_t n, bool resumes)
         t->places = realloc(t->places, (t->places_max = t->places_max ? t->places_max * 2 : 1024) * sizeof *t->places);
         assert(t->places);
     }
-    t->places[t->places_n++] = (struct hw_told){.offset = h->wire.n, .n = n, .resumes = resumes, .outcomes = h->wire.outcomes};
+    t->places[t->places_n++] = (struct hw_told){.offset = h->wire.n, .n = n, .ticks = h->wire.told_ticks, .resumes = resumes, .outcomes = h->wire.outcomes};
 }
 
 static void add(struct hw_truth *t, struct hw_event e)

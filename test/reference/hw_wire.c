@@ -56,6 +56,7 @@ static void put_tsc(struct hw *h)
     uint64_t art = w->tsc / 4; /* four ticks of the TSC are one of the crystal */
     put_number(w, 0x19, 1);
     put_number(w, w->tsc, 7);
+    w->told_ticks = w->tsc;
     if (!h->config.mtc)
         return;
     bool wrong = hw_has_skz84(h) && h->nr && hw_below(&h->seed, 2); /* reserved bits are set, and there is a byte too many */
@@ -354,6 +355,9 @@ void hw_tick(struct hw *h)
     uint64_t now = w->tsc / 4 >> h->config.mtc_freq, due = now - w->mtc_sent;
     if (!h->config.mtc || !due || !hw_trigger(h) || (due < 150 && hw_below(&h->seed, 3)))
         return;
-    if (hw_short(h, true, 0x59, now & 0xff))
-        w->mtc_sent = now;
+    if (!hw_short(h, true, 0x59, now & 0xff))
+        return;
+    w->mtc_sent = now;
+    uint64_t ticks = (now << h->config.mtc_freq) * 4; /* a TSC may have come in between */
+    w->told_ticks = w->told_ticks && w->told_ticks < ticks ? ticks : w->told_ticks;
 }
