@@ -49,13 +49,16 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     flow->doubt_parts -= flow->doubt_parts > tip_parts(flow) && !flow->passed;
     flow->passed = true;
     return true;
+static bool is_wrong(int cause) { return cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC; }
+
+bool cofi__packets_are_wrong(const struct cofi_flow *flow) { return flow->lost && is_wrong(flow->gap_cause); }
+
 }
 
 /* Damage may have looked like what comes with EventEn only; or packets were on where that said that they were off. */
 void cofi__doubt_events(struct cofi_flow *flow, int cause)
 {
-    bool wrong = cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC;
-    if (wrong && (flow->events_seen < EVENTS_FIRM || (flow->fup_of_mode && !flow->enabled)))
+    if (is_wrong(cause) && (flow->events_seen < EVENTS_FIRM || (flow->fup_of_mode && !flow->enabled)))
         flow->events_seen = 0;
 }
 
@@ -107,9 +110,7 @@ int cofi__lose_again(struct cofi_flow *flow)
 /* In the reach of [ERR E8]: 21 packets, of at most 10 bytes, behind a PSB of 9. */
 static bool soon_behind_psb(const struct cofi_flow *flow)
 {
-    bool wrong = flow->gap_cause == COFI_ERR_MISMATCH || flow->gap_cause == COFI_ERR_BAD_RETC ||
-                 flow->gap_cause == COFI_ERR_BAD_PACKET;
-    return flow->config.gen == COFI_RTIT && flow->synced && wrong && flow->gap_offset >= flow->psb_offset &&
+    return flow->config.gen == COFI_RTIT && flow->synced && is_wrong(flow->gap_cause) && flow->gap_offset >= flow->psb_offset &&
            flow->gap_offset - flow->psb_offset <= 9 + 21 * 10;
 }
 

@@ -648,7 +648,8 @@ static int act_cfe(struct cofi_flow *flow)
     event.a = p->cfe.type;
     event.b = p->cfe.vector;
     event.c = p->cfe.ip;
-    cofi__event_en_shows(flow, cfe_is_known(p->cfe.type) ? EVENTS_SURE : 0);
+    if (cfe_is_known(p->cfe.type))
+        cofi__event_en_shows(flow, cofi__packets_are_wrong(flow) ? 1 : EVENTS_SURE);
     COFI_TRY(cofi__pend_add(flow, &event, p->cfe.ip));
     if (p->cfe.ip || (flow->enabled && !may_be_stray(flow) && !cfe_alone(p->cfe.type)))
         return 0;

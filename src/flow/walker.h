@@ -360,6 +360,8 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
 void cofi__doubt_events(struct cofi_flow *flow, int cause);
 int cofi__lose_again(struct cofi_flow *flow);
 int cofi__found(struct cofi_flow *flow);
+/* In a gap that began so, what comes may be damage that looks like a packet. */
+bool cofi__packets_are_wrong(const struct cofi_flow *flow);
 bool cofi__may_have_waited(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
 /* Whether the current byte begins a PSB (PT). */

@@ -181,6 +181,11 @@ static void a_cfe_that_is_none_shows_nothing_of_event_trace(void **state)
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
         "H 02130a00 2d0210 P 9901 7d001040000000 0223 02f3 9901 7d041040000000 04 01"),
         "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [psb 401000] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
+    /* Where packets are wrong already, two are believed. */
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 2d0210 02130a00 02f3 9901 7d041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [overflow >401004] 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 2d0210 02130a00 02130a00 02f3 9901 7d041040000000 71041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [cfe aa b0 c0] [gap 401000 MISMATCH] [overflow] [mode 401004 a40 b0 c1] [enabled >401004] 401004 401006 [disabled 401006]");
 }
 
 /* A PSB+ that comes with TIP.PGE already has its address [ERR BDM70]; the TIP.PGD before it is what went wrong. */
