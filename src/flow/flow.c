@@ -323,6 +323,8 @@ static int start(struct cofi_flow *flow)
     flow->used_offset = flow->packet_offset = from;
     if (flow->config.synced && flow->config.gen == COFI_PT && !cofi__at_psb(flow)) {
         flow->started = flow->headless = true;
+        flow->outcomes_before = true; /* before the first byte, for all that is known */
+        flow->tail = TNT_SHORT;
         return STEP_ON;
     }
     bool hit = cofi__sync(flow);

@@ -6,8 +6,6 @@
 
 #include "base/error.h"
 
-enum { TNT_SHORT = 6 /* outcomes */ };
-
 enum next { NEXT_TNT, NEXT_TIP, NEXT_OTHER };
 
 /* What follows the TIP in hand; padding and MNT force nothing out. */
@@ -49,11 +47,11 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     flow->doubt_parts -= flow->doubt_parts > tip_parts(flow) && !flow->passed;
     flow->passed = true;
     return true;
+}
+
 static bool is_wrong(int cause) { return cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC; }
 
 bool cofi__packets_are_wrong(const struct cofi_flow *flow) { return flow->lost && is_wrong(flow->gap_cause); }
-
-}
 
 /* Damage may have looked like what comes with EventEn only; or packets were on where that said that they were off. */
 void cofi__doubt_events(struct cofi_flow *flow, int cause)

@@ -736,6 +736,7 @@ static int act_headless(struct cofi_flow *flow)
     bool flows = kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_OVF;
     bool begins = kind == COFI_PT_TIP_PGE && (!flow->lost || flow->packet_full_ip);
     bool tells = (begins || (kind == COFI_PT_TIP && flow->packet_full_ip)) && mode_is_known(flow);
+    bool waits = kind == COFI_PT_TIP && flow->outcomes_before;
     flow->headless = !tells && kind != COFI_PT_PSB;
     flow->synced = tells;
     if (flows || kind == COFI_PT_TIP_PGE) {
@@ -744,6 +745,8 @@ static int act_headless(struct cofi_flow *flow)
     }
     if (flows || (kind == COFI_PT_TIP_PGE && !tells))
         COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
+    flow->outcomes_before = waits;
+    flow->lost_any |= tells; /* others rest on this one */
     if (tells && flow->packet_ip >> 32)
         cofi__mode_above_4_gib(flow);
     return tells || !(flows || kind == COFI_PT_TIP_PGE);

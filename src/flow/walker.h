@@ -73,6 +73,8 @@ enum { RET_DEPTH = 64 };
  * far transfers never do; one that ends no gap for that it may have waited counts as an outcome in one, and as a part of a target in the other. */
 enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
 
+enum { TNT_SHORT = 6 /* outcomes */ };
+
 /* What is left of these: outcomes and targets, parts of targets. */
 struct doubt {
     uint16_t units, parts;
@@ -358,10 +360,10 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
 void cofi__doubt_events(struct cofi_flow *flow, int cause);
-int cofi__lose_again(struct cofi_flow *flow);
-int cofi__found(struct cofi_flow *flow);
 /* In a gap that began so, what comes may be damage that looks like a packet. */
 bool cofi__packets_are_wrong(const struct cofi_flow *flow);
+int cofi__lose_again(struct cofi_flow *flow);
+int cofi__found(struct cofi_flow *flow);
 bool cofi__may_have_waited(struct cofi_flow *flow);
 bool cofi__sync(struct cofi_flow *flow);
 /* Whether the current byte begins a PSB (PT). */

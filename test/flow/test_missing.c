@@ -219,8 +219,9 @@ static size_t left_out_by_errata(const struct hw_event *e, size_t at)
     return e->kind != COFI_FLOW_ASYNC && hw_has_skd022(&hw); /* no VM entry there, or none that was seen */
 }
 
-/* Between gaps, what ran with nothing left out; behind one, what ran behind the packet at which it ends. */
-static void assert_ran(const struct said *said, size_t first, uint8_t *shown)
+/* Between gaps, what ran with nothing left out; behind one, what ran behind the packet at which it ends. headless: nothing tells where execution is
+ * at first. */
+static void assert_ran_from(const struct said *said, size_t first, bool headless, uint8_t *shown)
 {
     const struct hw_truth *t = &hw.truth;
     size_t at = first, event = 0;
@@ -232,7 +233,7 @@ static void assert_ran(const struct said *said, size_t first, uint8_t *shown)
             if (!is_gap && e->kind != COFI_FLOW_ASYNC && e->kind != COFI_FLOW_ASYNC_DISABLED && e->kind != COFI_FLOW_ENABLED && e->kind != COFI_FLOW_OVERFLOW)
                 continue;
             size_t n = place_of(is_gap ? gap = e->value : e->offset, said);
-            if (n < at || (!is_gap && n - at > left_out_by_errata(e, at)))
+            if (n < at || (!is_gap && !(headless && !i) && n - at > left_out_by_errata(e, at)))
                 fail_msg("seed %lu: the %s to %#lx at %#lx ends at instruction %zu, at %zu; %s", seed_now, is_gap ? "gap" : cofi_flow_event_name(e->kind), is_gap ? gap : e->ip, e->offset, n,
                     at, said->gap);
             at = n;
@@ -245,6 +246,8 @@ static void assert_ran(const struct said *said, size_t first, uint8_t *shown)
         shown[at++] = 1;
     }
 }
+
+static void assert_ran(const struct said *said, size_t first, uint8_t *shown) { assert_ran_from(said, first, false, shown); }
 
 static void assert_shown(const struct said *said, const uint8_t *must, const uint8_t *shown)
 {
@@ -360,6 +363,47 @@ static void from_psbs(struct cofi_flow *flow, struct cofi_flow_config config, ui
     }
 }
 
+/* The first PSB behind it stands right behind an OVF that is not seen, so that the FUP that follows passes for an event's. */
+static bool is_doubtful_from(size_t offset)
+{
+    const struct hw_truth *t = &hw.truth;
+    size_t psb = 0;
+    while (psb < t->psbs_n && t->psbs[psb].offset < offset)
+        psb++;
+    if (psb == t->psbs_n || !t->psbs[psb].doubtful)
+        return false;
+    for (size_t i = 0; i < t->places_n; i++) {
+        size_t at = t->places[i].offset;
+        if (at >= offset && at < t->psbs[psb].offset && hw.wire.bytes[at] == 0x02 && hw.wire.bytes[at + 1] == 0xf3)
+            return false;
+    }
+    return true;
+}
+
+/* From some packets on, as where the bytes of a ring are known from there. Which mode they are in is told later. */
+static void from_packets(struct cofi_flow_config config, uint64_t random, uint8_t *shown)
+{
+    const struct hw_truth *t = &hw.truth;
+    if (hw.config.event && !config.ctl_known)
+        return;
+    config.synced = true;
+    config.mode = COFI_MODE_LATER;
+    for (unsigned i = 0; i < 8 && t->places_n; i++) {
+        const struct hw_told *from = &t->places[hw_below(&random, (unsigned)t->places_n)];
+        struct said said = {0};
+        if ((hw.wire.bytes[from->offset] & 7) == 4 || is_doubtful_from(from->offset)) /* BIP: that a block is open is not told again */
+            continue;
+        config.bytes = hw.wire.bytes + from->offset;
+        config.n = hw.wire.n - from->offset;
+        config.offset = from->offset;
+        struct cofi_flow *flow = flow_of(&config);
+        all(flow, config.want_time, &said, NULL);
+        assert_ran_from(&said, from->n, true, shown);
+        cofi_flow_close(flow);
+        forget(&said);
+    }
+}
+
 /* Cut anywhere, as where a buffer is full or the tracer was stopped. */
 static void up_to_cuts(struct cofi_flow_config config, uint64_t random, uint8_t *shown)
 {
@@ -412,10 +456,13 @@ static void judge(uint64_t seed)
     assert_same_again(flow, &config, &log);
     from_psbs(flow, config, shown);
     up_to_cuts(config, random, shown);
+    from_packets(config, random, shown);
     cofi_flow_close(flow);
     assert_same_in_pieces(config, &log);
     assert_same_by_threads(&config, &log);
     assert_same_coverage(&config, &said);
+    assert_same_at_other_times(config, &said);
+    assert_true_times(&said);
     for (unsigned i = 0; i < SPACES; i++)
         cofi_image_close(images[i]);
     forget(&said);
@@ -438,5 +485,3 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-    assert_same_at_other_times(config, &said);
-    assert_true_times(&said);

@@ -779,7 +779,7 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
 {
     (void)state;
     const char *code = "7500 0f05", *rest = "[gap NO_SYNC] [enabled >401000] 401000 401002 [disabled 401002]";
-    static const char *const cut[] = {"06", "2d0010", "01", "7d001040000000", "3d0010 2d0010", "210010", "02f3 3d0010", "06 310010 06 01"};
+    static const char *const cut[] = {"06", "2d0010 06", "01", "7d001040000000", "3d0010 2d0010", "210010", "02f3 3d0010", "06 310010 06 01"};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         char trace[200];
         snprintf(trace, sizeof trace, "%s 71001040000000 06 01", cut[i]);
@@ -791,7 +791,23 @@ static void before_a_psb_only_a_whole_address_is_believed(void **state)
         snprintf(trace, sizeof trace, "%s", cut[i]);
         assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC]");
     }
-    assert_string_equal(decode_synced(code, "6d001040000000 06 01", 0), "[gap NO_SYNC] 401000 401002 [disabled 401002]");
+    assert_string_equal(decode_synced(code, "02034000 6d001040000000 06 01", 0), "[cbr a40 b0 c0] [gap NO_SYNC] 401000 401002 [disabled 401002]");
+}
+
+/* Outcomes that stood before the first byte may belong behind it: so it does not tell where those go on that come. */
+static void before_a_psb_the_first_tip_may_have_waited(void **state)
+{
+    (void)state;
+    const char *code = "7502 9090 7500 0f05", *rest = "[gap NO_SYNC] [psb] [enabled >401004] 401004 401006 [disabled 401006]";
+    const char *after = "P 0223 71041040000000 06 01";
+    static const char *const first[] = {"6d001040000000 1e", "6d001040000000 2d0010 1e", "00 6d001040000000 59aa 1e"};
+    char trace[200];
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++) {
+        snprintf(trace, sizeof trace, "%s %s", first[i], after);
+        assert_string_equal(decode_synced(code, trace, 0), rest);
+    }
+    snprintf(trace, sizeof trace, "6d001040000000 1e 2d0410 06 %s", after); /* what has forced the outcomes before the second one out is itself */
+    assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC] 401004 [gap 401006 MISMATCH] [psb] [enabled >401004] 401004 401006 [disabled 401006]");
 }
 
 /* Below 4 GiB there are three modes: where nothing has told it, code before the first PSB waits for it. */
@@ -804,6 +820,7 @@ static void before_a_psb_code_below_4_gib_waits_for_a_mode(void **state)
     rig_trace(&rig, "6d001040000000 06 9901 6d021040000000 06 01");
     assert_string_equal(rig_run(&rig), "[gap NO_SYNC] 401002 401004 [disabled 401004]");
     rig.config.mode = 0; /* none will be */
+    rig_trace(&rig, "02034000 6d001040000000 06 01");
     assert_non_null(strstr(rig_run(&rig), "[gap NO_SYNC] 401000"));
     rig_close(&rig);
 }
@@ -1065,6 +1082,7 @@ int main(void)
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
         cmocka_unit_test(a_cfe_that_is_none_shows_nothing_of_event_trace),
+        cmocka_unit_test(before_a_psb_the_first_tip_may_have_waited),
         cmocka_unit_test(an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
