@@ -105,6 +105,16 @@ static void an_overflow_ends_a_gap(void **state)
         "[psb] [enabled >401000] [gap 401000 MISMATCH] [overflow >401003] 401003 401005 [disabled 401005]");
 }
 
+/* The address before that it would rest on may be missing with the overflow's own FUP. */
+static void a_short_address_behind_an_overflow_is_none(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 02f3 2d0210 6d041040000000 04 01"),
+        "[psb] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 02f3 6d041040000000 04 01"),
+        "[psb] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
+}
+
 /* Packets went off in it: what binds to an instruction does not bind to one before it. */
 static void what_an_overflow_hides_is_not_invented(void **state)
 {
@@ -1083,6 +1093,7 @@ int main(void)
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
         cmocka_unit_test(a_cfe_that_is_none_shows_nothing_of_event_trace),
         cmocka_unit_test(before_a_psb_the_first_tip_may_have_waited),
+        cmocka_unit_test(a_short_address_behind_an_overflow_is_none),
         cmocka_unit_test(an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),

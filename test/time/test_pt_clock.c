@@ -62,6 +62,20 @@ static void an_mtc_is_that_many_art_ticks_behind_the_tma(void **state)
     }
 }
 
+/* What a TMA has told before holds no more: the first MTC tells no time, the next ones how much passed since. */
+static void a_tsc_without_a_tma_begins_anew(void **state)
+{
+    (void)state;
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    start(100, 1, 0, 1000);
+    assert_int_equal(mtc(1), 1100);
+    packet.tsc.tsc = 5000;
+    assert_int_equal(tell(&packet), 5000);
+    assert_int_equal(mtc(9), 5000);
+    assert_int_equal(mtc(10), 5100);
+    assert_int_equal(mtc(12), 5300);
+}
+
 /* MTCs 100 ticks apart, 200 cycles between them: a cycle is half a tick, until another interval says another. */
 static void cycles_count_as_between_the_last_two_mtcs(void **state)
 {
@@ -175,6 +189,7 @@ int main(void)
         cmocka_unit_test(cycles_of_two_intervals_are_those_of_both),
         cmocka_unit_test(without_a_tma_mtcs_tell_what_passed_since_the_first),
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
+        cmocka_unit_test(a_tsc_without_a_tma_begins_anew),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
         cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),
