@@ -60,22 +60,28 @@ static void watch(uint64_t page)
     rt.protected_pages++;
 }
 
-static bool unwatch(uint64_t page)
+static long set_rights(uint64_t page, uint64_t prot)
+{
+    long r = sys(SYS_mprotect, page, PAGE, prot, 0, 0, 0);
+    rt.rights_set++;
+    return r;
+}
+
+static void unwatch(uint64_t page)
 {
     for (unsigned i = slot_of(page); watched[i]; i = (i + 1) & (WATCHED - 1))
         if (watched[i] == page) {
             watched[i] = 1;
             rt.protected_pages--;
-            return true;
+            return;
         }
-    return false;
 }
 
 /* The guest has set the rights of [start, end) itself. */
 void pages_forget(uint64_t start, uint64_t end)
 {
     bool far = (end - start) / PAGE > WATCHED;
-    for (unsigned i = 0; far && i < WATCHED; i++)
+    for (unsigned i = 0; far && rt.protected_pages && i < WATCHED; i++)
         if (watched[i] > 1 && watched[i] >= start && watched[i] < end)
             unwatch(watched[i]);
     for (uint64_t page = start & ~(uint64_t)(PAGE - 1); !far && rt.protected_pages && page < end; page += PAGE)
@@ -110,7 +116,7 @@ void pages_wrote(uint64_t address)
     b->writes++;
 }
 
-/* Where no page's rights can be changed: sealed memory, or that of huge pages alone. */
+/* Where no page's rights can be changed: sealed memory, or that of huge pages alone; and pages that the kernel writes. */
 static struct spans unwatchable;
 
 /* The guest is about to seal [start, end). */
@@ -122,11 +128,12 @@ void pages_sealed(uint64_t start, uint64_t end)
     pages_release(start, end);
 }
 
-/* Whether code at pc is to be compared at each entry: writes to it are not noticed. */
+/* Whether code at pc is to be compared at each entry: writes to it are not noticed, or not to what a block there may have of it. */
 bool pages_compared(const struct region *r, uint64_t pc)
 {
+    uint64_t near = pc < WATCHED_BYTES ? 0 : pc - WATCHED_BYTES;
     return r->shared ||
-           (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, pc, pc + COMPARED_BYTES)));
+           (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, near, pc + WATCHED_BYTES)));
 }
 
 /* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed: or none can be, then r is compared. */
@@ -141,24 +148,27 @@ bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
         if (!is_watched(page)) {
             watch(page);
             fresh = true;
-            if (sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_EXEC, 0, 0, 0) < 0) {
+            bool kernels = targets_on(page);
+            if (kernels || set_rights(page, PROT_READ | PROT_EXEC) < 0) {
                 unwatch(page);
-                spans_add(&unwatchable, r->start, r->end);
+                spans_add(&unwatchable, kernels ? page : r->start, kernels ? page + PAGE : r->end);
                 break;
             }
         }
     return fresh;
 }
 
-/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. */
+/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. Who finds without the lock that the page
+ * is not watched may count on its rights. */
 bool pages_write_fault(uint64_t addr)
 {
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
-    if (!unwatch(page))
+    if (!is_watched(page))
         return false;
     rt.releases++;
     watch_forget(page, page + PAGE);
-    sys(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
+    set_rights(page, PROT_READ | PROT_WRITE | PROT_EXEC);
+    unwatch(page);
     return true;
 }
 

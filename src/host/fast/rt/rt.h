@@ -188,6 +188,7 @@ struct runtime {
     uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
     uint64_t protected_pages;
     uint64_t releases;    /* pages made writable again, ever */
+    uint64_t rights_set;  /* times that a page's rights were changed for that */
     bool vsyscall;        /* the kernel has the vsyscall page */
     bool filtered;        /* seccomp filters may be in force */
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
@@ -313,6 +314,12 @@ void pages_wrote(uint64_t address);
 void pages_release(uint64_t start, uint64_t end);
 void pages_release_all(void);
 void pages_sealed(uint64_t start, uint64_t end);
+
+/* targets.c */
+void targets_release(const struct thread *t);
+bool targets_on(uint64_t page);
+void targets_release_tids(const uint64_t args[8]);
+void targets_release_ending(const struct thread *t);
 
 /* advice.c */
 void advice_given(const struct thread *t);

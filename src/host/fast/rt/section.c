@@ -48,7 +48,7 @@ void section_forked(void)
 void section_register(struct thread *t)
 {
     bool off = t->regs[RDX] & 1;
-    t->rseq = off ? 0 : t->regs[RDI];
+    __atomic_store_n(&t->rseq, off ? 0 : t->regs[RDI], __ATOMIC_SEQ_CST); /* the kernel writes there from now on */
     signature = (uint32_t)t->regs[R10];
     registered |= !off;
 }

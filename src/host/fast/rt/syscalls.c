@@ -33,66 +33,6 @@ static long pass(struct thread *t)
     return r;
 }
 
-static void release(uint64_t start, uint64_t bytes)
-{
-    if (start + bytes > start)
-        pages_release(start, start + bytes);
-}
-
-static void release_vector(uint64_t at, uint64_t n)
-{
-    struct { uint64_t base, bytes; } v;
-    for (uint64_t i = 0; i < n && i < 1024 && !rt_probe(&v, (void *)(at + i * sizeof v), sizeof v); i++)
-        release(v.base, v.bytes);
-}
-
-/* No page that the call may have written is watched: the kernel would stop there, having read a part, or lose what it has read.
- * Where the arguments point, a page is enough but for buffers. Where another thread's code is watched meanwhile, `pass` sees an error. */
-static void release_targets(const struct thread *t)
-{
-    static const uint8_t arguments[] = {RDI, RSI, RDX, R10, R8, R9};
-    struct { uint64_t name, name_bytes, vector, n, control, control_bytes, flags; } m;
-    const uint64_t *r = t->regs;
-    for (unsigned i = 0; i < ARRAY_LEN(arguments); i++)
-        release(r[arguments[i]], 4096);
-    switch (t->sysno) {
-    case SYS_read:
-    case SYS_pread64:
-    case SYS_recvfrom:
-    case SYS_getdents64:
-    case SYS_msgrcv: release(r[RSI], r[RDX]); break;
-    case SYS_getrandom: release(r[RDI], r[RSI]); break;
-    case SYS_readv:
-    case SYS_preadv:
-    case SYS_preadv2:
-    case SYS_process_vm_readv: release_vector(r[RSI], r[RDX]); break;
-    case SYS_recvmsg:
-        if (rt_probe(&m, (void *)r[RSI], sizeof m))
-            break;
-        release(m.name, m.name_bytes & 0xffffffff);
-        release_vector(m.vector, m.n);
-        release(m.control, m.control_bytes);
-        break;
-    default: break;
-    }
-}
-
-/* The kernel writes the numbers of threads where it was told, and says nothing if it cannot: those that clone3 makes … */
-static void release_tids(const uint64_t args[8])
-{
-    enum { PIDFD = 1, CHILD_TID, PARENT_TID };
-    for (unsigned i = PIDFD; i <= PARENT_TID && rt.protected_pages; i++)
-        release(args[i], 4);
-}
-
-/* … and that of one that ends. */
-static void release_own_tid(const struct thread *t)
-{
-    uint64_t at = 0;
-    if (rt.protected_pages && !t->filtered && !sys(SYS_prctl, PR_GET_TID_ADDRESS, (uint64_t)&at, 0, 0, 0, 0))
-        release(at, 4);
-}
-
 static uint64_t end_of(uint64_t start, uint64_t bytes)
 {
     return start + ((bytes + 4095) & ~4095ul);
@@ -181,7 +121,10 @@ static long do_mapping(struct thread *t)
 static long do_break(struct thread *t)
 {
     static long last;
-    long before = last > 0 ? last : sys(SYS_brk, 0, 0, 0, 0, 0, 0), r = pass(t);
+    long before = last > 0 ? last : sys(SYS_brk, 0, 0, 0, 0, 0, 0);
+    if (t->regs[RDI])
+        pages_release(end_of(0, t->regs[RDI]), (uint64_t)before);
+    long r = pass(t);
     if (r == SYS_PENDING)
         return r;
     uint64_t end = end_of(0, (uint64_t)r);
@@ -289,8 +232,8 @@ static long do_exit(struct thread *t)
         halt_others(t);
     if (t->sysno == SYS_exit_group)
         share_leave(t);
-    else
-        release_own_tid(t);
+    if (t->sysno != SYS_exit_group || t->head.vfork)
+        targets_release_ending(t);
     if (rt.filtered)
         return try_to_end(t);
     note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
@@ -311,7 +254,7 @@ static long do_clone_call(struct thread *t)
             return pass(t);
         if (rt_probe(args, (void *)t->regs[RDI], size))
             return -14;
-        release_tids(args);
+        targets_release_tids(args);
         return thread_clone(t, args[0], args[5] ? args[5] + args[6] : 0);
     }
     uint64_t flags = t->sysno == SYS_fork ? 0 : t->sysno == SYS_vfork ? CLONE_VM | CLONE_VFORK : t->regs[RDI];
@@ -457,7 +400,7 @@ void do_syscall(struct thread *t)
     trace_pause(t, COFI__FAST_PGD, t->pc);
     if (t->dispatch && forbid_call(t))
         return;
-    t->sysno = (uint64_t)(int64_t)(int32_t)t->regs[RAX]; /* as the kernel */
+    __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST); /* as the kernel; before what is watched is looked at */
     t->restart = 0;
     if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
         follow_no_more(t);
@@ -468,7 +411,7 @@ void do_syscall(struct thread *t)
         return;
     }
     if (rt.protected_pages)
-        release_targets(t);
+        targets_release(t);
     long r = call(t);
     if (r != SYS_PENDING)
         call_done(t, (uint64_t)r);
