@@ -106,6 +106,43 @@ int guest_robust_beside(void)
     return 0;
 }
 
+static volatile int done;
+static volatile long handled;
+
+static void on_signal(int signo)
+{
+    (void)signo;
+    handled++;
+}
+
+static void *call_on(void *code)
+{
+    long sum = 0;
+    while (!done)
+        sum += call(code);
+    return (void *)sum;
+}
+
+/* Handlers whose frames lie beside code that another thread runs. */
+int guest_frames_beside(void)
+{
+    pthread_t thread;
+    uint8_t *stack = map_code(10), *code = stack + 9 * PAGE + 16;
+    stack_t s = {.ss_sp = stack, .ss_size = 10 * PAGE};
+    struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+    put_return(code, 1);
+    sigaltstack(&s, NULL);
+    sigaction(SIGUSR1, &a, NULL);
+    if (pthread_create(&thread, NULL, call_on, code))
+        return 1;
+    for (int i = 0; i < 20000; i++)
+        raise(SIGUSR1);
+    done = 1;
+    pthread_join(thread, NULL);
+    printf("%ld\n", handled);
+    return 0;
+}
+
 static struct iovec *three(uint8_t *p)
 {
     static struct iovec v[3];

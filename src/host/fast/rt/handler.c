@@ -267,8 +267,8 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         redirect(t, uc);
         return;
     }
-    if (watched && !is_ours(uc->mc.rip) && !writes_beside_itself(info, uc))
-        return; /* the write is done by who was about to */
+    if (watched && !writes_beside_itself(info, uc))
+        return; /* the write is done by who was about to: the program, or the runtime, whose is a frame on the program's stack */
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
