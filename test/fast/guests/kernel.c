@@ -49,6 +49,26 @@ static uint8_t *run_pages(void)
     return p;
 }
 
+/* mremap takes code elsewhere: it is written and run there, and where it was. */
+int guest_moved(void)
+{
+    uint8_t *p = map_code(4), *to = map_code(4);
+    int sum = renew(p, 4, 0);
+    if (mremap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+        return 1;
+    sum += renew(to, 4, 10);
+    uint8_t *both = mremap(to, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
+    if (both == MAP_FAILED)
+        return 1;
+    sum += call(both) + renew(both, 4, 20) + renew(to, 4, 30);
+    uint8_t *larger = mremap(both, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE), *end = map_code(2);
+    if (larger == MAP_FAILED || mremap(larger + 3 * PAGE, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, end) != end)
+        return 1;
+    sum += call(end) + renew(end, 2, 60) + renew(larger, 3, 70);
+    printf("%d\n", sum);
+    return 0;
+}
+
 static uint8_t *beside;
 
 static int register_beside(void *unused)
@@ -272,5 +292,81 @@ int guest_kernel_waits(void)
     }
     pthread_join(thread, &sum);
     printf("%ld\n", (long)sum);
+    return 0;
+}
+
+enum { WRITERS = 4, FUNCTIONS = 64, ROUNDS = 400 };
+static uint8_t *arena;
+
+static void *call_all(void *page)
+{
+    long wrong = 0;
+    while (!done)
+        for (int i = 0; i < FUNCTIONS; i++)
+            wrong += call((uint8_t *)page + i * 16) != i;
+    return (void *)wrong;
+}
+
+static void *write_all(void *page)
+{
+    for (int r = 0; r < ROUNDS; r++) {
+        mprotect(page, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+        for (int i = 0; i < FUNCTIONS; i++)
+            ((uint8_t *)page)[i * 16 + 8] ^= 0xff;
+        mprotect(page, PAGE, PROT_READ | PROT_EXEC);
+    }
+    return NULL;
+}
+
+/* Threads make pages of one mapping writable, write between functions, and take that back, while others run these. */
+int guest_rights_in_threads(void)
+{
+    pthread_t callers[WRITERS], writers[WRITERS];
+    long wrong = 0;
+    void *r;
+    arena = map_code(WRITERS);
+    for (int i = 0; i < WRITERS * FUNCTIONS; i++)
+        put_return(arena + i / FUNCTIONS * PAGE + i % FUNCTIONS * 16, i % FUNCTIONS);
+    for (int i = 0; i < WRITERS; i++)
+        if (pthread_create(&callers[i], NULL, call_all, arena + i * PAGE) || pthread_create(&writers[i], NULL, write_all, arena + i * PAGE))
+            return 1;
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(writers[i], NULL);
+    done = 1;
+    for (int i = 0; i < WRITERS; i++) {
+        pthread_join(callers[i], &r);
+        wrong += (long)r;
+    }
+    printf("%ld\n", wrong);
+    return 0;
+}
+
+static void *map_and_unmap(void *unused)
+{
+    while (!done) {
+        uint8_t *p = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        munmap(p, 2 * PAGE);
+    }
+    return unused;
+}
+
+/* Code is where another thread has just unmapped something. */
+int guest_reused(void)
+{
+    enum { MAPPERS = 3 };
+    pthread_t mappers[MAPPERS];
+    long sum = 0;
+    for (int i = 0; i < MAPPERS; i++)
+        if (pthread_create(&mappers[i], NULL, map_and_unmap, NULL))
+            return 1;
+    for (int i = 0; i < 10000; i++) {
+        uint8_t *p = map_code(2);
+        sum += renew(p, 2, i) + renew(p, 2, i + 1);
+        munmap(p, 2 * PAGE);
+    }
+    done = 1;
+    for (int i = 0; i < MAPPERS; i++)
+        pthread_join(mappers[i], NULL);
+    printf("%ld\n", sum);
     return 0;
 }

@@ -483,7 +483,6 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         return;
     if (what != CHANGE_TO_CODE)
         forget_code(start, end, nameless, what);
-    pages_forget(start, end);
     rt.maps_stale = true;
 }
 
@@ -560,7 +559,6 @@ void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone)
     }
     if (what != CHANGE_TO_CODE)
         watch_forget(start, end);
-    pages_forget(start, end);
     cut(start);
     cut(end);
     for (struct region *r = first_behind(rt.regions, rt.region_count, start); r < rt.regions + rt.region_count && r->start < end; r++) {

@@ -48,11 +48,21 @@ static void changed(uint64_t start, uint64_t bytes, enum change what)
 /* Calls that change mappings, of all threads: those that have begun, and of these those that are over. */
 static uint32_t changes_begun, changes_over;
 
+/* The guest's call has given [start, end) rights, where no page is watched from here on. If there were changes of our own since it began (`before`:
+ * how many there had been), they may have come after it: so it is to be the last. The lock is held. */
+static void have_rights(const struct thread *t, uint64_t start, uint64_t end, uint64_t before)
+{
+    if (rt.rights_set != before && !t->filtered)
+        sys(SYS_mprotect, start, end - start, t->regs[RDX], 0, 0, 0); /* a protection key stays */
+    pages_forget(start, end);
+}
+
 /* mprotect has given these rights. It is the `number`th change. */
-static void set_rights(const struct thread *t, bool alone, uint32_t number)
+static void set_rights(const struct thread *t, bool alone, uint32_t number, uint64_t before)
 {
     uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
+    have_rights(t, start, end, before);
     alone &= __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
     maps_rights(start, end, t->regs[RDX], alone);
     rt_unlock();
@@ -75,13 +85,24 @@ static uint64_t attached_bytes(const struct thread *t, uint64_t at)
     return t->filtered || sys(SYS_shmctl, t->regs[RDI], IPC_STAT, (uint64_t)&s, 0, 0, 0) ? (1ul << 47) - at : s.shm_segsz;
 }
 
+/* mmap has returned r. */
+static void take_mapping(const struct thread *t, uint64_t r, uint64_t before)
+{
+    uint64_t end = end_of(r, t->regs[RSI]);
+    rt_lock();
+    if (t->regs[R10] & MAP_FIXED)
+        have_rights(t, r, end, before);
+    maps_changed(r, end, CHANGE_MAPPING);
+    rt_unlock();
+}
+
 /* What changes in the code by a call, which has returned r. */
-static void take_change(struct thread *t, long r)
+static void take_change(struct thread *t, long r, uint64_t before)
 {
     uint64_t a = t->regs[RDI], n = t->regs[RSI];
     switch (t->sysno) {
     case SYS_mmap:
-        changed((uint64_t)r, n, CHANGE_MAPPING);
+        take_mapping(t, (uint64_t)r, before);
         advice_mapped(t, (uint64_t)r);
         if (t->regs[RDX] & PROT_EXEC)
             rt.maps_stale = true;
@@ -98,19 +119,43 @@ static void take_change(struct thread *t, long r)
     }
 }
 
+/* Before the call: no page is watched that it unmaps, or takes elsewhere with its rights. Not behind it, for another thread may have got the
+ * addresses by then. */
+static void release_unmapped(const struct thread *t)
+{
+    enum { REMAP = 040000 };
+    const uint64_t *r = t->regs;
+    switch (t->sysno) {
+    case SYS_mremap:
+        if (r[R10] & MREMAP_FIXED)
+            pages_release(r[R8], end_of(r[R8], r[RDX]));
+        pages_release(r[RDI], end_of(r[RDI], r[RSI]));
+        break;
+    case SYS_munmap: pages_release(r[RDI], end_of(r[RDI], r[RSI])); break;
+    case SYS_shmat:
+        if (r[RDX] & REMAP)
+            pages_release(r[RSI], r[RSI] + attached_bytes(t, r[RSI]));
+        break;
+    default: break;
+    }
+}
+
 /* Calls that change mappings: forget what was translated from them. */
 static long do_mapping(struct thread *t)
 {
+    if (rt.protected_pages)
+        release_unmapped(t);
     bool rights = t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect;
     uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE), number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
     /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
     if (t->regs[RDX] & PROT_EXEC && !rt.maps_tsc)
         rt.maps_tsc = rdtsc();
+    uint64_t before = __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE);
     long r = pass(t);
     if (rights && r >= 0)
-        set_rights(t, over + 1 == number, number);
+        set_rights(t, over + 1 == number, number, before);
     else if (r >= 0)
-        take_change(t, r);
+        take_change(t, r, before);
     else if (rights && r != SYS_PENDING)
         fail_rights(t);
     __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
