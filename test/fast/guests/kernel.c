@@ -370,3 +370,56 @@ int guest_reused(void)
     printf("%ld\n", sum);
     return 0;
 }
+
+static volatile uint32_t keys_in_handler;
+
+static uint32_t read_keys(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("rdpkru" : "=a"(lo), "=d"(hi) : "c"(0));
+    return lo;
+}
+
+static void write_keys(uint32_t keys)
+{
+    __asm__ volatile("wrpkru" : : "a"(keys), "c"(0), "d"(0) : "memory");
+}
+
+static void on_keys(int signo)
+{
+    (void)signo;
+    keys_in_handler = read_keys();
+    write_keys(0x55555550);
+}
+
+/* Code that may run and not be read, by its rights or by a protection key; and PKRU in handlers. */
+int guest_keys(void)
+{
+    enum { CALLS = 1000 };
+    uint8_t *p = map_code(1);
+    int key = pkey_alloc(0, 0), sum = 0;
+    for (int round = 0; round < 3; round++) {
+        put_return(p, round);
+        mprotect(p, PAGE, PROT_EXEC);
+        for (int i = 0; i < CALLS; i++)
+            sum += call(p);
+        mprotect(p, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+    }
+    printf("%d, %d\n", sum, key);
+    if (key < 0)
+        return 0;
+    signal(SIGUSR1, on_keys);
+    write_keys(0);
+    raise(SIGUSR1);
+    printf("%x, %x\n", keys_in_handler, read_keys());
+    pkey_mprotect(p, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, key);
+    for (uint32_t rights = 2; rights < 4; rights++) {
+        write_keys(0x55555554 & ~(3u << 2 * key));
+        put_return(p, (int)rights);
+        write_keys((0x55555554 & ~(3u << 2 * key)) | rights << 2 * key);
+        for (int i = 0; i < CALLS; i++)
+            sum += call(p);
+    }
+    printf("%d\n", sum);
+    return 0;
+}

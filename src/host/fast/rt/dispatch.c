@@ -116,15 +116,29 @@ static void prefetch_exits(const struct block *b)
         cache_prefetch(exit_pc(&e[i]), b->mode, false);
 }
 
-/* The block at pc, made if need be; null when no code can be there, or none that can be read: the instruction in place tells which. */
-static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
+/* Whether the code at pc can be read: if need be, from here on, and what the thread's protection keys were is in *keys. */
+static bool can_read(uint64_t pc, uint32_t *keys)
 {
-    struct block *b = cache_find(pc, t->mode, arrived);
-    if (b)
-        return b;
-    const struct region *r = maps_find(t, pc);
-    if (!r || !maps_there(pc))
-        return NULL;
+    *keys = 0;
+    if (maps_there(pc))
+        return true;
+    *keys = has_keys() ? keys_now() : 0;
+    if (*keys)
+        keys_set(0);
+    return *keys && maps_there(pc);
+}
+
+static void read_no_more(uint32_t keys)
+{
+    if (keys)
+        keys_set(keys);
+}
+
+static struct block *get_block(struct thread *t, uint64_t pc, bool arrived);
+
+/* Make the block at pc, in region r. */
+static struct block *get_new(struct thread *t, const struct region *r, uint64_t pc, bool arrived)
+{
     if (share_meet(t, r))
         return get_block(t, pc, arrived);
     if (arena_full(r, pc)) {
@@ -133,8 +147,21 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     }
     bool cold = rt.control->cold_runs > 1 && !r->dirty && !r->writable && !r->shared &&
                 !filter_trigger(pc);
-    b = make_block(t, r, pc, arrived, cold);
+    struct block *b = make_block(t, r, pc, arrived, cold);
     prefetch_exits(b);
+    return b;
+}
+
+/* The block at pc, made if need be; null when no code can be there, or none that can be read: the instruction in place tells which. */
+static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
+{
+    uint32_t keys;
+    struct block *b = cache_find(pc, t->mode, arrived);
+    const struct region *r = b ? NULL : maps_find(t, pc);
+    if (!r)
+        return b;
+    b = can_read(pc, &keys) ? get_new(t, r, pc, arrived) : NULL;
+    read_no_more(keys);
     return b;
 }
 
@@ -186,16 +213,18 @@ static void safepoint(struct thread *t)
 /* The cold block at t->pc has run often: make a superblock of it. */
 static void warm(struct thread *t, bool arrived)
 {
+    uint32_t keys = 0;
     rt_lock();
     struct block *old = cache_find(t->pc, t->mode, arrived);
     const struct region *r = old && old->cold ? maps_find(t, t->pc) : NULL;
-    r = r && maps_there(t->pc) ? r : NULL;
+    r = r && can_read(t->pc, &keys) ? r : NULL;
     if (r && arena_full(r, t->pc)) {
         cache_flush();
     } else if (r) {
         struct block *b = make_block(t, r, t->pc, arrived, false);
         cache_replace(old, b, may_link(b));
     }
+    read_no_more(keys);
     rt_unlock();
 }
 

@@ -73,6 +73,7 @@ static void learn_fpu(struct thread *t, const struct ksigcontext *mc)
     if (sw.magic1 == 0x46505853) {
         t->xfeatures = sw.xfeatures;
         t->xstate_size = sw.xstate_size;
+        t->keys = sw.xfeatures & 0x200 ? keys_now() : 0;
     }
 }
 

@@ -81,7 +81,7 @@ struct thread {
     uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */
     uint32_t doubts;      /* how often */
     uint64_t xfeatures;   /* of the kernel's frames */
-    uint32_t xstate_size;
+    uint32_t xstate_size, keys; /* … and PKRU where a handler begins */
     struct ksiginfo info;
     uint64_t err, trapno, cr2; /* of the guest's last fault */
     uint64_t mask;        /* guest's signal mask */
@@ -355,6 +355,26 @@ void watch_flush(void);
 struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold);
 enum { STAND_INS = 5 };
 extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
+
+/* Whether there are protection keys, and PKRU. Code may run that they forbid to read. */
+static inline bool has_keys(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+    return lo >> 9 & 1;
+}
+
+static inline uint32_t keys_now(void)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("rdpkru" : "=a"(lo), "=d"(hi) : "c"(0));
+    return lo;
+}
+
+static inline void keys_set(uint32_t keys)
+{
+    __asm__ volatile("wrpkru" : : "a"(keys), "c"(0), "d"(0) : "memory");
+}
 
 /* filter.c */
 void filter_maps_begin(void);

@@ -330,8 +330,10 @@ static void save_fpu(struct thread *t, uint64_t area)
     memcpy(p + t->xstate_size, &(uint32_t){0x46505845}, 4);
     static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
     memcpy(init + 24, &(uint32_t){0x1f80}, 4);
-    lo &= ~0x200u; /* PKRU stays */
+    lo &= ~0x200u; /* PKRU's start is the kernel's choice */
     __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
+    if (t->xfeatures & 0x200)
+        keys_set(t->keys);
 }
 
 enum { MOST_XSTATE = 16 << 10 }; /* AMX's is 11 KB */
