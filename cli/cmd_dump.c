@@ -254,7 +254,7 @@ static bool set_option(struct dump_options *o, int option, char *value)
     case OPT_CPU: return parse_cpu(value, &o->family, &o->model, &stepping);
     case OPT_TID: o->tid = parse_number(value, INT32_MAX, &tid) ? (long)tid : -1; return o->tid >= 0;
     case OPT_PID: o->pid = parse_number(value, INT32_MAX, &pid) ? (int32_t)pid : 0; return o->pid;
-    case OPT_COMM: return o->comm = value;
+    case OPT_COMM: o->comm = value; return true;
     case OPT_FROM: return parse_number(value, UINT64_MAX, &o->from);
     case OPT_TO: return parse_number(value, UINT64_MAX, &o->to);
     case OPT_NO_SYNC: return o->no_sync = true;
