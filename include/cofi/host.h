@@ -148,9 +148,10 @@ struct cofi_step_result {
 
 /* The clock that a run's events have. */
 void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_time_info *time);
-/* Run and step until all that was followed has ended or was let go. One run at a time in a process: it uses SIGALRM and the real-time
- * interval timer, pins the calling thread and the program to one processor (both undone on return), and
- * reaps every child of the process. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid, impossible size; nothing was
+/* Run and step until all that was followed has ended or was let go. Any thread may call it, one run at a time in a process. It has
+ * SIGALRM for itself, with a timer of its own, blocks SIGCHLD in the calling thread, and pins that and the program to one processor (all
+ * undone on return). It waits for what it records only; nobody else may wait for that: not for any child (waitpid of -1) in another
+ * thread. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid, impossible size; nothing was
  * started), COFI_ERR_UNSUPPORTED also for a member that only a newer library knows; COFI_ERR_NOT_FOUND (no such process or command),
  * COFI_ERR_PERMISSION, COFI_ERR_SYSTEM, COFI_ERR_UNSUPPORTED, COFI_ERR_NOMEM, or what an observer
  * returned; *result is valid in each case. Cost: 18-70 µs an instruction, see docs/performance-step.md. */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/types.h>
 #include <sys/user.h>
+#include <time.h>
 
 #include "host/feed.h"
 #include "host/namespaces.h"
@@ -84,7 +85,10 @@ struct step_engine {
     bool root_ended, letting_go;
     int cpu;                     /* pinned to, -1: not */
     cpu_set_t affinity;          /* the recorder's own, before */
-    struct sigaction alarm;      /* SIGALRM as the caller had it */
+    struct sigaction alarm;      /* SIGALRM and the signal mask as the caller had them */
+    sigset_t mask;
+    timer_t timer;
+    bool ticking;                /* there is that timer */
     unsigned ticks;              /* since tasks in the kernel were asked after */
 };
 
@@ -99,6 +103,12 @@ void cofi__step_sweep(struct step_engine *engine);
 void cofi__step_free(struct step_engine *engine);
 pid_t cofi__step_tgid(pid_t tid, pid_t *ppid);
 
+/* wait.c: the calling thread's signals, as waiting needs them, and as they were. */
+void cofi__step_watch(struct step_engine *engine);
+void cofi__step_unwatch(struct step_engine *engine);
+/* Which recorded thread stopped or ended, and how. Not of interest yet or interrupted: 0. There is none to wait for: negative. */
+pid_t cofi__step_wait(struct step_engine *engine, int *status, bool block);
+
 /* sideband.c */
 void cofi__step_news_init(struct step_engine *engine);
 void cofi__step_tell_comm(struct step_engine *engine, struct step_task *task, bool exec);
@@ -109,9 +119,14 @@ void cofi__step_refresh(struct step_engine *engine, struct step_task *task);
 
 /* launch.c */
 int cofi__step_launch(struct step_engine *engine);
+void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent);
+long cofi__step_trace_options(const struct step_engine *engine, bool launched);
+void cofi__step_begin(struct step_engine *engine, struct step_task *task);
+int cofi__step_refuse(struct step_engine *engine, int code, const char *what, pid_t pid);
+
+/* attach.c */
 int cofi__step_attach(struct step_engine *engine);
 void cofi__step_let_go(struct step_engine *engine);
-void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struct step_task *parent);
 
 /* resume.c */
 void cofi__step_resume(struct step_engine *engine, struct step_task *task);

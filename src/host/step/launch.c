@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Commands started, processes attached to, children adopted, all let go. */
-#include <dirent.h>
+ * Commands started, children adopted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ptrace.h>
@@ -20,7 +19,7 @@
 /* Of a child that is not the command yet: nothing of ours is followed, nor threads that fork's handlers began in it. */
 static const long before_exec = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
 
-static long trace_options(const struct step_engine *engine, bool launched)
+long cofi__step_trace_options(const struct step_engine *engine, bool launched)
 {
     long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC;
     if (!engine->options->no_follow)
@@ -28,18 +27,7 @@ static long trace_options(const struct step_engine *engine, bool launched)
     return launched ? options | PTRACE_O_EXITKILL : options;
 }
 
-static void pin(struct step_engine *engine, struct step_task *task)
-{
-    if (engine->cpu < 0 || sched_getaffinity(task->tid, sizeof task->affinity, &task->affinity))
-        return;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(engine->cpu, &one);
-    if (CPU_ISSET(engine->cpu, &task->affinity))
-        sched_setaffinity(task->tid, sizeof one, &one);
-}
-
-static void begin(struct step_engine *engine, struct step_task *task)
+void cofi__step_begin(struct step_engine *engine, struct step_task *task)
 {
     task->cpu.task.pid = task->process->pid;
     task->cpu.task.tid = task->tid;
@@ -49,12 +37,13 @@ static void begin(struct step_engine *engine, struct step_task *task)
 
 /* ---- a command ---- */
 
-static void run_child(char *const *argv, int go, int report, const struct sigaction *alarm)
+static void run_child(const struct step_engine *engine, int go, int report)
 {
     char byte;
-    sigaction(SIGALRM, alarm, NULL);
+    sigaction(SIGALRM, &engine->alarm, NULL);
+    pthread_sigmask(SIG_SETMASK, &engine->mask, NULL);
     if (read(go, &byte, 1) == 1)
-        execvp(argv[0], argv);
+        execvp(engine->options->argv[0], engine->options->argv);
     int error = errno;
     if (write(report, &error, sizeof error) < 0)
         _exit(126);
@@ -77,7 +66,7 @@ static bool await_exec(pid_t pid, int *status)
     }
 }
 
-static int refuse(struct step_engine *engine, int code, const char *what, pid_t pid)
+int cofi__step_refuse(struct step_engine *engine, int code, const char *what, pid_t pid)
 {
     int why = errno;
     return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid, strerror(why), cofi__proc_hint(why));
@@ -103,12 +92,12 @@ static int first_stop(struct step_engine *engine, pid_t pid)
     struct step_task *task = process ? cofi__step_add(engine, pid, process) : NULL;
     if (!task || !cofi__step_regs(task))
         return COFI_ERR_NOMEM;
-    step_ptrace(PTRACE_SETOPTIONS, pid, 0, (void *)trace_options(engine, true));
+    step_ptrace(PTRACE_SETOPTIONS, pid, 0, (void *)cofi__step_trace_options(engine, true));
     process->ppid = getpid();
     struct sigaction trap;
     sigaction(SIGTRAP, NULL, &trap);
     process->trap_ignored = trap.sa_handler == SIG_IGN;
-    begin(engine, task);
+    cofi__step_begin(engine, task);
     cofi__step_tell_comm(engine, task, true);
     cofi__step_refresh(engine, task);
     task->in_syscall = true;
@@ -129,7 +118,7 @@ int cofi__step_launch(struct step_engine *engine)
                           strerror(errno));
     pid_t pid = fork();
     if (!pid)
-        run_child(engine->options->argv, go[0], report[1], &engine->alarm);
+        run_child(engine, go[0], report[1]);
     close(go[0]);
     close(report[1]);
     int code = 0;
@@ -137,7 +126,7 @@ int cofi__step_launch(struct step_engine *engine)
         code =
             cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
     } else if (step_ptrace(PTRACE_SEIZE, pid, 0, (void *)before_exec) < 0) {
-        code = refuse(engine, COFI_ERR_PERMISSION, "cannot trace", pid);
+        code = cofi__step_refuse(engine, COFI_ERR_PERMISSION, "cannot trace", pid);
         kill(pid, SIGKILL);
         waitpid(pid, &status, __WALL);
     } else {
@@ -153,95 +142,6 @@ int cofi__step_launch(struct step_engine *engine)
     close(go[1]);
     close(report[0]);
     return code;
-}
-
-/* ---- a process that runs ---- */
-
-/* Seize the threads that are not ours yet. Returns how many, or -1 with errno. */
-static int seize_threads(struct step_engine *engine, struct step_process *process)
-{
-    char name[64];
-    int n = 0;
-    snprintf(name, sizeof name, "/proc/%d/task", (int)process->pid);
-    DIR *dir = opendir(name);
-    if (!dir)
-        return -1;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        pid_t tid = (pid_t)atoi(entry->d_name);
-        if (tid <= 0 || cofi__step_find(engine, tid))
-            continue;
-        if (step_ptrace(PTRACE_SEIZE, tid, 0, (void *)trace_options(engine, false)) < 0) {
-            if (errno == ESRCH && tid != process->pid)
-                continue;
-            closedir(dir);
-            return -1;
-        }
-        struct step_task *task = cofi__step_add(engine, tid, process);
-        if (!task)
-            break;
-        step_ptrace(PTRACE_INTERRUPT, tid, 0, NULL);
-        n++;
-    }
-    closedir(dir);
-    return n;
-}
-
-/* The first stop of a thread: any will do, but a signal must not be lost. */
-static void await_stop(struct step_engine *engine, struct step_task *task)
-{
-    int status;
-    pid_t got;
-    do
-        got = waitpid(task->tid, &status, __WALL);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 || !WIFSTOPPED(status) || !cofi__step_regs(task)) {
-        cofi__step_end(engine, task);
-        return;
-    }
-    task->state = STEP_READY;
-    int signal = WSTOPSIG(status);
-    if (status >> 16 == PTRACE_EVENT_STOP && signal != SIGTRAP) {
-        task->state = STEP_GROUP;
-        step_ptrace(PTRACE_LISTEN, task->tid, 0, NULL);
-    } else if (!(status >> 16) && signal != (SIGTRAP | 0x80)) {
-        task->signal = signal;
-    }
-}
-
-int cofi__step_attach(struct step_engine *engine)
-{
-    pid_t pid = engine->options->pid, ppid = 0;
-    if (cofi__step_tgid(pid, &ppid) != pid)
-        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "no process %d",
-                          (int)pid);
-    struct step_process *process = cofi__step_add_process(engine, pid, cofi__step_space_new());
-    if (!process)
-        return COFI_ERR_NOMEM;
-    process->ppid = ppid;
-    for (int n; (n = seize_threads(engine, process));)
-        if (n < 0)
-            return refuse(engine, COFI_ERR_PERMISSION, "cannot attach to", pid);
-    struct step_task *leader = NULL;
-    for (struct step_task *t = engine->tasks; t; t = t->next) {
-        await_stop(engine, t);
-        if (t->state == STEP_GONE)
-            continue;
-        pin(engine, t);
-        begin(engine, t);
-        cofi__step_tell_comm(engine, t, false);
-        cofi__step_rseq_find(t);
-        cofi__step_hide_trap_mask(t);
-        if (t->tid == pid || !leader)
-            leader = t;
-    }
-    if (!leader)
-        return cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "process %d has ended",
-                          (int)pid);
-    cofi__step_refresh(engine, leader);
-    engine->result->started = true;
-    if (engine->options->started)
-        *engine->options->started = pid;
-    return 0;
 }
 
 /* ---- a child ---- */
@@ -297,65 +197,10 @@ void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struc
     memcpy(&child->affinity, &parent->affinity, sizeof child->affinity);
     child->cpu.task = (struct cofi_task){.pid = process->pid, .tid = child->tid};
     cofi__step_tell_fork(engine, child, parent);
-    begin(engine, child);
+    cofi__step_begin(engine, child);
     if (child->early && cofi__step_regs(child)) {
         child->state = STEP_READY;
         cofi__step_rseq_find(child);
         cofi__step_hide_trap_mask(child);
-    }
-}
-
-/* ---- letting go ---- */
-
-/* A step trap still to come would kill the program when we are gone. */
-static void take_owed(struct step_task *task)
-{
-    int status;
-    if (!task->owed)
-        return;
-    step_ptrace(PTRACE_SINGLESTEP, task->tid, 0, NULL);
-    while (waitpid(task->tid, &status, __WALL) < 0 && errno == EINTR)
-        ;
-    task->owed = false;
-}
-
-static void detach(struct step_engine *engine, struct step_task *task)
-{
-    take_owed(task);
-    cofi__step_rseq_restore(task);
-    cofi__step_show_trap_mask(task);
-    if (engine->cpu >= 0)
-        sched_setaffinity(task->tid, sizeof task->affinity, &task->affinity);
-    cofi__step_end(engine, task);
-    step_ptrace(PTRACE_DETACH, task->tid, 0, (void *)(uintptr_t)task->signal);
-}
-
-/* Any stop will do. Its signal, if it is one's delivery, is delivered by the detaching. */
-static bool stop_for_detach(struct step_task *task)
-{
-    int status;
-    pid_t got;
-    step_ptrace(PTRACE_INTERRUPT, task->tid, 0, NULL);
-    do
-        got = waitpid(task->tid, &status, __WALL);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 || !WIFSTOPPED(status) || !cofi__step_regs(task))
-        return false;
-    if (!(status >> 16) && WSTOPSIG(status) != (SIGTRAP | 0x80) && WSTOPSIG(status) != SIGTRAP)
-        task->signal = WSTOPSIG(status);
-    return true;
-}
-
-void cofi__step_let_go(struct step_engine *engine)
-{
-    engine->letting_go = true;
-    for (struct step_task *t = engine->tasks; t; t = t->next) {
-        if (t->state == STEP_GONE)
-            continue;
-        bool stopped = t->state == STEP_READY || (t->state == STEP_HELD && t->early);
-        if (stopped || stop_for_detach(t))
-            detach(engine, t);
-        else
-            cofi__step_end(engine, t);
     }
 }

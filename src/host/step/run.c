@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/error.h"
@@ -15,29 +14,10 @@
 enum {
     QUANTUM = 2000,     /* instructions */
     POLL_EVERY = 64,    /* steps between looks at tasks that are in the kernel */
-    RSEQ_PATIENCE = 10000,
-    ALARM_MS = 100
+    RSEQ_PATIENCE = 10000
 };
 
 /* ---- waiting ---- */
-
-static void on_alarm(int signal) { (void)signal; }
-
-/* Waits are interrupted now and then, to look at what the user wants and at steps that hang. */
-static void start_alarm(struct step_engine *engine)
-{
-    struct sigaction action = {.sa_handler = on_alarm};
-    sigaction(SIGALRM, &action, &engine->alarm);
-    struct itimerval every = {{0, ALARM_MS * 1000}, {0, ALARM_MS * 1000}};
-    setitimer(ITIMER_REAL, &every, NULL);
-}
-
-static void stop_alarm(struct step_engine *engine)
-{
-    struct itimerval never = {{0, 0}, {0, 0}};
-    setitimer(ITIMER_REAL, &never, NULL);
-    sigaction(SIGALRM, &engine->alarm, NULL);
-}
 
 /* A step ends at once, unless the instruction waits for a page (userfaultfd, a network file). */
 static void await_step(struct step_engine *engine, struct step_task *task)
@@ -59,9 +39,9 @@ static void await_step(struct step_engine *engine, struct step_task *task)
 static bool listen(struct step_engine *engine, bool block)
 {
     int status;
-    pid_t tid = waitpid(-1, &status, __WALL | (block ? 0 : WNOHANG));
+    pid_t tid = cofi__step_wait(engine, &status, block);
     if (tid <= 0)
-        return tid < 0 && errno == EINTR && block;
+        return !tid && block;
     struct step_task *task = cofi__step_find(engine, tid);
     if (!task) {
         if (!WIFSTOPPED(status) || !(task = cofi__step_add(engine, tid, NULL)))
@@ -237,12 +217,12 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
                     options->clock == COFI_CLOCK_REAL);
     cofi__step_news_init(&engine);
     pin_self(&engine);
-    start_alarm(&engine);
+    cofi__step_watch(&engine);
     int status = options->argv ? cofi__step_launch(&engine) : cofi__step_attach(&engine);
     if (!status)
         loop(&engine);
     finish(&engine);
-    stop_alarm(&engine);
+    cofi__step_unwatch(&engine);
     if (engine.cpu >= 0)
         sched_setaffinity(0, sizeof engine.affinity, &engine.affinity);
     if (!status)
