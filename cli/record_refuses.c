@@ -3,6 +3,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,7 +132,12 @@ static bool refuse_outputs(const struct record_job *job)
 int record_refuses_command(const struct record_job *job)
 {
     int process = job->step.pid ? try_process(job->step.pid) : 0;
-    if (process) {
+    bool headless = process == ESRCH && !kill(job->step.pid, 0);
+    if (headless && job->host != HOST_STEP && !record_needs_step(job)) {
+        complain("record: process %d: its first thread has ended; --host=step records others that may run", (int)job->step.pid);
+        return EXIT_OURS;
+    }
+    if (process && !headless) {
         complain("record: process %d: %s%s", (int)job->step.pid, process == ESRCH ? "no such process" : strerror(process),
                  process == EPERM ? " (another user's, or see /proc/sys/kernel/yama/ptrace_scope)" : "");
         return EXIT_OURS;

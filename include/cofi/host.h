@@ -138,7 +138,8 @@ struct cofi_step_options {
 struct cofi_step_result {
     bool started;            /* the command was executed, or the process attached to */
     int exec_errno;          /* why not: errno of execvp */
-    int wait_status;         /* of the command, as waitpid gives it; attached: 0 */
+    int wait_status;         /* of the command, as waitpid gives it; attached: 0, but of a child of the caller that has ended, which
+                              * waitpid does not know any more then */
     int32_t left;            /* the command's process if it runs on untraced: see cofi_step_wait; else 0 */
     uint64_t insns;          /* retired */
     uint32_t tasks, processes;

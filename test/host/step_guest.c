@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Programs for test_step.c: each does one thing, and its status says how that went. */
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -44,6 +45,23 @@ static int is_masked(void)
     return sigismember(&mask, SIGCHLD) || sigismember(&mask, SIGALRM);
 }
 
+/* Its first thread ends, the other one becomes a program after a while. */
+static void *become_another(void *self)
+{
+    for (int i = 0; i < 20; i++)
+        usleep(50000);
+    execl(self, (char *)self, "exit", (char *)NULL);
+    return self;
+}
+
+static void end_the_first_thread(char *self)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, become_another, self))
+        _exit(99);
+    pthread_exit(NULL);
+}
+
 static int program(const char *word)
 {
     if (!strcmp(word, "children"))
@@ -59,4 +77,9 @@ static int program(const char *word)
     return 5;
 }
 
-int main(int argc, char **argv) { return argc > 1 ? program(argv[1]) : 99; }
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "headless"))
+        end_the_first_thread(argv[0]);
+    return argc > 1 ? program(argv[1]) : 99;
+}

@@ -148,15 +148,33 @@ static void who_waits_for_a_child_of_vfork_is_let_go_with_it(void **state)
     assert_int_equal(WEXITSTATUS(result.wait_status), 7);
 }
 
+static pid_t begin_guest(const char *word)
+{
+    pid_t pid = fork();
+    if (!pid) {
+        execl(guest, guest, word, (char *)NULL);
+        _exit(99);
+    }
+    return pid;
+}
+
+static void a_process_whose_first_thread_has_ended_is_attached_to_and_followed_through_exec(void **state)
+{
+    (void)state;
+    pid_t pid = begin_guest("headless");
+    usleep(300000);
+    struct cofi_step_result result = run((struct cofi_step_options){.pid = pid}, NULL);
+    assert_int_equal(WEXITSTATUS(result.wait_status), 5);
+    assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
+    assert_int_equal(result.tasks, 2);
+    assert_in_range(result.insns, 1000, 1000000);
+}
+
 static void a_process_that_begins_children_all_the_time_is_attached_to_and_let_go(void **state)
 {
     (void)state;
     int status;
-    pid_t pid = fork();
-    if (!pid) {
-        execl(guest, guest, "children-for-ever", (char *)NULL);
-        _exit(99);
-    }
+    pid_t pid = begin_guest("children-for-ever");
     for (int i = 0; i < 3; i++) {
         usleep(100000);
         struct cofi_step_result result = run((struct cofi_step_options){.pid = pid, .limit = 1000 + 500 * (unsigned)i}, NULL);
@@ -179,6 +197,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_program_has_the_caller_s_signal_mask),
         cmocka_unit_test(a_run_in_another_thread_that_blocks_all_signals_can_be_stopped),
         cmocka_unit_test(who_waits_for_a_child_of_vfork_is_let_go_with_it),
+        cmocka_unit_test(a_process_whose_first_thread_has_ended_is_attached_to_and_followed_through_exec),
         cmocka_unit_test(a_process_that_begins_children_all_the_time_is_attached_to_and_let_go),
     };
     return cmocka_run_group_tests_name("host-step", tests, NULL, NULL);

@@ -182,8 +182,8 @@ void cofi__step_adopt(struct step_engine *engine, struct step_task *child, struc
     if (pid && pid != parent->process->pid && engine->options->no_follow) {
         /* clone() with an exit signal of its own: nobody asked to follow it. */
         int status;
-        if (!child->early)
-            waitpid(child->tid, &status, __WALL);
+        while (!child->early && waitpid(child->tid, &status, __WALL) < 0 && errno == EINTR)
+            ;
         step_ptrace(PTRACE_DETACH, child->tid, 0, NULL);
         child->state = STEP_GONE;
         return;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "host/step/engine.h"
 #include "host/step/request.h"
@@ -209,6 +210,19 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
     }
 }
 
+/* exec gave the thread its leader's number, which is nobody's here: that one had ended before the process was attached to. */
+static void takes_number(struct step_engine *engine, struct step_task *task)
+{
+    unsigned long tid = 0;
+    step_ptrace(PTRACE_GETEVENTMSG, task->tid, 0, &tid);
+    struct step_task *caller = cofi__step_find(engine, (pid_t)tid);
+    if (!caller || caller == task)
+        return;
+    task->process = caller->process;
+    task->process->users++;
+    cofi__step_begin(engine, task);
+}
+
 static void gone(struct step_engine *engine, struct step_task *task, int status)
 {
     if (task->tid == engine->root) {
@@ -216,6 +230,8 @@ static void gone(struct step_engine *engine, struct step_task *task, int status)
         engine->root_ended = true;
         if (engine->options->started)
             *engine->options->started = 0;
+    } else if (task->tid == engine->options->pid && task->process->ppid == getpid()) {
+        engine->result->wait_status = status; /* told once, to who traces it and to its parent */
     }
     cofi__step_end(engine, task);
 }
@@ -227,6 +243,8 @@ void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int 
         return;
     }
     int signal = WSTOPSIG(status), event = status >> 16;
+    if (!task->process && event == PTRACE_EVENT_EXEC)
+        takes_number(engine, task);
     if (!task->process) { /* the parent has not told of it */
         task->early = true;
         return;
