@@ -77,9 +77,8 @@ static bool is_at_rest(const struct leaver *l, struct cofi__fast_tracee *thread,
     const struct thread *t = thread_of(l->c, thread, &address);
     if (!t || ptrace(PTRACE_GETREGS, thread->tid, 0, regs) || t->has_signal || t->safepoint || is_asked(thread->tid))
         return false;
-    if (regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES) /* a handler, or translated code */
-        return false;
-    return t->parked || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
+    bool in_handler = regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES;
+    return (t->parked && !in_handler) || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
 }
 
 /* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by itself whether it is to rest. */

@@ -10,6 +10,7 @@
 #define REGS      0x1080
 #define MISS      0x1100
 #define MODE      0x1108
+#define CALL_STACK 0x1110
 #define SAFEPOINT 0x1010
 #define S_RCX     0x1018
 #define S_RDX     0x1000
@@ -204,33 +205,52 @@ rt_native:
 rt_native_iret:
         iretq
 
-/* A system call of the guest. A signal that comes up to rt_sys_insn is delivered before the guest's instruction, and the call
+/* A system call of the guest, with its registers and its stack: so who traces the thread finds what it has there (LeakSanitizer
+ * looks for pointers). A signal that comes up to rt_sys_insn is delivered before the guest's instruction, and the call
  * ends at rt_sys_pending; one that comes at rt_sys_end waits until the runtime has seen what the call did. */
         .globl rt_guest_syscall, rt_sys_begin, rt_sys_insn, rt_sys_end, rt_sys_pending
 rt_guest_syscall:
         push %rbx
-        mov %rdi, %rbx
-        mov REGS(%rbx), %rax
-        mov REGS+16(%rbx), %rdx
-        mov REGS+48(%rbx), %rsi
-        mov REGS+80(%rbx), %r10
-        mov REGS+64(%rbx), %r8
-        mov REGS+72(%rbx), %r9
-        mov REGS+56(%rbx), %rdi
+        push %rbp
+        push %r12
+        push %r13
+        push %r14
+        push %r15
+        mov %rsp, %gs:CALL_STACK
+        mov REGS(%rdi), %rax
+        mov REGS+16(%rdi), %rdx
+        mov REGS+24(%rdi), %rbx
+        mov REGS+32(%rdi), %rsp
+        mov REGS+40(%rdi), %rbp
+        mov REGS+48(%rdi), %rsi
+        mov REGS+64(%rdi), %r8
+        mov REGS+72(%rdi), %r9
+        mov REGS+80(%rdi), %r10
+        mov REGS+96(%rdi), %r12
+        mov REGS+104(%rdi), %r13
+        mov REGS+112(%rdi), %r14
+        mov REGS+120(%rdi), %r15
+        mov REGS+56(%rdi), %rdi
 rt_sys_begin:
-        cmpq $0, SAFEPOINT(%rbx)
+        cmpq $0, %gs:SAFEPOINT
         jne rt_sys_pending
 rt_sys_insn:
         syscall
 rt_sys_end:
-        mov %rax, REGS(%rbx)
+        mov %gs:CALL_STACK, %rsp
+        mov %rax, %gs:REGS
         xor %eax, %eax
+1:      pop %r15
+        pop %r14
+        pop %r13
+        pop %r12
+        pop %rbp
         pop %rbx
         ret
 rt_sys_pending:
+        mov %gs:CALL_STACK, %rsp
         mov $1, %eax
-        pop %rbx
-        ret
+        jmp 1b
 
 /* clone or fork with the guest's arguments: RDI = parent, RSI = child's slot. */
         .globl rt_clone

@@ -59,6 +59,7 @@ struct thread {
     uint64_t regs[16];    /* 0x1080 */
     uint64_t miss_id;     /* 0x1100: 0 after rt_entry, 1 after rt_miss */
     uint64_t mode;        /* 0x1108: enum mode */
+    uint64_t call_stack;  /* 0x1110: the runtime's own RSP while a system call of the guest runs */
     /* C only from here. */
     uint64_t chunk_end;   /* address behind the current chunk */
     uint64_t psb_due;     /* bytes of log after which a PSB follows */
@@ -128,6 +129,7 @@ _Static_assert(offsetof(struct thread, target) == 0x1050, "entry.S");
 _Static_assert(offsetof(struct thread, regs) == 0x1080, "entry.S");
 _Static_assert(offsetof(struct thread, miss_id) == 0x1100, "entry.S");
 _Static_assert(offsetof(struct thread, mode) == 0x1108, "entry.S");
+_Static_assert(offsetof(struct thread, call_stack) == 0x1110, "entry.S");
 
 /* Signal actions of a process. */
 struct sighand {
