@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "host/fast/rt/cache.h"
+#include "host/fast/rt/key.h"
 
 /* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. The first
  * has small pages; those after it are used for more than a page or two, so they share a huge one as far as that goes. */
@@ -44,17 +45,9 @@ void cache_init(void)
     entries = ENTRIES_FIRST;
 }
 
-/* Neighbours in the guest's code are neighbours in the table, which is what comes next most often. A key tells where its entry
- * lies in a table of any size, and is the same for few other blocks. */
-static uint32_t key_of(uint64_t pc, unsigned mode, bool arrived)
-{
-    uint64_t window = pc >> 19 ^ (uint64_t)(2 * mode + arrived) << 45;
-    return (uint32_t)pc ^ (uint32_t)(window * 0x9e3779b97f4a7c15u >> 32);
-}
-
 static struct entry *first_of(uint32_t key)
 {
-    return &table[key >> 2 & (entries - 1)];
+    return &table[place_of(key, entries)];
 }
 
 static struct entry *after(struct entry *e)
