@@ -28,7 +28,8 @@ static int compare(const void *a, const void *b)
 static void sort(struct ran *ran)
 {
     size_t kept = 0;
-    qsort(ran->pages, ran->n, sizeof *ran->pages, compare);
+    if (ran->n)
+        qsort(ran->pages, ran->n, sizeof *ran->pages, compare);
     for (size_t i = 0; i < ran->n; i++)
         if (!i || ran->pages[i] != ran->pages[kept - 1])
             ran->pages[kept++] = ran->pages[i];
