@@ -283,6 +283,8 @@ static struct json_object *parse(struct reader *reader, const struct file *file)
     struct json_tokener *tokener = json_tokener_new();
     if (!tokener || file->n > INT32_MAX) {
         refuse(reader, "%s", strerror(tokener ? EFBIG : ENOMEM));
+        if (tokener)
+            json_tokener_free(tokener);
         return NULL;
     }
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);

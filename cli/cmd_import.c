@@ -33,8 +33,11 @@ static const struct option long_options[] = {
 /* Nothing was imported: no recording is made. */
 static int drop(struct import *import, int status)
 {
-    cofi_writer_discard(import->writer, NULL);
-    if (status >= 0)
+    struct cofi_error error = {0};
+    cofi_writer_discard(import->writer, &error);
+    if (error.text[0])
+        complain("import: %s", error.text);
+    else if (status >= 0)
         complain("import: no trace in it, so no recording is made");
     return status < 0 ? EXIT_ENVIRONMENT : EXIT_DATA;
 }

@@ -8,6 +8,7 @@
 #include "bundle.h"
 #include "cli.h"
 #include "elf_members.h"
+#include "registers.h"
 
 /* As perf tells where the kernel is: by the address instead of an offset in its file. */
 static void map_kernel(struct import *import, const struct bundle *bundle)
@@ -97,11 +98,10 @@ static void put_process(struct import *import, const struct bundle_process *proc
 
 void import_bundle_info(const struct bundle *bundle, struct cofi_recording_info *info)
 {
-    const uint64_t trace_en = 1, os = 1 << 2, user = 1 << 3, topa = 1 << 8, tsc_en = 1 << 10, branch_en = 1 << 13; /* [SDM IA32_RTIT_CTL MSR] */
     *info = (struct cofi_recording_info){.size = sizeof *info, .gen = COFI_PT, .family = bundle->family, .model = bundle->model,
                                          .stepping = bundle->stepping, .vendor = bundle->vendor, .snapshot = true,
                                          .per_cpu = bundle->cpus_n > 0, .time = {.conv = bundle->conv, .tsc = true}};
-    info->config = trace_en | topa | tsc_en | branch_en | (bundle->kernel ? os : user);
+    info->config = PT_TRACE_EN | PT_TOPA | PT_TSC_EN | PT_BRANCH_EN | (bundle->kernel ? PT_OS : PT_USER);
 }
 
 int import_bundle(struct import *import, const struct bundle *bundle)
