@@ -16,6 +16,13 @@
 #include "log.h"
 #include "prog.h"
 
+/* Rounds are divided by this: the thread sanitizer looks at what the threads do, which a few show, and takes minutes. */
+#ifdef __SANITIZE_THREAD__
+enum { FEWER = 4 };
+#else
+enum { FEWER = 1 };
+#endif
+
 static struct prog prog;
 static struct prog_run run;
 static struct cofi_image *image;
@@ -276,7 +283,7 @@ static void damage(unsigned rounds)
 {
     uint64_t seed = 3;
     uint8_t *bytes = malloc(run.n);
-    for (unsigned i = 0; i < rounds; i++) {
+    for (unsigned i = 0; i < rounds / FEWER; i++) {
         memcpy(bytes, run.trace, run.n);
         for (unsigned k = 0; k < 1 + i % 8; k++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -333,7 +340,7 @@ static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
     for (unsigned i = 0; i < 400; i++)
         assert_int_equal(cofi_image_map_bytes(image, i * UINT64_C(8000), KERNEL, i % 2 ? nop : other, 1, "kernel"), 0);
     uint8_t *bytes = malloc(run.n);
-    for (unsigned i = 0; i < 150; i++) {
+    for (unsigned i = 0; i < 150 / FEWER; i++) {
         memcpy(bytes, run.trace, run.n);
         for (unsigned k = 0; k < 12; k++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -346,13 +353,13 @@ static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
     tear_down();
 }
 
-/* Nested loops with a PSB at each of these offsets. */
-static const uint8_t *loops(uint8_t *bytes, size_t n, const size_t *psbs, size_t psbs_n)
+/* Nested loops with a PSB at each of these offsets, and outcomes in one byte of so many. */
+static const uint8_t *loops(uint8_t *bytes, size_t n, const size_t *psbs, size_t psbs_n, size_t every)
 {
     static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
                                     0x99, 1, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};
     for (size_t i = 0; i < n; i++)
-        bytes[i] = i % 16 == 15 ? 0xde : 0xfe;
+        bytes[i] = (i + 1) % every ? 0 : i % 256 == 255 ? 0xde : 0xfe;
     for (size_t i = 0; i < psbs_n; i++)
         memcpy(bytes + psbs[i], start, sizeof start);
     return bytes;
@@ -366,34 +373,24 @@ static void set_up_loops(void)
     assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, code, sizeof code, "loop"), 0);
 }
 
-/* With the thread sanitizer each takes up to five minutes, and the first one's threads do what all do. */
-static void compare_unless_slow(const uint8_t *bytes, size_t n)
-{
-#ifndef __SANITIZE_THREAD__
-    compare(bytes, n);
-#else
-    (void)bytes, (void)n;
-#endif
-}
-
 /* Nobody can split it: no PSB for more than PIECE_LONG bytes. Bytes that come by pull are cut there, one cut inside of
  * a PSB; behind, where PSBs are near each other, they are split again. */
 static void a_stream_without_psbs_is_decoded_in_order(void **state)
 {
-    enum { N = 5 << 20, CUT = 1 << 20 };
+    enum { N = 5 << 20, CUT = 1 << 20, EVERY = 16 };
     static const size_t psbs[] = {0, CUT + 2993, 3 * CUT, 4 * CUT, 4 * CUT + 40000, 4 * CUT + 80000, 4 * CUT + 120000};
     uint8_t *bytes = malloc(N);
     (void)state;
     set_up_loops();
-    compare(loops(bytes, N, psbs, ARRAY_LEN(psbs)), N);
-    compare_unless_slow(loops(bytes, N, psbs, 1), N);
-    compare_unless_slow(loops(bytes, N, psbs + 1, 3), N);
+    compare(loops(bytes, N, psbs, ARRAY_LEN(psbs), EVERY), N);
+    compare(loops(bytes, N, psbs, 1, EVERY), N);
+    compare(loops(bytes, N, psbs + 1, 3, EVERY), N);
     synced = true;
-    compare_unless_slow(loops(bytes, N, psbs + 1, 6), N);
+    compare(loops(bytes, N, psbs + 1, 6, EVERY), N);
     memcpy(bytes, "\x99\x01\x71\x00\x10\x40\0\0\0", 9);
-    compare_unless_slow(bytes, N);
+    compare(bytes, N);
     bytes[N - 1] = COFI_PT_END_MARK;
-    compare_unless_slow(bytes, N);
+    compare(bytes, N);
     synced = false;
     cofi_image_close(image);
     free(bytes);
@@ -410,7 +407,7 @@ static void so_it_is_where_spans_are_used(void **state)
     set_up_loops();
     untimed = true;
     span_bytes = 0;
-    compare(loops(bytes, N, psbs, PSBS), N);
+    compare(loops(bytes, N, psbs, PSBS, 1), N);
     assert_true(span_bytes > N / 2);
     untimed = false;
     cofi_image_close(image);
@@ -450,7 +447,7 @@ static void a_stream_without_psbs_is_not_held(void **state)
     (void)state;
     set_up_loops();
     configure(&config, NULL, 0);
-    loops((uint8_t *)ahead.feed.bytes, N, &psb, 1);
+    loops((uint8_t *)ahead.feed.bytes, N, &psb, 1, 16);
     config.pull = count_ahead;
     config.opaque = &ahead;
     assert_int_equal(cofi_flow_parallel(&config, 2, 0, count_shown, &ahead, NULL), 0);
