@@ -84,6 +84,8 @@ int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_
 /* The ELF's own address of a file offset; the offset itself where the source is no ELF. */
 uint64_t cofi__source_vaddr(struct cofi__source *source, uint64_t offset);
 
+/* Whether a mapping of this name shows memory, which some have from a JIT. */
+bool cofi__names_memory(const char *path);
 /* Whether a mapping of this name shows memory of no file, or of one that was deleted before. */
 bool cofi__names_no_file(const char *path);
 /* debug.c: the separate file that an open ELF's debug information is read from, to be freed; null: there is none. */

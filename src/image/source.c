@@ -215,11 +215,15 @@ static bool names_deleted(const char *path)
 }
 
 /* [perf_event_open PERF_RECORD_MMAP2] */
+bool cofi__names_memory(const char *path)
+{
+    return path[0] == '[' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/zero", 9) || !strncmp(path, "/SYSV", 5) ||
+           !strncmp(path, "/memfd:", 7) || !strncmp(path, "/anon_hugepage", 14);
+}
+
 bool cofi__names_no_file(const char *path)
 {
-    return names_deleted(path) || path[0] != '/' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/", 5) ||
-           !strncmp(path, "/SYSV", 5) || !strncmp(path, "/memfd:", 7) ||
-           !strncmp(path, "/anon_hugepage", 14);
+    return names_deleted(path) || cofi__names_memory(path) || path[0] != '/' || !strncmp(path, "/dev/", 5);
 }
 
 static int open_fd(struct cofi__source *source, int *fd)

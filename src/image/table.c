@@ -97,14 +97,47 @@ static void tell_change(const struct cofi__table *table, const struct cofi__chan
 }
 
 /* report: null, or whom to tell. */
-static int apply(struct cofi__table *table, const struct cofi__change *change, struct report *report)
+static int put(struct cofi__table *table, const struct cofi__change *change, struct report *report)
 {
-    if (is_there(table, change))
-        return 0;
     if (report)
         tell_change(table, change, report);
     const struct cofi__segment segment = {change->addr, change->addr + change->len, change->pgoff, change->source};
     return cofi__segments_put(&table->segments, &segment);
+}
+
+/* Memory that has no bytes hides no function of a JIT: when its heap grows, or is made writable and executable in turns, the kernel tells
+ * the whole heap, and code whose place is used again is told by the JIT. */
+static bool stays(const struct cofi__segment *s, const struct cofi__change *memory)
+{
+    return s->source->is_function || s->source == memory->source;
+}
+
+static int put_between(struct cofi__table *table, const struct cofi__change *memory, struct report *report)
+{
+    uint64_t at = memory->addr, end = memory->addr + memory->len;
+    while (at < end) {
+        struct cofi__place place = cofi__segments_from(&table->segments, at);
+        const struct cofi__segment *s;
+        while ((s = cofi__segments_next(&table->segments, &place)) && s->start <= at && stays(s, memory))
+            at = s->end;
+        while (s && s->start < end && !stays(s, memory))
+            s = cofi__segments_next(&table->segments, &place);
+        uint64_t to = s && s->start < end ? s->start : end;
+        if (at < to) {
+            const struct cofi__change part = {memory->time_ns, at, to - at, memory->pgoff + (at - memory->addr), memory->source};
+            COFI_TRY(put(table, &part, report));
+        }
+        at = to > at ? to : at;
+    }
+    return 0;
+}
+
+static int apply(struct cofi__table *table, const struct cofi__change *change, struct report *report)
+{
+    if (is_there(table, change))
+        return 0;
+    bool memory = change->source && change->source->kind == COFI__SOURCE_FILE && cofi__names_memory(change->source->path);
+    return (memory ? put_between : put)(table, change, report);
 }
 
 static bool is_clear(const struct cofi__change *change)

@@ -131,6 +131,50 @@ static void a_jitdump_has_names_and_bytes_from_a_time_on(void **state)
     close_all();
 }
 
+/* Its heap grows: the kernel tells that as a mapping of the whole heap, which has another name by then. Other files hide code as ever. */
+static void memory_given_to_a_jit_hides_none_of_its_code(void **state)
+{
+    (void)state;
+    static const char *const memory[] = {"//anon", "[anon:v8]", "/memfd:doublemapper (deleted)", "/dev/zero", "/gone/libgone.so"};
+    for (unsigned i = 0; i < ARRAY_LEN(memory); i++) {
+        struct cofi_recording_info info = sample_info();
+        struct cofi_writer *writer;
+        struct cofi_code code;
+        struct dump dump;
+        const char *path = scratch_path("jit-100.dump"), *data = scratch_path("jit.data");
+        begin_dump(&dump, 1);
+        add_load(&dump, 0x2000, 0x401000, 7, "fib");
+        add_load(&dump, 0x2000, 0x403000, 8, "fac");
+        add_load(&dump, 0x4000, 0x402000, 9, "odd");
+        write_whole(path, dump.p, dump.n);
+        info.time.conv = (struct cofi_time_conv){.zero = 0x100, .mult = 1024, .shift = 10};
+        assert_int_equal(cofi_writer_open(&writer, data, &info, NULL), 0);
+        struct cofi_sideband map = {.kind = COFI_SB_MMAP, .pid = 100, .tid = 100, .prot = 5, .flags = 2, .time_ns = 2, .name = path,
+                                    .addr = 0x7f0000000000, .len = 0x1000};
+        put(writer, map);
+        map.addr = 0x400000;
+        map.len = 0x10000;
+        map.time_ns = 0x3000;
+        map.name = memory[i];
+        put(writer, map);
+        assert_int_equal(cofi_writer_close(writer, NULL), 0);
+        open_at(data, 100, 0x2fff);
+        assert_is(0x401005, "fib", 5);
+        cofi_view_advance(view, 0x3000, NULL, NULL);
+        if (memory[i][1] == 'g') {
+            assert_int_equal(cofi_view_find(view, 0x401005, &code), COFI_ERR_NO_CODE);
+        } else {
+            assert_is(0x401005, "fib", 5);
+            assert_is(0x403005, "fac", 5);
+        }
+        assert_int_equal(cofi_view_find(view, 0x402005, &code), COFI_ERR_NO_CODE);
+        assert_non_null(strstr(cofi_view_why(view), memory[i]));
+        cofi_view_advance(view, 0x4100, NULL, NULL);
+        assert_is(0x402005, "odd", 5);
+        close_all();
+    }
+}
+
 /* (To look for what each moves from the first record on would take minutes.) */
 static void a_jitdump_may_move_much_code(void **state)
 {
@@ -472,6 +516,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
+        cmocka_unit_test(memory_given_to_a_jit_hides_none_of_its_code),
         cmocka_unit_test(a_jitdump_may_move_much_code),
         cmocka_unit_test(code_that_can_lie_nowhere_hides_no_other),
         cmocka_unit_test(a_jitdump_cut_anywhere_gives_what_precedes),
