@@ -93,8 +93,6 @@ static void on_tsc(struct cofi__clock *clock, uint64_t tsc)
     clock->tsc_in_psb = true;
     set_exact(clock, clock->tsc_exact);
     clock->have_tma = clock->fix_mtc = clock->mtc_seen = false;
-    clock->tma_base = clock->ctc_delta = clock->span_cycles = clock->mtc_exact = 0;
-    clock->tma_ctc = clock->last_mtc = 0;
     clock->limit = UINT64_MAX;
 }
 
@@ -121,9 +119,7 @@ static void fix_last_mtc(struct cofi__clock *clock, uint8_t ctc)
 {
     uint8_t mask = (uint8_t)((1u << (16 - clock->info.mtc_freq)) - 1);
     uint8_t last = (uint8_t)((ctc & ~mask) | (clock->last_mtc & mask));
-    if (last >= ctc && (last & mask) > (ctc & mask))
-        last = (uint8_t)(last - mask - 1);
-    clock->last_mtc = last;
+    clock->last_mtc = last > ctc ? (uint8_t)(last - mask - 1) : last;
     clock->fix_mtc = false;
 }
 
@@ -155,7 +151,6 @@ static void on_tma(struct cofi__clock *clock, uint16_t ctc, uint16_t fc)
     unsigned shift = clock->info.mtc_freq;
     uint64_t rem = ctc & ((UINT64_C(1) << shift) - 1);
     clock->tma_base = clock->exact - fc - art_ticks(clock, rem);
-    clock->tma_ctc = ctc;
     clock->last_mtc = (uint8_t)(ctc >> shift);
     clock->fix_mtc = shift > 8;
     clock->ctc_delta = 0;

@@ -26,7 +26,6 @@ struct cofi__clock {
     uint64_t mtc_exact;    /* time of that MTC */
     uint64_t tma_base;     /* PT: TSC at ART = ctc_base */
     uint64_t ctc_delta;    /* PT: ART ticks since */
-    uint16_t tma_ctc;
     uint8_t last_mtc;
     /* PT: a guest has a TSC of its own; its offsets, as far as they were learnt. */
     uint64_t vmcs;

@@ -44,20 +44,46 @@ static uint64_t cycles(uint64_t count)
 
 static uint32_t random_next(uint32_t *seed) { return (*seed = *seed * 1664525 + 1013904223) >> 8; }
 
-/* One after the other, and after some that were lost: each is what the division of the whole gives. */
+static uint64_t art_ticks(uint64_t num, uint64_t den, uint64_t x) { return (uint64_t)((unsigned __int128)x * num / den); }
+
+static void tsc_tma(uint64_t tsc, uint64_t art, unsigned fc)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    packet.tsc.tsc = tsc;
+    tell(&packet);
+    packet = (struct cofi_packet){.kind = COFI_PT_TMA};
+    packet.tma.ctc = (uint16_t)art;
+    packet.tma.fc = (uint16_t)fc;
+    assert_int_equal(tell(&packet), tsc);
+}
+
+/* One after the other, and after some that were lost: each is what the division of the whole gives. The CTC of a TMA has 16 bits: with
+ * a period of so many that fewer than 8 are above it, the first MTC tells the others. */
 static void an_mtc_is_that_many_art_ticks_behind_the_tma(void **state)
 {
     (void)state;
     uint32_t seed = 7;
-    for (unsigned round = 0; round < 200; round++) {
-        uint64_t num = 1 + random_next(&seed) % 1000, den = 1 + random_next(&seed) % 100, art = 0;
-        unsigned freq = random_next(&seed) % 9;
-        start((uint32_t)num, (uint32_t)den, freq, 1 << 20);
-        for (unsigned i = 0, ctc = 0; i < 300; i++) {
-            unsigned steps = random_next(&seed) % 8 ? 1 : 1 + random_next(&seed) % 200;
-            ctc += steps;
-            art += (uint64_t)steps << freq;
-            assert_int_equal(mtc(ctc), (1 << 20) + art * num / den);
+    for (unsigned round = 0; round < 400; round++) {
+        uint64_t num = 1 + random_next(&seed) % 1000, den = 1 + random_next(&seed) % 100, art = 0, from = 0, base = 0, tsc = 1 << 20;
+        unsigned freq = random_next(&seed) % 16, most = freq > 8 ? (1u << (16 - freq)) - 1 : 200;
+        bool first = true;
+        start((uint32_t)num, (uint32_t)den, freq, tsc);
+        the.info.mtc = round & 1; /* a recording that does not say that there are any has them all the same */
+        for (unsigned i = 0; i < 300; i++) {
+            if (!i || random_next(&seed) % 50 == 0) {
+                unsigned fc = random_next(&seed) % (unsigned)(num / den + 1);
+                art += random_next(&seed);
+                tsc += random_next(&seed) + (UINT64_C(100) << 32);
+                from = art >> freq << freq;
+                base = tsc - fc - art_ticks(num, den, art - from);
+                tsc_tma(tsc, art, fc);
+                first = true;
+            }
+            unsigned steps = random_next(&seed) % 8 ? 1 : 1 + random_next(&seed) % (first ? most : 200);
+            art = ((art >> freq) + steps) << freq;
+            tsc = base + art_ticks(num, den, art - from);
+            assert_int_equal(mtc((unsigned)(art >> freq)), tsc);
+            first = false;
         }
     }
 }
@@ -89,6 +115,35 @@ static void cycles_count_as_between_the_last_two_mtcs(void **state)
     assert_int_equal(mtc(3), 1300);
     assert_int_equal(cycles(100), 1325);
     assert_int_equal(cycles(1000), 1399); /* not as far as the next MTC */
+}
+
+/* The next MTC is due nobody knows when, once a TSC came without a TMA. */
+static void behind_a_tsc_alone_cycles_go_on(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    mtc(1);
+    cycles(200);
+    mtc(2);
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    packet.tsc.tsc = 5000;
+    tell(&packet);
+    assert_int_equal(cycles(1000), 5500);
+}
+
+/* A step back that no estimate explains: what came before was wrong. A small one is an estimate that ran ahead. */
+static void a_large_step_back_is_believed(void **state)
+{
+    (void)state;
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    start(100, 1, 0, 1 << 20);
+    packet.tsc.tsc = (1 << 20) - COFI_CLOCK_BACK;
+    the.least = UINT64_MAX;
+    assert_int_equal(tell(&packet), 1 << 20);
+    assert_int_equal(the.least, (1 << 20) - COFI_CLOCK_BACK);
+    packet.tsc.tsc = (1 << 20) - COFI_CLOCK_BACK - 1;
+    assert_int_equal(tell(&packet), (1 << 20) - COFI_CLOCK_BACK - 1);
+    assert_int_equal(the.least, 0);
 }
 
 /* With a threshold an interval may have no CYC: the next one counts for both. */
@@ -165,6 +220,49 @@ static void another_vmcs_in_a_psb_does_not_set_time_back(void **state)
     assert_int_equal(the.exact, 1400);
 }
 
+/* A hypervisor's processor: each guest's TSC has its offset, some none. Time is the host's: exact in the host and in guests without an offset; of
+ * another guest late by what its first TSC was behind the one before. PSB+ has its TSC before it tells whose it is, which an overflow may have
+ * changed. */
+static void guests_tell_the_hosts_time(void **state)
+{
+    (void)state;
+    enum { GUESTS = 3 };
+    static const uint64_t offset[GUESTS + 1] = {0, UINT64_C(3) << 40, 0, -(UINT64_C(5) << 50)};
+    const uint64_t mask = (UINT64_C(1) << 56) - 1;
+    uint32_t seed = 11;
+    for (unsigned round = 0; round < 200; round++) {
+        uint64_t now = (UINT64_C(1) << 54) + random_next(&seed), late[GUESTS + 1] = {0}, last = 0;
+        bool met[GUESTS + 1] = {true};
+        unsigned who = 0;
+        const struct cofi_time_info info = {.tsc_num = 1, .tsc_den = 1, .tsc = true};
+        cofi__clock_init(&the, COFI_PT, &info, 0);
+        for (unsigned i = 0; i < 200; i++) {
+            struct cofi_packet packet = {.kind = COFI_PT_TSC};
+            bool psb = random_next(&seed) % 3 == 0;
+            if (i && random_next(&seed) % 2) {
+                who = random_next(&seed) % (GUESTS + 1);
+                if (!psb) /* else it was lost, and PSB+ is the first to tell */
+                    cofi__clock_guest(&the, who, who * 0x1000, false);
+            }
+            now += 1 + random_next(&seed);
+            if (psb)
+                cofi__clock_psb(&the);
+            packet.tsc.tsc = (now + offset[who]) & mask;
+            tell(&packet);
+            if (psb)
+                cofi__clock_guest(&the, who, who * 0x1000, true);
+            if (!met[who] && offset[who])
+                late[who] = now - last;
+            met[who] = true;
+            if (the.exact != now - late[who])
+                fail_msg("round %u, packet %u, guest %u%s: %#lx, it is %#lx, late by %#lx", round, i, who, psb ? " in a PSB+" : "",
+                         the.exact, now, late[who]);
+            assert_in_range(cofi__clock_ticks(&the), the.exact, the.exact + COFI_CLOCK_BACK);
+            last = the.exact;
+        }
+    }
+}
+
 static void nanoseconds_become_the_first_tick_that_has_them(void **state)
 {
     (void)state;
@@ -186,12 +284,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_mtc_is_that_many_art_ticks_behind_the_tma),
         cmocka_unit_test(cycles_count_as_between_the_last_two_mtcs),
+        cmocka_unit_test(behind_a_tsc_alone_cycles_go_on),
+        cmocka_unit_test(a_large_step_back_is_believed),
         cmocka_unit_test(cycles_of_two_intervals_are_those_of_both),
         cmocka_unit_test(without_a_tma_mtcs_tell_what_passed_since_the_first),
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_tsc_without_a_tma_begins_anew),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
+        cmocka_unit_test(guests_tell_the_hosts_time),
         cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
