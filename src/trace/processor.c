@@ -30,12 +30,12 @@ bool cofi__who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid)
             *tid = sb->ptid;
         }
         return true;
+    case COFI_SB_LOST: return sb->tid > 0; /* the kernel has whom it interrupts in it */
     case COFI_SB_COMM:
     case COFI_SB_MMAP:
     case COFI_SB_FORK:
     case COFI_SB_EXIT:
     case COFI_SB_AUX:
-    case COFI_SB_LOST:
     case COFI_SB_CODE:
     case COFI_SB_TEXT_POKE: break;
     }

@@ -470,6 +470,27 @@ static void who_ran_before_the_first_switch_is_told_by_it(void **state)
     cofi_recording_close(recording);
 }
 
+/* Which switches were lost nobody knows, but the kernel tells of the loss as soon as it can, and whom it interrupts. */
+static void who_runs_behind_lost_records_is_told_by_the_loss(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    out.n = 0;
+    add_start(&out, 3);
+    add_switch(&out, 0, SHELL, SHELL, 0x1000);
+    WORDS(&out, PERF_LOST, 0, (&(struct who){OTHER, OTHER, 0, 0x3000, EV_SWITCH}), ID_BASE + EV_SWITCH, 3);
+    WORDS(&out, PERF_LOST, 0, (&(struct who){0, 0, 0, 0x5000, EV_SWITCH}), ID_BASE + EV_SWITCH, 3);
+    auxtrace(&out, 0, -1, 0, 0x1000, SYSTEM_CALL("20") SYSTEM_CALL("40"));
+    write_file(scratch_path("lost.data"), &out);
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, scratch_path("lost.data"), NULL), 0);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "lost 6 sideband records"));
+    assert_int_equal(cofi_recording_thread(recording, 0, 0x2fff, NULL), SHELL);
+    assert_int_equal(cofi_recording_thread(recording, 0, 0x3000, NULL), OTHER);
+    assert_int_equal(cofi_recording_thread(recording, 0, 0x5000, NULL), OTHER); /* one of lldb's, say, which has no thread */
+    cofi_recording_close(recording);
+}
+
 /* Between two TSC packets the kernel goes from one process to another; MTC tells the time well enough [decision 0607]. */
 static void another_process_is_seen_where_the_kernel_returns_to_it(void **state)
 {
@@ -759,6 +780,7 @@ int main(void)
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
         cmocka_unit_test(a_commands_children_are_told_from_it_by_switches),
         cmocka_unit_test(who_ran_before_the_first_switch_is_told_by_it),
+        cmocka_unit_test(who_runs_behind_lost_records_is_told_by_the_loss),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
         cmocka_unit_test(trace_in_compressed_samples),
         cmocka_unit_test(a_time_in_a_large_piece_is_found_by_halves),
