@@ -50,6 +50,15 @@ enum { EV_PT, EV_SWITCH, EV_TRACK, EV_GUEST, EV_TRACEPOINT, EVENTS };
 enum { FILE_EVENTS = EV_TRACEPOINT }; /* perf wants descriptions of tracepoints in the header: only in pipes here */
 enum { ID_BASE = 100, EVENT_ATTR_BYTES = 128, THIS_PMU = 10, SCHED_SWITCH = 316 };
 #define EVENT_SAMPLE_TYPE (SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_IDENTIFIER)
+/* What perf makes up from /proc as it begins: no kernel's words are behind these, but as much room. */
+enum { SYNTHESIZED = EVENTS };
+
+/* The one that tells mappings has no processor: events need not all have the same words. */
+static inline uint64_t sample_type_of(unsigned event)
+{
+    uint64_t more = event == EV_TRACEPOINT ? SAMPLE_RAW | SAMPLE_PERIOD : 0;
+    return (EVENT_SAMPLE_TYPE & ~(uint64_t)(event == EV_TRACK ? SAMPLE_CPU : 0)) | more;
+}
 
 static inline void add_event(struct bytes *out, unsigned event)
 {
@@ -65,7 +74,7 @@ static inline void add_event(struct bytes *out, unsigned event)
     put_le(attr + ATTR_SIZE, EVENT_ATTR_BYTES, 4);
     put_le(attr + ATTR_CONFIG, config, 8);
     put_le(attr + ATTR_SAMPLE_PERIOD, 1, 8);
-    put_le(attr + ATTR_SAMPLE_TYPE, EVENT_SAMPLE_TYPE | (event == EV_TRACEPOINT ? SAMPLE_RAW | SAMPLE_PERIOD : 0), 8);
+    put_le(attr + ATTR_SAMPLE_TYPE, sample_type_of(event), 8);
     put_le(attr + ATTR_FLAGS, flags, 8);
     add(out, attr, sizeof attr);
 }
@@ -91,11 +100,14 @@ static inline void end(struct bytes *out, size_t at, const struct who *who)
 {
     while ((out->n - at) % 8)
         add_le(out, 0, 1);
-    if (who) {
+    for (int i = 0; who && who->event == SYNTHESIZED && i < 4; i++)
+        add_le(out, 0, 8);
+    if (who && who->event != SYNTHESIZED) {
         add_le(out, (uint32_t)who->pid, 4);
         add_le(out, (uint32_t)who->tid, 4);
         add_le(out, who->time, 8);
-        add_le(out, who->cpu, 8);
+        if (sample_type_of(who->event) & SAMPLE_CPU)
+            add_le(out, who->cpu, 8);
         add_le(out, ID_BASE + who->event, 8);
     }
     put_le(out->p + at + 6, out->n - at, 2);

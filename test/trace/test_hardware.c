@@ -60,8 +60,8 @@ static void add_start_of(struct bytes *out, uint64_t have_switch, const uint8_t 
         mmap1(out, PERF_MISC_KERNEL, -1, &kernel);
     mmap1(out, PERF_MISC_KERNEL, -1, &(struct mapping){MODULE, 0x1000, 0, "/lib/modules/6.1.0-test/kernel/x-y.ko", NULL});
     for (int32_t pid = SHELL; pid <= OTHER; pid += OTHER - SHELL) {
-        struct who who = {pid, pid, 0, 0x100, EV_TRACK};
-        comm(out, &who, pid == SHELL ? "shell" : "other", true);
+        struct who who = {pid, pid, 0, 0, SYNTHESIZED};
+        comm(out, &who, pid == SHELL ? "shell" : "other", false);
         mmap2(out, &who, PERF_MISC_USER, pid, &(struct mapping){USER_TEXT, 0x1000, 0x1000, program, NULL});
     }
 }
