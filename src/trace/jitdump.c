@@ -53,7 +53,7 @@ static uint8_t *read_below(const struct cofi_recording *recording, const char *p
 /* ---- jitdump [linux: jitdump-specification] ---- */
 
 enum { JIT_LOAD = 0, JIT_MOVE = 1, JIT_KINDS = 16 /* five, and room for more */ };
-enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_PID = 20, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
+enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_PID = 20, JIT_HEADER_TIME = 24, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
 enum { JIT_PREFIX = 16, JIT_LOAD_FIXED = 56, JIT_MOVE_FIXED = 64 };
 
 struct dump {
@@ -62,6 +62,7 @@ struct dump {
     const uint8_t *bytes;
     size_t n;
     bool tsc;
+    uint64_t ahead; /* the recording's clock is by so much ahead of the dump's */
     bool names_only; /* the recorder told the code itself, as it ran */
     struct cofi__map loads; /* (index, 0) -> where the newest LOAD of it is */
 };
@@ -70,7 +71,7 @@ static uint64_t time_of(const struct dump *dump, const uint8_t *record)
 {
     const struct cofi_time_conv *conv = &dump->recording->info.time.conv;
     uint64_t time = le64(record + 8);
-    return dump->tsc && conv->mult ? cofi_time_ns(conv, time) : time;
+    return dump->tsc && conv->mult ? cofi_time_ns(conv, time) : time + dump->ahead;
 }
 
 /* Since when a name holds; 0 if that is told by another clock than the recording's. */
@@ -182,7 +183,15 @@ bool cofi__is_jitdump(const char *path)
     return slash && sscanf(slash, "/jit-%d.dump%n", &pid, &end) == 1 && end && !slash[end];
 }
 
-int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path)
+/* A dump's times are CLOCK_MONOTONIC's, perf's usual ones with Intel PT are not. A JIT maps its dump as it writes the time into the
+ * head, and the recording has when it was mapped, unless it was before. */
+static uint64_t clock_ahead(const struct dump *dump, uint64_t mapped_ns)
+{
+    uint64_t begun = le64(dump->bytes + JIT_HEADER_TIME);
+    return dump->tsc || dump->names_only || !begun || !mapped_ns ? 0 : mapped_ns - begun;
+}
+
+int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path, uint64_t mapped_ns)
 {
     struct dump dump = {.recording = recording, .image = image, .names_only = tells_code(recording)};
     uint8_t *bytes = read_below(recording, path, &dump.n);
@@ -190,6 +199,7 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
     if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
         dump.bytes = bytes;
         dump.tsc = le64(bytes + JIT_HEADER_FLAGS) & JIT_ARCH_TIMESTAMP;
+        dump.ahead = clock_ahead(&dump, mapped_ns);
         status = read_dump(&dump, path);
     } else {
         cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's %s missing", path, dump.names_only ? "names are" : "code is");

@@ -202,7 +202,7 @@ static int apply_mmap(struct cofi_recording *recording, struct cofi_sideband *sb
     if (sb->machine != HOST)
         return map_guest_file(recording, image, sb);
     if (cofi__is_jitdump(sb->name)) /* the mapping is a mark: its bytes are not code */
-        return cofi__map_jitdump(recording, image, sb->name);
+        return cofi__map_jitdump(recording, image, sb->name, sb->time_ns);
     if (!strcmp(sb->name, "[vdso]"))
         return cofi__map_vdso(recording, image, sb);
     return map_file(image, sb, recording->symfs);

@@ -330,11 +330,11 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
  * or the piece itself. False: a piece of one that was given whole. */
 bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t **bytes, uint64_t *n);
 
-/* jitdump.c: a mapping of a jit-PID.dump: the code it tells of; and what /tmp/perf-PID.map calls the code of a
+/* jitdump.c: a mapping of a jit-PID.dump, and when that was (0: before the recording): the code it tells of; and what /tmp/perf-PID.map calls the code of a
  * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
 #define COFI__JIT_MAGIC 0x4a695444u /* its first word */
 bool cofi__is_jitdump(const char *path);
-int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path);
+int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path, uint64_t mapped_ns);
 int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid);
 /* The latter's name, and where it is (allocated, or null: out of memory). Returns it open, or -1: there is none, or somebody else wrote it. */
 enum { COFI__PERF_MAP_PATH = 32 };

@@ -131,6 +131,30 @@ static void a_jitdump_has_names_and_bytes_from_a_time_on(void **state)
     close_all();
 }
 
+/* Perf's clock is not the dump's: that was begun as it was mapped, which is at 2 in the recording. */
+static void a_jitdumps_clock_is_set_by_its_mapping(void **state)
+{
+    (void)state;
+    struct dump dump;
+    struct cofi_code code;
+    const char *path = scratch_path("jit-100.dump");
+    for (uint64_t begun = 1; begun <= 0x70001; begun += 0x70000) {
+        begin_dump(&dump, 0);
+        put_le(dump.p + 24, begun, 8);
+        add_load(&dump, begun - 2 + 0x2100, 0x401000, 7, "fib");
+        add_load(&dump, begun - 2 + 0x3100, 0x402000, 8, "fac");
+        write_whole(path, dump.p, dump.n);
+        open_at(write_recording(100, path, false), 100, 0x20ff);
+        assert_int_equal(cofi_view_find(view, 0x401000, &code), COFI_ERR_NO_CODE);
+        cofi_view_advance(view, 0x2100, NULL, NULL);
+        assert_is(0x401000, "fib", 0);
+        assert_int_equal(cofi_view_find(view, 0x402000, &code), COFI_ERR_NO_CODE);
+        cofi_view_advance(view, 0x3100, NULL, NULL);
+        assert_is(0x402000, "fac", 0);
+        close_all();
+    }
+}
+
 /* Its heap grows: the kernel tells that as a mapping of the whole heap, which has another name by then. Other files hide code as ever. */
 static void memory_given_to_a_jit_hides_none_of_its_code(void **state)
 {
@@ -516,6 +540,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jitdump_has_names_and_bytes_from_a_time_on),
+        cmocka_unit_test(a_jitdumps_clock_is_set_by_its_mapping),
         cmocka_unit_test(memory_given_to_a_jit_hides_none_of_its_code),
         cmocka_unit_test(a_jitdump_may_move_much_code),
         cmocka_unit_test(code_that_can_lie_nowhere_hides_no_other),
