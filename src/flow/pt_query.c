@@ -440,7 +440,6 @@ static int act_psb(struct cofi_flow *flow)
     flow->last_ip_valid = true;
     flow->cr3_ip = COFI_NO_IP;
     cofi__clock_psb(&flow->clock);
-    flow->code_missed = false;
     flow->in_psb = true;
     flow->psb_has_ip = false;
     flow->psb_offset = flow->packet_offset;
@@ -516,6 +515,7 @@ static int act_psbend(struct cofi_flow *flow)
     flow->overflow_before = flow->fup_of_mode = false;
     note_waited(flow, true);
     ret_clear(flow);
+    flow->code_missed = false; /* what was missing on the way here is no CALL that it could have */
     flow->synced = true;
     COFI_TRY(cofi__code_due(flow, flow->psb_offset));
     COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));

@@ -532,6 +532,17 @@ static void a_return_without_a_call_is_not_trusted(void **state)
     assert_string_equal(decode(0x401000, "c3", "H 06 01"), "[psb] [enabled >401000] 401000 [gap BAD_RETC] [disabled]");
 }
 
+/* A PSB empties the stack of both: what was missing before it excuses no RET behind it, and the next address may be as wrong as that. */
+static void behind_a_psb_missing_code_excuses_no_compressed_ret(void **state)
+{
+    (void)state;
+    static const char code[] = "ffe0 0000000000000000000000000000 c3 000000000000000000000000000000 ffe0 0000000000000000000000000000 ffe0";
+    assert_string_equal(decode(0x401000, code, "H 2d0050 2d1010 06 02031800 2d2010 6d301040000000 01"),
+        "[psb] [enabled >401000] 401000 [gap 405000 NO_CODE] 401010 [cbr a18 b0 c0] [gap BAD_RETC] 401020 401030 [disabled 401030]");
+    assert_string_equal(decode(0x401000, code, "H 2d0050 P 9901 7d101040000000 0223 06 02031800 2d2010 6d301040000000 01"),
+        "[psb] [enabled >401000] 401000 [gap 405000 NO_CODE] [psb 401010] 401010 [cbr a18 b0 c0] [gap BAD_RETC] 401030 [disabled 401030]");
+}
+
 static void new_code_is_used_from_its_time_on(void **state)
 {
     (void)state;
@@ -1114,6 +1125,7 @@ int main(void)
         cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(an_endless_loop_is_noticed),
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
+        cmocka_unit_test(behind_a_psb_missing_code_excuses_no_compressed_ret),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
         cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
         cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
