@@ -73,6 +73,8 @@ int cofi_view_advance(struct cofi_view *view, uint64_t time_ns,
                       void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque);
 /* When the next change is due, UINT64_MAX if none is. */
 uint64_t cofi_view_next_change(const struct cofi_view *view);
+/* When the last one was that the view shows, 0 if none was. Who wants to see an earlier time opens another view. */
+uint64_t cofi_view_last_change(const struct cofi_view *view);
 /* How often cofi_image_clear (exec) came due in the address space that was shown then, and there was something in it. */
 uint64_t cofi_view_cleared(const struct cofi_view *view);
 /* When (ns) something is mapped at an address where nothing is now, in the address space that is shown now; UINT64_MAX: not up to

@@ -435,7 +435,7 @@ int cofi__space_set(struct cofi_flow *flow)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->idle_mark = NULL;
-    if (cofi_view_next_change(flow->view) <= flow->seen_ns) { /* while another was seen */
+    if (cofi_view_next_change(flow->view) <= flow->seen_ns || (flow->seen_ns && cofi__view_is_late(flow, flow->seen_ns))) { /* while another was seen */
         flow->code_due = true;
         flow->code_ns = flow->seen_ns;
         flow->code_offset = flow->packet_offset;

@@ -71,10 +71,17 @@ static bool timeless(const struct cofi_flow_config *config)
     return config->ctl_known && (!full_time || less_pkts);
 }
 
+static bool is_at_end(const struct cofi_flow_config *config) { return config->code_at_end || timeless(config); }
+
+bool cofi__view_is_late(const struct cofi_flow *flow, uint64_t ns)
+{
+    return !is_at_end(&flow->config) && cofi_view_last_change(flow->view) > ns;
+}
+
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image)
 {
     COFI_TRY(cofi_view_open(view, image));
-    if (!flow->config.code_at_end && !timeless(&flow->config))
+    if (!is_at_end(&flow->config))
         return 0;
     int status = cofi_view_advance(*view, UINT64_MAX, NULL, NULL);
     if (status < 0)
@@ -159,12 +166,26 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
     if (!flow->clock.known)
         return 0;
     flow->seen_ns = ns;
-    if (cofi_view_next_change(flow->view) > ns)
+    if (cofi_view_next_change(flow->view) > ns && !cofi__view_is_late(flow, ns))
         return 0;
     flow->code_due = true;
     flow->code_ns = ns;
     flow->code_offset = offset;
     return 0;
+}
+
+/* A time that was too late has been believed: a view only goes forward, so there is a new one. */
+static int view_again(struct cofi_flow *flow)
+{
+    struct cofi_view *view;
+    COFI_TRY(cofi__flow_view_open(flow, &view, flow->images[flow->space]));
+    cofi_view_close(flow->view);
+    flow->view = flow->views[flow->space] = view;
+    if (flow->keep_cache)
+        cofi__cache_kill(flow);
+    else
+        cofi__cache_flush(flow);
+    return 1;
 }
 
 bool cofi__code_comes(struct cofi_flow *flow)
@@ -194,16 +215,18 @@ void cofi__code_at_return(struct cofi_flow *flow)
 static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
-    flow->viewed_ns[flow->space] = flow->code_ns;
     uint64_t cleared = cofi_view_cleared(flow->view);
+    int again = cofi__view_is_late(flow, flow->code_ns) ? view_again(flow) : 0;
+    COFI_TRY(again);
+    flow->viewed_ns[flow->space] = flow->code_ns;
     int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
     flow->code_changed = true;
     cofi__code_at_return(flow);
-    if (changed <= 0)
+    if (changed < 0 || changed + again == 0)
         return changed;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);
-    event.value = (uint64_t)changed;
-    event.a = cofi_view_cleared(flow->view) != cleared;
+    event.value = (uint64_t)(changed + again);
+    event.a = !again && cofi_view_cleared(flow->view) != cleared;
     return cofi__emit_event(flow, &event);
 }
 

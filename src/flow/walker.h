@@ -282,6 +282,8 @@ int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image);
 int cofi__space_set(struct cofi_flow *flow);
 /* A caller's configuration as this library knows it. COFI_ERR_RANGE, COFI_ERR_UNSUPPORTED as cofi_flow_open has them. */
 int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config);
+/* What is seen is code of later than that: there has been a wrong time. */
+bool cofi__view_is_late(const struct cofi_flow *flow, uint64_t ns);
 /* A view of an image, from its start; of a trace that never tells the time, as the image is at its end. */
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image);
 

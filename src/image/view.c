@@ -222,6 +222,18 @@ uint64_t cofi_view_next_change(const struct cofi_view *view)
     return view->next;
 }
 
+static uint64_t last_of(const struct cofi__table *table)
+{
+    return table->image && table->next ? table->image->changes[table->next - 1].time_ns : 0;
+}
+
+uint64_t cofi_view_last_change(const struct cofi_view *view)
+{
+    uint64_t user = last_of(view->user), kernel = last_of(view->kernel);
+    uint64_t turn = view->turn ? view->image->turns[view->turn - 1].time_ns : 0, code = user > kernel ? user : kernel;
+    return code > turn ? code : turn;
+}
+
 uint64_t cofi_view_cleared(const struct cofi_view *view) { return view->cleared; }
 
 static const struct cofi__segment *find_segment(const struct cofi_view *view, uint64_t addr)

@@ -279,6 +279,15 @@ static void a_call_of_long_ago_is_not_guessed(void **state)
     free(bytes);
 }
 
+/* A PSB+ tells a time far ahead: the next one takes it back, and the code with it. */
+static void spoil_time(uint8_t *bytes, size_t n, size_t at)
+{
+    static const uint8_t psb[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 0x19};
+    uint8_t *found = memmem(bytes + at, n - at, psb, sizeof psb);
+    if (found && bytes + n - found > 24)
+        found[sizeof psb + 5] ^= 0x10;
+}
+
 static void damage(unsigned rounds)
 {
     uint64_t seed = 3;
@@ -288,6 +297,8 @@ static void damage(unsigned rounds)
         for (unsigned k = 0; k < 1 + i % 8; k++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
             bytes[(seed >> 33) % run.n] ^= (uint8_t)(1u << (seed >> 30 & 7));
+            if (k % 2 == 0)
+                spoil_time(bytes, run.n, (size_t)(seed >> 20) % run.n);
         }
         compare(bytes, run.n - i * 13);
         if (i % 4 == 3)

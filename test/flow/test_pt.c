@@ -556,6 +556,21 @@ static void new_code_is_used_from_its_time_on(void **state)
     rig_close(&rig);
 }
 
+/* A TSC that is wrong by much (bytes of two packets that look like one) has shown the code of later: behind the next one it is that of before again. */
+static void code_is_that_of_its_time_behind_a_wrong_tsc(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x200000, 0x401000, "0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 1900000000008000 1900300000000000 9901 310010 01"
+              "1900003000000000 9901 310010 01");
+    for (rig.piece = 0; rig.piece < 3; rig.piece++)
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 401001 [disabled 401001] [code v1] [code v1] [enabled 401001 >401000] 401000 401001 [disabled 401001] "
+            "[code v1] [enabled 401001 >401000] 401000 [disabled 401000]");
+    rig_close(&rig);
+}
+
 static struct cofi_flow_stats stats_of_all(struct cofi_flow *flow)
 {
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
@@ -1038,6 +1053,27 @@ static void an_address_space_that_comes_back_shows_what_changed_meanwhile(void *
     cofi_image_close(other);
 }
 
+/* In both a wrong TSC has shown the code of later. */
+static void behind_a_wrong_tsc_each_address_space_shows_its_time_again(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {0x90, 0x90, 0x0f, 0x05}, later[] = {0x0f, 0x05};
+    assert_int_equal(cofi_image_open(&other), 0);
+    assert_int_equal(cofi_image_map_bytes(other, 0, 0x401000, code, sizeof code, "other"), 0);
+    assert_int_equal(cofi_image_map_bytes(other, 0x200000, 0x401000, later, sizeof later, "later"), 0);
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x200000, 0x401000, "0f05");
+    rig.config.space = space;
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 3d0110 0243000200000000 2d0010 1900000000008000 "
+                    "3d0010 0243000100000000 2d0010 1900300000000000 3d0110 0243000200000000 2d0010 3d0210 0243000100000000 2d0010 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [async 401001 >401000] [paging 401000 v2000] [code v1] [async 401000 >401000] [paging 401000 v1000] [code v1] "
+        "[code v1] 401000 [async 401001 >401000] [paging 401000 v2000] [code v1] 401000 401001 [async 401002 >401000] [paging 401000 v1000] 401000 "
+        "401001 [disabled 401001]");
+    rig_close(&rig);
+    cofi_image_close(other);
+}
+
 /* Every prefix of a stream, and the stream in pieces of 1 to 40 bytes. */
 static void cutting_and_feeding_in_pieces_change_nothing(void **state)
 {
@@ -1127,6 +1163,7 @@ int main(void)
         cmocka_unit_test(a_return_without_a_call_is_not_trusted),
         cmocka_unit_test(behind_a_psb_missing_code_excuses_no_compressed_ret),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
+        cmocka_unit_test(code_is_that_of_its_time_behind_a_wrong_tsc),
         cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
         cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
         cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),
@@ -1156,6 +1193,7 @@ int main(void)
         cmocka_unit_test(each_cr3_has_its_own_code),
         cmocka_unit_test(what_follows_a_doubtful_fup_is_in_the_space_of_its_pip),
         cmocka_unit_test(an_address_space_that_comes_back_shows_what_changed_meanwhile),
+        cmocka_unit_test(behind_a_wrong_tsc_each_address_space_shows_its_time_again),
         cmocka_unit_test(cutting_and_feeding_in_pieces_change_nothing),
         cmocka_unit_test(a_branch_that_leads_to_no_code_has_its_outcome),
     };
