@@ -42,10 +42,11 @@ static int transfer_pending(struct cofi_calls *calls, uint64_t to)
     return pending ? transfer(calls, calls->last_cls, calls->last_end, to) : 0;
 }
 
+enum { JUMPS = 1 << COFI_CLASS_JCC | 1 << COFI_CLASS_JMP | 1 << COFI_CLASS_JMP_IND };
+
 /* Whether execution went on behind a block, or jumped, in the function of a frame: what most blocks do. */
 static inline bool stays(struct cofi_calls *calls, const struct frame *frame, const struct cofi_flow_block *from, uint64_t to)
 {
-    enum { JUMPS = 1 << COFI_CLASS_JCC | 1 << COFI_CLASS_JMP | 1 << COFI_CLASS_JMP_IND };
     if (to == from->end)
         return from->cls != COFI_CLASS_RET;
     if (!(JUMPS >> from->cls & 1))
@@ -91,6 +92,25 @@ static int async(struct cofi_calls *calls, const struct cofi_flow_event *event)
     return event->kind == COFI_FLOW_ASYNC ? cofi_calls_resume(calls, event->target) : 0;
 }
 
+/* The last block led out of what is traced, to a place if told. */
+static int disabled(struct cofi_calls *calls, uint64_t to)
+{
+    enum { CALLS = 1 << COFI_CLASS_CALL | 1 << COFI_CLASS_CALL_IND };
+    if (!calls->pending)
+        return 0;
+    if (calls->last_cls == COFI_CLASS_RET) {
+        calls->last_cls = COFI_CLASS_OTHER;
+        calls->last_end = cofi__calls_return_unseen(calls);
+    } else if (CALLS >> calls->last_cls & 1) {
+        calls->pending = false;
+        return cofi_calls_async(calls, calls->last_end); /* it returns as a handler does */
+    } else if (JUMPS >> calls->last_cls & 1 && to != COFI_NO_IP) {
+        calls->pending = false;
+        return cofi__calls_jump_unseen(calls, to);
+    }
+    return 0;
+}
+
 /* Behind a system call, a signal handler, a filter: wherever it is, find its frame. */
 static int enabled(struct cofi_calls *calls, uint64_t to)
 {
@@ -107,6 +127,8 @@ int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *eve
         return async(calls, event);
     case COFI_FLOW_ENABLED:
         return enabled(calls, event->target);
+    case COFI_FLOW_DISABLED:
+        return disabled(calls, event->target);
     case COFI_FLOW_GAP:
     case COFI_FLOW_OVERFLOW:
         calls->pending = false;
@@ -116,7 +138,6 @@ int cofi_calls_event(struct cofi_calls *calls, const struct cofi_flow_event *eve
         if (event->a)
             cofi_calls_exec(calls);
         return 0;
-    case COFI_FLOW_DISABLED:
     case COFI_FLOW_PAGING:
     case COFI_FLOW_VMCS:
     case COFI_FLOW_MODE:

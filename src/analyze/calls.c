@@ -197,9 +197,23 @@ int cofi_calls_call(struct cofi_calls *calls, uint64_t next, uint64_t to)
     return enter(calls, next, place, next);
 }
 
+/* What the trace began in returned: its caller, seen only now, is no callee of it. */
+static int return_to_unseen(struct cofi_calls *calls, uint64_t to)
+{
+    const struct place *place = cofi__place(&calls->places, to);
+    if (!place)
+        return COFI_ERR_NOMEM;
+    if (unwind_to_function(calls, &place->function, false))
+        return 0;
+    drop_to(calls, 0);
+    return enter(calls, 0, place, 0);
+}
+
 int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
 {
-    return pop_to_return(calls, to) ? 0 : cofi_calls_jump(calls, to);
+    if (pop_to_return(calls, to))
+        return 0;
+    return calls->depth && !cofi__calls_top(calls)->ret ? return_to_unseen(calls, to) : cofi_calls_jump(calls, to);
 }
 
 /* A tail call. A stub of the linker's is through then: whoever called it has called the place. What all of PLT shares (".plt") leads to
@@ -214,13 +228,19 @@ static int jump_to(struct cofi_calls *calls, struct place *place)
     return enter(calls, from.ret, place, from.stub && from.called ? from.ret : 0);
 }
 
+/* Whether what interrupted a function enters it itself. */
+static bool enters_anew(const struct frame *top, const struct place *place, uint64_t to)
+{
+    return top->interrupted && place->function.name && to == place->function.start;
+}
+
 int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
 {
     struct place *place = cofi__place(&calls->places, to);
     if (!place)
         return COFI_ERR_NOMEM;
     const struct cofi_function *function = &place->function;
-    if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place))
+    if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place) && !enters_anew(cofi__calls_top(calls), place, to))
         return 0;
     if ((to != function->start || !function->name) && unwind_to_function(calls, function, to == function->start && place->called))
         return 0;
@@ -234,6 +254,30 @@ int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
     uint32_t node = current(calls);
     calls->stack[calls->depth++] = (struct frame){.ret = from, .start = calls->nodes[node].function.start, .node = node, .interrupted = true};
     return 0;
+}
+
+uint64_t cofi__calls_return_unseen(struct cofi_calls *calls)
+{
+    struct frame over = {.interrupted = true};
+    while (calls->depth) {
+        const struct frame *top = cofi__calls_top(calls);
+        if (!over.interrupted && (top->interrupted || top->ret != over.ret || top->node == over.node))
+            break;
+        over = *top;
+        drop_to(calls, calls->depth - 1);
+    }
+    return over.ret;
+}
+
+int cofi__calls_jump_unseen(struct cofi_calls *calls, uint64_t to)
+{
+    const struct place *place = cofi__place(&calls->places, to);
+    if (!place)
+        return COFI_ERR_NOMEM;
+    if (!calls->depth || cofi__calls_holds(calls, cofi__calls_top(calls), place))
+        return 0;
+    uint64_t ret = cofi__calls_return_unseen(calls);
+    return calls->depth ? cofi_calls_async(calls, ret) : 0;
 }
 
 int cofi_calls_resume(struct cofi_calls *calls, uint64_t to)

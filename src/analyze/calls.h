@@ -60,6 +60,10 @@ static inline void cofi__calls_count(struct cofi_calls *calls, uint32_t node, ui
 
 /* What the thread began in counts as called by nobody. 0 or COFI_ERR_NOMEM. */
 int cofi__calls_first(struct cofi_calls *calls, uint64_t ip);
+/* What runs returns, and what jumped to it with it, to where tracing is off: an address, 0 if nobody knows. */
+uint64_t cofi__calls_return_unseen(struct cofi_calls *calls);
+/* The same for what jumped to a place there, which returns in its stead. 0 or COFI_ERR_NOMEM. */
+int cofi__calls_jump_unseen(struct cofi_calls *calls, uint64_t to);
 /* Have a function that runs. */
 static inline int cofi__calls_begin(struct cofi_calls *calls, uint64_t ip)
 {

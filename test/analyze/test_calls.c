@@ -530,6 +530,83 @@ static void a_return_into_what_is_filtered_out_returns_once(void **state)
     assert_int_equal(at(calls, "main/f/g/f")->self, 5 + 7);
 }
 
+static void who_the_beginning_returns_to_stands_beside_it(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls; /* main is what the trace began in */
+    const struct cofi_flow_block ran[] = {
+        block(MAIN, MAIN + 5, COFI_CLASS_JMP), block(H, H + 2, COFI_CLASS_RET), /* main's caller was called by f, which calls g */
+        block(G + 9, G + 12, COFI_CLASS_RET), block(F + 5, F + 6, COFI_CLASS_CALL), block(G, G + 4, COFI_CLASS_RET),
+        block(F + 6, F + 8, COFI_CLASS_OTHER),
+    };
+    show(calls, ran, 6, 1);
+    assert_int_equal(at(calls, "main/h")->self, 2);
+    assert_int_equal(at(calls, "g")->total, 3);
+    assert_int_equal(at(calls, "f")->self, 1 + 2);
+    assert_int_equal(at(calls, "f/g")->calls, 1);
+}
+
+static void what_a_filter_shows_alone_is_called_as_often_as_it_began(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block ran[] = {block(F, F + 9, COFI_CLASS_RET)};
+    happen(calls, COFI_FLOW_DISABLED, MAIN, COFI_NO_IP);
+    for (int i = 0; i < 3; i++) {
+        happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, F);
+        show(calls, ran, 1, 1);
+        happen(calls, COFI_FLOW_DISABLED, F + 8, i ? COFI_NO_IP : G + 7);
+    }
+    assert_int_equal(at(calls, "main/f")->calls, 1); /* main did not return: f is taken for a tail call */
+    assert_int_equal(at(calls, "f")->calls, 2);
+}
+
+/* main calls f, which calls g: that is out of sight, or jumps there from f's stub; and g calls back h, or f itself. */
+static void check_calls_back(void **state, bool by_stub, uint64_t back, const char *path)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block call[] = {block(MAIN, MAIN + 5, COFI_CLASS_CALL), block(F, F + 5, COFI_CLASS_CALL),
+                                           block(STUB, STUB + 6, COFI_CLASS_JMP_IND)};
+    const struct cofi_flow_block called[] = {block(back, back + 3, COFI_CLASS_RET)};
+    const struct cofi_flow_block after[] = {block(F + 5, F + 9, COFI_CLASS_RET), block(MAIN + 5, MAIN + 6, COFI_CLASS_OTHER)};
+    show(calls, call, by_stub ? 3 : 2, 1);
+    happen(calls, COFI_FLOW_DISABLED, by_stub ? STUB : F, G);
+    for (int i = 0; i < 4; i++) {
+        happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, back);
+        show(calls, called, 1, 1);
+        happen(calls, COFI_FLOW_DISABLED, back + 2, G + 20);
+    }
+    happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, F + 5);
+    show(calls, after, 2, 2);
+    assert_int_equal(at(calls, path)->calls, back == F ? 5 : 4);
+    assert_int_equal(at(calls, path)->self, back == F ? 5 + 4 * 3 + 4 : 4 * 3);
+    assert_int_equal(at(calls, "main")->self, 1 + 5 + 1);
+}
+
+static void what_is_called_back_from_out_of_sight_is_called_by_who_called_that(void **state)
+{
+    check_calls_back(state, false, H, "main/f/h");
+}
+
+static void what_a_stubs_function_out_of_sight_calls_back_is_called_by_its_caller(void **state)
+{
+    check_calls_back(state, true, H, "main/f/h");
+}
+
+static void what_calls_itself_back_from_out_of_sight_is_recursive(void **state) { check_calls_back(state, false, F, "main/f"); }
+
+static void a_jump_within_a_function_that_a_filter_hides_a_part_of_is_no_call(void **state)
+{
+    struct cofi_calls *calls = ((struct fixture *)*state)->calls;
+    const struct cofi_flow_block ran[] = {block(MAIN, MAIN + 5, COFI_CLASS_CALL), block(F + 3, F + 9, COFI_CLASS_JCC)};
+    show(calls, ran, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        show(calls, ran + 1, 1, 1);
+        happen(calls, COFI_FLOW_DISABLED, F + 8, F + 20);
+        happen(calls, COFI_FLOW_ENABLED, COFI_NO_IP, F + 3);
+    }
+    assert_int_equal(at(calls, "main/f")->calls, 1);
+    assert_int_equal(at(calls, "main/f")->self, 3 * 6);
+}
+
 static void nothing_is_known_of_what_led_over_a_gap(void **state)
 {
     struct cofi_calls *calls = ((struct fixture *)*state)->calls;
@@ -864,6 +941,12 @@ int main(void)
         TEST(another_program_begins_at_the_root),
         TEST(a_signal_between_blocks_is_a_child_of_where_it_struck),
         TEST(a_return_into_what_is_filtered_out_returns_once),
+        TEST(who_the_beginning_returns_to_stands_beside_it),
+        TEST(what_a_filter_shows_alone_is_called_as_often_as_it_began),
+        TEST(what_is_called_back_from_out_of_sight_is_called_by_who_called_that),
+        TEST(what_a_stubs_function_out_of_sight_calls_back_is_called_by_its_caller),
+        TEST(what_calls_itself_back_from_out_of_sight_is_recursive),
+        TEST(a_jump_within_a_function_that_a_filter_hides_a_part_of_is_no_call),
         TEST(nothing_is_known_of_what_led_over_a_gap),
         TEST(blocks_make_the_same_tree_however_they_are_cut),
         TEST(who_is_entered_and_left_is_told),
