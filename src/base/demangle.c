@@ -149,10 +149,22 @@ static bool of_rust(const char *name, struct text *text)
     return good;
 }
 
+/* How many bytes of a name are mangled. Rust's older kind has points inside, and ends with a hash. */
+static size_t mangled_bytes(const char *name)
+{
+    enum { HASH = 16 };
+    for (const char *at = name; (at = strstr(at, "17h")); at++) {
+        const char *end = at + 3 + HASH + 1;
+        if (strspn(at + 3, "0123456789abcdef") == HASH && end[-1] == 'E' && strchr(".@", *end)) /* or the end of it */
+            return (size_t)(end - name);
+    }
+    return strcspn(name, ".@");
+}
+
 /* Where what compilers and linkers put behind a name begins: ".cold", "@plt"; "", if nothing does. ".llvm." and a number is left out. */
 static const char *suffix_of(const char *name, size_t *mangled)
 {
-    const char *suffix = name + (*mangled = strcspn(name, ".@"));
+    const char *suffix = name + (*mangled = mangled_bytes(name));
     size_t number = strncmp(suffix, ".llvm.", 6) ? 0 : 6 + strspn(suffix + 6, "0123456789ABCDEFabcdef");
     return number > 6 ? suffix + number : suffix;
 }

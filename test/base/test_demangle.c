@@ -35,6 +35,11 @@ static void shows_names(void **state)
         {"_ZN1A2goEv@plt", "A::go@plt", "A::go()@plt"},
         {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad", "core::fmt::Formatter::pad"},
         {"_ZN4core3fmt9Formatter3pad17h0123456789abcdefE.llvm.123456", "core::fmt::Formatter::pad", "core::fmt::Formatter::pad"},
+        {"_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE", "core::ptr::drop_in_place<alloc::string::String>",
+         "core::ptr::drop_in_place<alloc::string::String>"},
+        {"_ZN46_$LT$a..B$u20$as$u20$core..ops..drop..Drop$GT$4drop17h0123456789abcdefE.llvm.123.cold", "<a::B as core::ops::drop::Drop>::drop.cold",
+         "<a::B as core::ops::drop::Drop>::drop.cold"},
+        {"_Z17h0123456789abcdefv.cold", "h0123456789abcdef.cold", "h0123456789abcdef().cold"}, /* C++ that looks like Rust's hash */
         {"_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar", "mycrate::foo::bar"},
     };
     struct cofi_demangler *simple = open_names(COFI_DEMANGLE_SIMPLE), *full = open_names(COFI_DEMANGLE_FULL), *no = open_names(COFI_DEMANGLE_NO);
