@@ -139,8 +139,8 @@ struct cofi_module_function {
     uint64_t addr, size; /* size 0: not known, reaches to the next one */
     const char *name;    /* null: only that it begins here is known. Lives as long as the image */
 };
-/* All functions that the module's tables tell, in the order of addresses: symbols, and what unwind tables (.eh_frame) have besides.
- * They may lie in each other. each returns 0 to go on. Returns 0, what each returned, or COFI_ERR_NOMEM. */
+/* All functions that the module's tables tell, in the order of addresses: symbols of code, and what unwind tables (.eh_frame) have
+ * besides. They may lie in each other. each returns 0 to go on. Returns 0, what each returned, or COFI_ERR_NOMEM. */
 int cofi_module_functions(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_function *function),
                           void *opaque);
 

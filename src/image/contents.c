@@ -50,15 +50,26 @@ static int tell(const struct cofi__function *function, int (*each)(void *opaque,
     return each(opaque, &(struct cofi_module_function){function->addr, function->size, function->name});
 }
 
+/* Labels in data, such as _end, are no functions. */
+static bool can_run(const struct cofi__source *source, uint64_t addr)
+{
+    for (size_t i = 0; i < source->n_loads; i++)
+        if (source->loads[i].executable && addr - source->loads[i].vaddr < source->loads[i].filesz)
+            return true;
+    return !source->n_loads;
+}
+
 /* Two lists, as one. */
-static int each_function(const struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_function *function),
-                         void *opaque)
+static int each_function(const struct cofi__source *source, const struct cofi__symbols *symbols,
+                         int (*each)(void *opaque, const struct cofi_module_function *function), void *opaque)
 {
     size_t i = 0, k = 0;
     int status = 0;
     while (!status && (i < symbols->n_functions || k < symbols->n_frames)) {
         bool frame = i == symbols->n_functions || (k < symbols->n_frames && symbols->frames[k].addr < symbols->functions[i].addr);
-        status = tell(frame ? &symbols->frames[k++] : &symbols->functions[i++], each, opaque);
+        const struct cofi__function *function = frame ? &symbols->frames[k++] : &symbols->functions[i++];
+        if (can_run(source, function->addr))
+            status = tell(function, each, opaque);
     }
     return status;
 }
@@ -76,7 +87,7 @@ int cofi_module_functions(const struct cofi_module *module, int (*each)(void *op
     pthread_mutex_unlock(&symbols->lock);
     if (symbols->incomplete)
         status = COFI_ERR_NOMEM;
-    return status < 0 ? status : each_function(symbols, each, opaque);
+    return status < 0 ? status : each_function(source, symbols, each, opaque);
 }
 
 /* The tables of a module whose DWARF is asked for, locked; null: there are none, for this reason (0: it has none). */

@@ -2,6 +2,7 @@
  * Symbols and source lines of this very program. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,9 @@ static int __attribute__((noinline)) known_function(int n)
     __asm__ volatile("");
     return n + 1;
 }
+
+/* What linkers and startup files call places in data; symbols without a type, as those of assembly are. */
+static const char *const data_labels[] = {"__GNU_EH_FRAME_HDR", "data_start", "__data_start", "__bss_start", "_edata", "_end"};
 
 static int find_base(struct dl_phdr_info *info, size_t size, void *opaque)
 {
@@ -55,6 +59,32 @@ static void a_function_has_its_name_offset_file_and_line(void **state)
     struct cofi_code code;
     assert_int_equal(cofi_view_find(view, addr, &code), 0);
     assert_memory_equal(code.bytes + (addr - code.start), (const void *)known_function, 8);
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
+static int look(void *opaque, const struct cofi_module_function *function)
+{
+    bool *found = opaque;
+    if (function->name && !strcmp(function->name, "known_function"))
+        *found = true;
+    for (size_t i = 0; function->name && i < sizeof data_labels / sizeof *data_labels; i++)
+        if (!strcmp(function->name, data_labels[i]))
+            fail_msg("%s is no function", function->name);
+    return 0;
+}
+
+static void labels_of_data_are_no_functions(void **state)
+{
+    (void)state;
+    uint64_t base, own;
+    bool found = false;
+    struct cofi_image *image = own_image(&base);
+    struct cofi_view *view;
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    const struct cofi_module *module = cofi_view_module(view, (uint64_t)(uintptr_t)known_function, &own);
+    assert_int_equal(cofi_module_functions(module, look, &found), 0);
+    assert_true(found);
     cofi_view_close(view);
     cofi_image_close(image);
 }
@@ -120,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_has_its_name_offset_file_and_line),
+        cmocka_unit_test(labels_of_data_are_no_functions),
         cmocka_unit_test(the_vdso_has_symbols_from_its_bytes_alone),
         cmocka_unit_test(a_stub_of_the_plt_is_named_after_what_it_calls),
     };
