@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,9 +15,9 @@
 static bool take_filters(struct record_job *job)
 {
     struct cofi_error error = {0};
-    char path[64], exe[PATH_MAX] = "";
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)job->step.pid);
-    const char *program = job->step.argv ? job->step.argv[0] : readlink(path, exe, sizeof exe - 1) > 0 ? exe : NULL;
+    char exe[64];
+    snprintf(exe, sizeof exe, "/proc/%d/exe", (int)job->step.pid);
+    const char *program = job->step.argv ? job->step.argv[0] : !access(exe, F_OK) ? exe : NULL;
     for (size_t i = 0; i < job->filter_texts_n; i++)
         if (cofi_filters_parse(&job->filters, job->filter_texts[i], program, &error) < 0) {
             complain("record: %s", error.text);

@@ -145,8 +145,42 @@ static bool is_program(const char *program, const char *name)
     return program && !strcmp(slash ? slash + 1 : program, name);
 }
 
+static bool is_comm(int pid, const char *name)
+{
+    char path[64], comm[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "re");
+    bool read = file && fgets(comm, sizeof comm, file);
+    if (file)
+        fclose(file);
+    comm[strcspn(comm, "\n")] = '\0';
+    return read && !strcmp(comm, name);
+}
+
+/* What a process has mapped by that name; or its program, if it is called so, as one behind a link is. */
+static char *file_of(int pid, const char *name)
+{
+    char path[64], line[PATH_MAX + 128], *found = NULL;
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        char *file = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        if (file && !strcmp(strrchr(file, '/') + 1, name))
+            found = file_at("", 0, file);
+    }
+    if (maps)
+        fclose(maps);
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    return found || !is_comm(pid, name) ? found : file_at("", 0, path);
+}
+
 static char *find_file(const struct parser *p, const char *name)
 {
+    int pid;
+    char *mapped = p->program && !strchr(name, '/') && sscanf(p->program, "/proc/%d/exe", &pid) == 1 ? file_of(pid, name) : NULL;
+    if (mapped)
+        return mapped;
     static const char folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
     if (!strchr(name, '/') && is_program(p->program, name))
         return find_program(p->program);
@@ -174,7 +208,8 @@ static int parse_file(struct parser *p, struct cofi_filter *f, bool wanted)
         return 0;
     }
     if (!f->path)
-        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no file '%.200s'", name);
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no file '%.200s'%s", name,
+                          strchr(name, '/') ? "" : "; where libraries are not usually, it takes the path");
     return 0;
 }
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Address filters in perf's syntax: which ranges of this program's own file they are, and what is said of wrong ones. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -92,6 +97,52 @@ static void a_range_of_no_program_is_not_found(void **state)
     assert_int_equal(filters.n, 0);
 }
 
+/* The path that FILE means where a process is recorded, this one; empty: not found. */
+static const char *file_of_this_process(const char *file)
+{
+    static char path[4096];
+    char program[64], text[256];
+    struct cofi_filters filters = {0};
+    struct cofi_error error = {0};
+    snprintf(program, sizeof program, "/proc/%d/exe", (int)getpid());
+    snprintf(text, sizeof text, "filter * @ %s", file);
+    int status = cofi_filters_parse(&filters, text, program, &error);
+    snprintf(path, sizeof path, "%s", status < 0 ? "" : filters.filter[0].path);
+    cofi_filters_fini(&filters);
+    return path;
+}
+
+static void a_file_is_found_that_the_process_has_mapped(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/cofi-filter-XXXXXX", path[64], own[4096] = "", copy[4200];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/libmapped.so", folder);
+    assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+    snprintf(copy, sizeof copy, "cp '%s' %s", own, path);
+    assert_int_equal(system(copy), 0);
+    assert_string_equal(file_of_this_process("libmapped.so"), "");
+    int fd = open(path, O_RDONLY);
+    void *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    assert_string_equal(file_of_this_process("libmapped.so"), path);
+    munmap(mapped, 4096);
+    close(fd);
+    unlink(path);
+    rmdir(folder);
+}
+
+static void a_process_is_found_by_what_it_is_called(void **state)
+{
+    (void)state;
+    char own[4096] = "";
+    assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+    assert_string_equal(file_of_this_process("a name of ours"), "");
+    prctl(PR_SET_NAME, "called-so");
+    assert_string_equal(file_of_this_process("called-so"), own);
+    assert_string_equal(file_of_this_process("called"), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +150,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_chosen_is_told),
         cmocka_unit_test(a_range_lies_in_the_address_space),
         cmocka_unit_test(a_range_of_no_program_is_not_found),
+        cmocka_unit_test(a_file_is_found_that_the_process_has_mapped),
+        cmocka_unit_test(a_process_is_found_by_what_it_is_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
