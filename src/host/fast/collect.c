@@ -477,7 +477,12 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         sb.kind = COFI_SB_EXIT;
         cofi__fast_sideband(c, &sb, h->tsc);
         break;
-    case COFI__FAST_NOTE_COMM: cofi__fast_comm(c, h->pid, h->tid, h->tsc, false); break;
+    case COFI__FAST_NOTE_COMM:
+        take_name(bytes, h->bytes, name);
+        sb.kind = COFI_SB_COMM;
+        sb.name = name;
+        cofi__fast_sideband(c, &sb, h->tsc);
+        break;
     case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->tid); break;
     case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(h->tid); break;
     case COFI__FAST_NOTE_LOST:

@@ -316,6 +316,16 @@ static long do_signal_call(struct thread *t)
                                             : do_sigaltstack(t);
 }
 
+/* The thread has another name: up to 15 bytes there [prctl(2)], which the kernel has read. */
+static void note_name(struct thread *t)
+{
+    char name[16];
+    size_t n = 0;
+    while (n < sizeof name - 1 && !rt_probe(&name[n], (const void *)(t->regs[RSI] + n), 1) && name[n])
+        n++;
+    note_put(t, COFI__FAST_NOTE_COMM, NULL, name, n);
+}
+
 static long do_prctl(struct thread *t)
 {
     int option = (int)t->regs[RDI];
@@ -324,7 +334,12 @@ static long do_prctl(struct thread *t)
              : option == PR_GET_TSC     ? do_get_tsc(t)
              : option == PR_DISPATCH    ? do_dispatch_user(t)
                                         : do_seccomp(t);
-    return r == SYS_PASS ? pass(t) : r;
+    if (r != SYS_PASS)
+        return r;
+    r = pass(t);
+    if (!r && t->sysno == SYS_prctl && option == PR_SET_NAME)
+        note_name(t);
+    return r;
 }
 
 static long do_open(struct thread *t)
