@@ -209,7 +209,7 @@ static int parse_file(struct parser *p, struct cofi_filter *f, bool wanted)
     }
     if (!f->path)
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no file '%.200s'%s", name,
-                          strchr(name, '/') ? "" : "; where libraries are not usually, it takes the path");
+                          strchr(name, '/') ? "" : "; outside the usual library folders give its path");
     return 0;
 }
 
