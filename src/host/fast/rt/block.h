@@ -29,7 +29,7 @@ struct exit {
     uint32_t outcomes : 7; /* as they go to the log */
     uint32_t in_cold : 1; /* store and jump lie in the block's cold code */
     uint32_t jump : 4;    /* the E9 to patch, from the instruction at `store`; 0: not linkable */
-    uint32_t to;          /* the block that it is linked to, or 0 */
+    uint32_t to;          /* the block that it is linked to, or 0; of a dead block's: was, and that lives */
     uint32_t next_in;     /* list of that block's incoming exits */
     uint16_t store;       /* the instruction that logs the exit's outcomes, from the first byte of code; NO_STORE: none */
     uint16_t stub;        /* what the jump leads to when not linked, in the block's cold code */

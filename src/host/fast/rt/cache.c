@@ -219,30 +219,21 @@ static bool reaches(const uint8_t *from, const uint8_t *to)
     return d > -0x7fff0000l && d < 0x7fff0000l;
 }
 
+/* Where links lead to. */
+static const uint8_t *entry_of(const struct block *b)
+{
+    return b->code_start + b->entry;
+}
+
 void cache_link(struct exit *e, struct block *b)
 {
-    const uint8_t *code = b->code_start + b->entry;
+    const uint8_t *code = entry_of(b);
     if (!e->jump || e->to || b->dead || exit_block(e)->dead || !reaches(store_of(e) + e->jump, code))
         return;
     e->to = address_of(b);
     e->next_in = b->incoming;
     b->incoming = address_of(e);
     patch(e, code);
-}
-
-static void unlink_out(struct block *b)
-{
-    struct exit *exits = block_exits(b);
-    for (unsigned i = 0; i < b->exits; i++) {
-        if (!exits[i].to)
-            continue;
-        uint32_t *e = &block_at(exits[i].to)->incoming;
-        while (*e && *e != address_of(&exits[i]))
-            e = &exit_at(*e)->next_in;
-        if (*e)
-            *e = exits[i].next_in;
-        exits[i].to = 0;
-    }
 }
 
 /* Let no thread in that arrives at the block, or let them in again: the address that it compares the target with becomes one that no
@@ -253,18 +244,19 @@ static void turn_arrival(const struct block *b)
         __atomic_store_n(b->code_start + ARRIVAL_TOP, b->code_start[ARRIVAL_TOP] ^ 0x80, __ATOMIC_RELEASE);
 }
 
-/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. Once: a second time would let threads arrive. */
+/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. Once: a second time would let threads arrive.
+ * Its exits stay in the lists of those that they were linked to, as long as these live: whole programs link to some blocks. */
 static void kill_block(struct block *b)
 {
     const struct exit *exits = block_exits(b);
     if (b->dead)
         return;
     for (struct exit *e = exit_at(b->incoming); e; e = exit_at(e->next_in)) {
-        patch(e, stub_of(e));
+        if (!exit_block(e)->dead)
+            patch(e, stub_of(e));
         e->to = 0;
     }
     b->incoming = 0;
-    unlink_out(b);
     for (unsigned i = 0; i < b->exits; i++)
         if (exits[i].jump)
             patch(&exits[i], stub_of(&exits[i]));
@@ -279,6 +271,10 @@ static void kill_block(struct block *b)
 /* A block that was forgotten is as it was, and found again. */
 void cache_wake(struct block *b)
 {
+    const struct exit *exits = block_exits(b);
+    for (unsigned i = 0; i < b->exits; i++)
+        if (exits[i].to)
+            patch(&exits[i], entry_of(block_at(exits[i].to)));
     b->dead = false;
     turn_arrival(b);
     enter(b, false);
