@@ -42,7 +42,8 @@ struct cofi_filters {
  * symbol with " #N" behind it for the N-th of that name in the order of addresses or " #g" (#G, #0) for the global one,
  * a number, or * for all of FILE. A number is an offset in FILE, an address where there is none. A symbol without FILE is of
  * `program`, which may be null, is searched in PATH, and is then a file too. A FILE without a slash is the program if that
- * is its name, else a file here or in the library folders; where program is /proc/PID/exe, first one that the process has mapped. Errors: COFI_ERR_SYNTAX, COFI_ERR_NOT_FOUND (file or symbol; the text says which),
+ * is its name, else a file here, in the folders that the program was linked to look into, or in the library folders; where program is
+ * /proc/PID/exe, first one that the process has mapped. Errors: COFI_ERR_SYNTAX, COFI_ERR_NOT_FOUND (file or symbol; the text says which),
  * COFI_ERR_RANGE (a symbol that is there twice, a range beyond the last address, too many filters), COFI_ERR_NOMEM. */
 int cofi_filters_parse(struct cofi_filters *filters, const char *text, const char *program, struct cofi_error *error);
 

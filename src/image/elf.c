@@ -3,16 +3,15 @@
 #include <gelf.h>
 #include <elfutils/libdwelf.h>
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cofi/image.h>
 
 #include "base/error.h"
+#include "image/elf_file.h"
 #include "image/file.h"
 #include "image/image.h"
 #include "image/unpack.h"
@@ -115,17 +114,12 @@ static bool has_sections(const char *path)
     struct stat st;
     size_t names = 0;
     GElf_Shdr shdr = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    elf_version(EV_CURRENT);
-    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(fd, &st) && !elf_getshdrstrndx(elf, &names) && names &&
+    struct elf_file file = elf_file_open(path);
+    Elf *elf = file.elf;
+    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(file.fd, &st) && !elf_getshdrstrndx(elf, &names) && names &&
                  gelf_getshdr(elf_getscn(elf, names), &shdr) && shdr.sh_type == SHT_STRTAB &&
                  shdr.sh_offset <= (uint64_t)st.st_size && shdr.sh_size <= (uint64_t)st.st_size - shdr.sh_offset;
-    if (elf)
-        elf_end(elf);
-    close(fd);
+    elf_file_close(&file);
     return known;
 }
 

@@ -4,20 +4,19 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <gelf.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cofi/demangle.h>
 
 #include "base/error.h"
+#include "image/elf_file.h"
+#include "trace/filter_file.h"
 
 static const char *const actions[COFI_FILTER_ACTIONS] = {"filter", "start", "stop", "tracestop", "trigger"};
 
@@ -111,85 +110,6 @@ static int parse_place(struct parser *p, struct place *place)
     return parse_choice(p, place);
 }
 
-/* ---- files ---- */
-
-static char *file_at(const char *folder, size_t n, const char *name)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    snprintf(path, sizeof path, "%.*s%s%s", (int)n, folder, n ? "/" : "", name);
-    return !stat(path, &st) && S_ISREG(st.st_mode) ? realpath(path, NULL) : NULL;
-}
-
-/* In one of the folders, which colons part. */
-static char *file_in(const char *folders, const char *name)
-{
-    for (const char *f = folders; f && *f;) {
-        size_t n = strcspn(f, ":");
-        char *found = file_at(f, n, name);
-        if (found)
-            return found;
-        f += n + (f[n] == ':');
-    }
-    return NULL;
-}
-
-static char *find_program(const char *name)
-{
-    return strchr(name, '/') ? file_at("", 0, name) : file_in(getenv("PATH"), name);
-}
-
-static bool is_program(const char *program, const char *name)
-{
-    const char *slash = program ? strrchr(program, '/') : NULL;
-    return program && !strcmp(slash ? slash + 1 : program, name);
-}
-
-static bool is_comm(int pid, const char *name)
-{
-    char path[64], comm[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", pid);
-    FILE *file = fopen(path, "re");
-    bool read = file && fgets(comm, sizeof comm, file);
-    if (file)
-        fclose(file);
-    comm[strcspn(comm, "\n")] = '\0';
-    return read && !strcmp(comm, name);
-}
-
-/* What a process has mapped by that name; or its program, if it is called so, as one behind a link is. */
-static char *file_of(int pid, const char *name)
-{
-    char path[64], line[PATH_MAX + 128], *found = NULL;
-    snprintf(path, sizeof path, "/proc/%d/maps", pid);
-    FILE *maps = fopen(path, "re");
-    while (maps && !found && fgets(line, sizeof line, maps)) {
-        char *file = strchr(line, '/');
-        line[strcspn(line, "\n")] = '\0';
-        if (file && !strcmp(strrchr(file, '/') + 1, name))
-            found = file_at("", 0, file);
-    }
-    if (maps)
-        fclose(maps);
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
-    return found || !is_comm(pid, name) ? found : file_at("", 0, path);
-}
-
-static char *find_file(const struct parser *p, const char *name)
-{
-    int pid;
-    char *mapped = p->program && !strchr(name, '/') && sscanf(p->program, "/proc/%d/exe", &pid) == 1 ? file_of(pid, name) : NULL;
-    if (mapped)
-        return mapped;
-    static const char folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
-    if (!strchr(name, '/') && is_program(p->program, name))
-        return find_program(p->program);
-    char *found = file_at("", 0, name);
-    if (!found && !strchr(name, '/'))
-        found = file_in(getenv("LD_LIBRARY_PATH"), name);
-    return found || strchr(name, '/') ? found : file_in(folders, name);
-}
-
 static int parse_file(struct parser *p, struct cofi_filter *f, bool wanted)
 {
     char name[PATH_MAX];
@@ -198,12 +118,12 @@ static int parse_file(struct parser *p, struct cofi_filter *f, bool wanted)
         p->at++;
         if (!word(p, name, sizeof name, ","))
             return bad(p, "a file's name");
-        f->path = find_file(p, name);
+        f->path = cofi__filter_file(p->program, name);
     } else if (wanted) {
         if (!p->program)
             return bad(p, "@ and a file's name");
         snprintf(name, sizeof name, "%s", p->program);
-        f->path = find_program(name);
+        f->path = cofi__filter_program(name);
     } else {
         return 0;
     }
@@ -342,9 +262,8 @@ static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, co
 static int with_elf(const struct parser *p, struct cofi_filter *f, const struct place *start, const struct place *end)
 {
     struct found found;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    elf_version(EV_CURRENT);
-    Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+    struct elf_file file = elf_file_open(f->path);
+    Elf *elf = file.elf;
     int status = elf && elf_kind(elf) == ELF_K_ELF ?
                      0 : cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: %.200s is no ELF file", f->path);
     if (status >= 0 && !start->is_number) {
@@ -360,9 +279,7 @@ static int with_elf(const struct parser *p, struct cofi_filter *f, const struct 
         else if (status >= 0)
             f->size = found.offset + found.size - f->start;
     }
-    elf_end(elf);
-    if (fd >= 0)
-        close(fd);
+    elf_file_close(&file);
     return status;
 }
 
@@ -439,20 +356,16 @@ int cofi_filters_parse(struct cofi_filters *filters, const char *text, const cha
 static bool fixed_offset(const char *path, uint64_t address, uint64_t *offset)
 {
     GElf_Ehdr header;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    elf_version(EV_CURRENT);
-    Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
-    bool fixed = elf && gelf_getehdr(elf, &header) && header.e_type == ET_EXEC && to_offset(elf, address, offset);
-    elf_end(elf);
-    if (fd >= 0)
-        close(fd);
+    struct elf_file file = elf_file_open(path);
+    bool fixed = file.elf && gelf_getehdr(file.elf, &header) && header.e_type == ET_EXEC && to_offset(file.elf, address, offset);
+    elf_file_close(&file);
     return fixed;
 }
 
 int cofi_filters_add(struct cofi_filters *filters, enum cofi_filter_action action, uint64_t address, uint64_t size,
                      const char *program)
 {
-    struct cofi_filter f = {.action = action, .size = size, .path = program ? find_program(program) : NULL};
+    struct cofi_filter f = {.action = action, .size = size, .path = program ? cofi__filter_program(program) : NULL};
     if (!f.path || !fixed_offset(f.path, address, &f.start) || filters->n == COFI_FILTERS_MAX) {
         free(f.path);
         return filters->n == COFI_FILTERS_MAX ? COFI_ERR_RANGE : COFI_ERR_NOT_FOUND;

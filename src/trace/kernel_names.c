@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "image/elf_file.h"
 
 char *cofi__read_text(const char *path)
 {
@@ -61,9 +62,8 @@ uint64_t cofi__kallsyms_address(const char *path, const char *name)
 /* Call each for every symbol that has a place, until it says that this was enough. */
 static void each_symbol(const char *path, bool (*each)(void *opaque, const GElf_Sym *sym, const char *name), void *opaque)
 {
-    FILE *file = fopen(path, "re");
-    elf_version(EV_CURRENT);
-    Elf *elf = file ? elf_begin(fileno(file), ELF_C_READ, NULL) : NULL;
+    struct elf_file file = elf_file_open(path);
+    Elf *elf = file.elf;
     bool enough = false;
     for (Elf_Scn *scn = NULL; elf && !enough && (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr shdr;
@@ -77,10 +77,7 @@ static void each_symbol(const char *path, bool (*each)(void *opaque, const GElf_
             enough = name && sym.st_shndx != SHN_UNDEF && each(opaque, &sym, name);
         }
     }
-    if (elf)
-        elf_end(elf);
-    if (file)
-        fclose(file);
+    elf_file_close(&file);
 }
 
 struct wanted {
