@@ -17,7 +17,7 @@
 #include "load.h"
 #include "timing.h"
 
-enum { ROUNDS = 5, VISITS = 256, PATIENCE = 1 << 24 /* looks for an answer */ };
+enum { ROUNDS = 5, THREADS_MOST = 64, VISITS = 256, PATIENCE = 1 << 24 /* looks for an answer */ };
 #define LINES_TIME 5e-3
 #define OVER (~0u)
 
@@ -117,8 +117,36 @@ static int visit(void *opaque, struct cofi_flow *flow, const struct cofi_flow_ba
     return 0;
 }
 
+/* Which view. */
+static bool counting;
+
+static void count(void *opaque, const struct cofi_flow_block *block, uint64_t times) { *(uint64_t *)opaque += times * block->n; }
+
+/* Coverage: blocks, and edges in AFL's map. */
+static struct measure cover(const struct cofi_flow_config *config, unsigned threads)
+{
+    struct measure m = {0};
+    struct cofi_flow_coverage coverage[THREADS_MOST] = {0};
+    struct cofi_flow_stats stats;
+    uint64_t insns[THREADS_MOST] = {0};
+    static uint8_t maps[THREADS_MOST][1 << 16];
+    for (unsigned i = 0; i < threads; i++)
+        coverage[i] = (struct cofi_flow_coverage){.map = maps[i], .map_size = sizeof maps[i], .block = count, .opaque = &insns[i]};
+    double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), own = seconds(CLOCK_THREAD_CPUTIME_ID);
+    if (cofi_flow_cover_parallel(config, threads, 0, coverage, &stats, &m.redone) < 0)
+        exit(3);
+    m.wall = seconds(CLOCK_MONOTONIC) - wall;
+    m.cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    own = seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+    m.busiest = own > m.cpu - own ? own : m.cpu - own; /* of two */
+    m.blocks = stats.blocks;
+    return m;
+}
+
 static struct measure decode(const struct cofi_flow_config *config, unsigned threads)
 {
+    if (counting)
+        return cover(config, threads);
     struct measure m = {0};
     struct visits v = {0};
     double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), own = seconds(CLOCK_THREAD_CPUTIME_ID);
@@ -206,12 +234,20 @@ static void recorded(const char *path, unsigned threads, bool timed)
     bench_unload(&load);
 }
 
-/* bench-threads N [--timed] RECORDING... */
+/* bench-threads N [--timed] [--coverage] RECORDING... */
 int main(int argc, char **argv)
 {
     unsigned threads = argc > 1 ? (unsigned)atoi(argv[1]) : 2;
-    bool timed = argc > 2 && !strcmp(argv[2], "--timed");
-    for (int i = 2 + timed; i < argc; i++)
-        recorded(argv[i], threads, timed);
+    bool timed = false;
+    if (threads < 2 || threads > THREADS_MOST)
+        return 2;
+    for (int i = 2; i < argc; i++) {
+        if (!strcmp(argv[i], "--timed"))
+            timed = true;
+        else if (!strcmp(argv[i], "--coverage"))
+            counting = true;
+        else
+            recorded(argv[i], threads, timed);
+    }
     return 0;
 }

@@ -219,18 +219,11 @@ static int count_flow(const struct job *job, struct counter *counter)
 {
     const struct session_options *options = &job->options->session;
     struct session_stream *stream = counter->stream;
-    struct cofi_flow *flow;
     bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
     if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX || options->from_ns)
         return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
                                                              .turn = take_turn, .opaque = counter, .trim = true});
-    int status = session_flow(stream, false, &flow);
-    if (status < 0)
-        return status;
-    status = cofi_coverage_flow(counter->coverage, flow);
-    take_stats(counter, flow);
-    cofi_flow_close(flow);
-    return status;
+    return session_cover(stream, counter->coverage, &counter->stats);
 }
 
 static int count_stream(const struct job *job, struct session_stream *stream, struct counter *counter)

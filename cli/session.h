@@ -207,6 +207,8 @@ int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow
  * streams. SESSION_WHOLE: it is too short, or --to ends it; nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
 int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque);
+/* Count the stream, from --from's offset on, by as many threads as it may take. 0 or an error. */
+int session_cover(struct session_stream *stream, struct cofi_coverage *coverage, struct cofi_flow_stats *stats);
 /* Whether --from or --to is a time; then -1: this one lies before --from, 1: behind --to, 0: between them. */
 bool session_by_time(const struct session *session);
 int session_side(const struct session *session, uint64_t ticks);

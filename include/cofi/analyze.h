@@ -118,6 +118,9 @@ void cofi_coverage_process(struct cofi_coverage *coverage, int32_t pid);
 /* Count the rest of a flow that was opened or sought in but not read from. Gaps are in its stats. Cost: that of cofi_flow_cover.
  * 0 or COFI_ERR_NOMEM. */
 int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow);
+/* The same of a whole stream by several threads: see cofi_flow_cover_parallel, whose config, errors and memory these are; and as much more for each
+ * thread as `coverage` holds. stats: filled, or null. */
+int cofi_coverage_parallel(struct cofi_coverage *coverage, const struct cofi_flow_config *config, unsigned threads, struct cofi_flow_stats *stats);
 /* Or count what a flow shows, its blocks (of at most 255 instructions) and events in their order. view: cofi_flow_view of their batch.
  * Cost: 2-3 ns a block where few are new.
  * 0 or COFI_ERR_NOMEM. */
@@ -134,8 +137,8 @@ int cofi_coverage_learn(struct cofi_coverage *coverage);
  * 0 or COFI_ERR_NOMEM; once more: the same. Cost: sorts the code that ran, and the lines. */
 int cofi_coverage_finish(struct cofi_coverage *coverage);
 
-/* Results. Addresses are the module's own, arrays are in their order; functions that no table tells (a JIT's), in that in which they were
- * met. Of functions that are not wanted there is nothing. */
+/* Results. Addresses are the module's own, arrays are in their order; functions that no table tells (a JIT's) of one address by
+ * name. Of functions that are not wanted there is nothing. */
 enum { COFI_COVERAGE_NONE = -1 }; /* no function is known there */
 
 struct cofi_coverage_insn {

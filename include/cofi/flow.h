@@ -277,11 +277,17 @@ struct cofi_flow_coverage {
     /* Called, in no order and at the end at the latest, with blocks that a conditional branch ends: how often it was taken, or not. What
      * the trace does not tell (packets were lost behind it, say) is not counted. */
     void (*outcome)(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count);
+    struct cofi_flow *flow; /* out: the one that counts, while it does; `decoded` may ask cofi_flow_view of it */
 };
 /* Decode the rest of the stream and count, without materialising blocks. Events other than GAP and
  * OVERFLOW are not shown; these are counted in the stats. Returns 0, COFI_ERR_RANGE (map_size; nothing was decoded) or COFI_ERR_NOMEM.
  * Cost: 0.3 to 4 ns a TNT bit when the code was seen before, see docs/performance.md. */
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage);
+/* The same by several threads, the calling one among them (0: one), as cofi_flow_parallel splits a stream. coverage: one for each (at
+ * least one), distinct maps, whose callbacks that thread calls; their sums (saturated, where they saturate) are what cofi_flow_cover counts. stats: filled, or null.
+ * Other parameters, memory and errors: those of cofi_flow_parallel; and COFI_ERR_RANGE. */
+int cofi_flow_cover_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
+                             struct cofi_flow_coverage *coverage, struct cofi_flow_stats *stats, uint64_t *redone);
 /* The index of an edge before the mask. */
 uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip);
 

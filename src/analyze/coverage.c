@@ -309,7 +309,7 @@ static void on_decoded(void *opaque, const struct cofi_flow_block *block)
 {
     struct cofi_coverage *coverage = opaque;
     if (coverage->status >= 0)
-        coverage->status = renew(coverage, cofi_flow_view(coverage->flow), block);
+        coverage->status = renew(coverage, cofi_flow_view(coverage->cover->flow), block);
 }
 
 static struct place_count *place_of(struct cofi_coverage *coverage, const struct cofi_flow_block *block)
@@ -326,15 +326,64 @@ static void on_outcome(void *opaque, const struct cofi_flow_block *block, bool t
     place_of(opaque, block)->outcomes[taken] += count;
 }
 
+static void begin_flow(struct cofi_coverage *coverage, struct cofi_flow_coverage *cover)
+{
+    *cover = (struct cofi_flow_coverage){.block = on_block, .decoded = on_decoded, .outcome = on_outcome, .opaque = coverage};
+    cofi__coverage_settle(coverage);
+    coverage->cover = cover;
+    coverage->status = 0;
+}
+
 int cofi_coverage_flow(struct cofi_coverage *coverage, struct cofi_flow *flow)
 {
-    struct cofi_flow_coverage cover = {.block = on_block, .decoded = on_decoded, .outcome = on_outcome, .opaque = coverage};
-    cofi__coverage_settle(coverage);
-    coverage->flow = flow;
-    coverage->status = 0;
+    struct cofi_flow_coverage cover;
+    begin_flow(coverage, &cover);
     COFI_TRY(cofi_flow_cover(flow, &cover));
     cofi__coverage_settle(coverage);
     return coverage->status;
+}
+
+/* Others that count the same, each for a thread; the first is there. */
+static int open_others(struct cofi_coverage **all, struct cofi_flow_coverage *covers, unsigned n)
+{
+    for (unsigned i = 1; i < n; i++) {
+        COFI_TRY(cofi_coverage_open(&all[i], &all[0]->options));
+        all[i]->pid = all[0]->pid;
+    }
+    for (unsigned i = 0; i < n; i++)
+        begin_flow(all[i], &covers[i]);
+    return 0;
+}
+
+/* What they counted is added to the first. */
+static int add_others(struct cofi_coverage **all, unsigned n)
+{
+    cofi__coverage_settle(all[0]);
+    COFI_TRY(all[0]->status);
+    for (unsigned i = 1; i < n; i++)
+        COFI_TRY(cofi_coverage_add(all[0], all[i]));
+    return 0;
+}
+
+int cofi_coverage_parallel(struct cofi_coverage *coverage, const struct cofi_flow_config *config, unsigned threads, struct cofi_flow_stats *stats)
+{
+    unsigned n = threads ? threads : 1;
+    struct cofi_coverage **all = calloc(n, sizeof *all);
+    struct cofi_flow_coverage *covers = calloc(n, sizeof *covers);
+    int status = COFI_ERR_NOMEM;
+    if (all && covers) {
+        all[0] = coverage;
+        status = open_others(all, covers, n);
+    }
+    if (status >= 0)
+        status = cofi_flow_cover_parallel(config, n, 0, covers, stats, NULL);
+    if (status >= 0)
+        status = add_others(all, n);
+    for (unsigned i = 1; all && i < n; i++)
+        cofi_coverage_close(all[i]);
+    free(covers);
+    free(all);
+    return status;
 }
 
 /* ---- adding ---- */

@@ -119,7 +119,7 @@ struct cofi_coverage {
     size_t rows_n;
     uint32_t age;                   /* of rows; counts up when code may have changed */
     struct cofi_view *view;
-    struct cofi_flow *flow;
+    const struct cofi_flow_coverage *cover; /* a flow's counts go through it */
     int status;                     /* of what cannot return one */
     uint32_t edge;                  /* of the block before; 0: none */
     bool open;                      /* the last block's branch leads to what comes next */
@@ -151,6 +151,8 @@ int cofi__coverage_module_at(struct cofi_coverage *coverage, struct cofi_view *v
 int cofi__coverage_module_like(struct cofi_coverage *coverage, const struct covered_module *module);
 /* A function of a named module, as it is met: its number + 1; 0: out of memory. */
 uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr, const char *name);
+/* When all is counted: functions of named modules by address and name, whoever met them first. 0 or COFI_ERR_NOMEM. */
+int cofi__coverage_order(struct cofi_coverage *coverage);
 void cofi__coverage_modules_free(struct cofi_coverage *coverage);
 
 /* parts.c: functions by address -> which of them has what, in the order of addresses, where they lie in each other, too. */

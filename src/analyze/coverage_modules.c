@@ -110,6 +110,58 @@ uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_
     return (uint32_t)module->functions_n;
 }
 
+static int by_addr_and_name(const void *a, const void *b, void *opaque)
+{
+    const struct known_function *functions = opaque, *x = &functions[*(const uint32_t *)a], *y = &functions[*(const uint32_t *)b];
+    if (x->addr != y->addr)
+        return x->addr < y->addr ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* numbers: the new number of each. */
+static int order(struct covered_module *module, uint32_t *numbers)
+{
+    size_t n = module->functions_n;
+    uint32_t *rows = calloc(n, sizeof *rows);
+    struct known_function *ordered = calloc(n, sizeof *ordered);
+    for (uint32_t i = 0; rows && i < n; i++)
+        rows[i] = i;
+    if (rows && ordered) {
+        qsort_r(rows, n, sizeof *rows, by_addr_and_name, module->functions);
+        for (uint32_t i = 0; i < n; i++) {
+            ordered[i] = module->functions[rows[i]];
+            numbers[rows[i]] = i;
+        }
+        memcpy(module->functions, ordered, n * sizeof *ordered);
+    }
+    int status = rows && ordered ? 0 : COFI_ERR_NOMEM;
+    free(rows);
+    free(ordered);
+    return status;
+}
+
+int cofi__coverage_order(struct cofi_coverage *coverage)
+{
+    int status = 0;
+    uint32_t **numbers = calloc(coverage->modules_n, sizeof *numbers);
+    for (size_t i = 1; numbers && i < coverage->modules_n && status >= 0; i++) {
+        struct covered_module *module = &coverage->modules[i];
+        if (!module->named || !module->functions_n)
+            continue;
+        numbers[i] = calloc(module->functions_n, sizeof *numbers[i]);
+        status = numbers[i] ? order(module, numbers[i]) : COFI_ERR_NOMEM;
+    }
+    for (size_t i = 1; numbers && i < coverage->places_n && status >= 0; i++) {
+        struct place_count *place = &coverage->places[i];
+        if (place->function)
+            place->function = numbers[place->module][place->function - 1] + 1;
+    }
+    for (size_t i = 1; numbers && i < coverage->modules_n; i++)
+        free(numbers[i]);
+    free(numbers);
+    return numbers ? status : COFI_ERR_NOMEM;
+}
+
 /* ---- tables ---- */
 
 struct learning {

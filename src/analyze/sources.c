@@ -180,7 +180,9 @@ static int by_place(const void *a, const void *b)
         return x->module < y->module ? -1 : 1;
     if (x->addr != y->addr)
         return x->addr < y->addr ? -1 : 1;
-    return x->size - y->size;
+    if (x->size != y->size)
+        return x->size - y->size;
+    return x->function != y->function ? (x->function < y->function ? -1 : 1) : x->n - y->n;
 }
 
 static int cover_modules(struct cofi_coverage *coverage)
@@ -215,6 +217,7 @@ static int by_executed(const void *a, const void *b)
 
 static int finish(struct cofi_coverage *coverage)
 {
+    COFI_TRY(cofi__coverage_order(coverage));
     cofi__target_sort(coverage);
     COFI_TRY(cover_modules(coverage));
     COFI_TRY(make_sources(coverage));

@@ -131,7 +131,7 @@ static struct block *table_add(struct cofi_flow *flow, const struct block *what)
     flow->all[flow->all_n++] = b;
     table_put(flow, b);
     start_put(flow, b);
-    if (flow->counting && flow->coverage->decoded)
+    if (flow->coverage && flow->coverage->decoded)
         flow->coverage->decoded(flow->coverage->opaque, &b->pub);
     return b;
 }
@@ -365,7 +365,7 @@ bool cofi__cache_full(const struct cofi_flow *flow) { return cofi__cache_bytes(f
 /* Forget all that was decoded. The position survives by its address. */
 void cofi__cache_flush(struct cofi_flow *flow)
 {
-    if (flow->counting)
+    if (flow->coverage)
         cofi__run_count_all(flow);
     ret_drop_sites(flow);
     if (flow->cur)

@@ -49,6 +49,8 @@ static bool put_block(struct cofi_flow *flow, const struct block *block, struct 
         return false;
     if (batch->times)
         batch->times[batch->blocks_n] = stamp;
+    if (writes_down(flow))
+        note_edges(flow, block->hash, block->hash);
     if (flow->lists)
         flow->lists[flow->lists_n++] = list_word(block, LIST_BLOCK);
     else if (batch->blocks)
@@ -57,12 +59,30 @@ static bool put_block(struct cofi_flow *flow, const struct block *block, struct 
     return true;
 }
 
-static bool put_event(struct cofi_flow_batch *batch, const struct cofi_flow_event *event)
+/* Transitions that no branch made are no edges. */
+static bool breaks_edges(uint8_t kind)
 {
+    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC ||
+           kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
+}
+
+void cofi__write_down(struct cofi_flow *flow, uint64_t word)
+{
+    flow->lists[flow->lists_n++] = word;
+    flow->batch->blocks_n++;
+}
+
+static bool put_event(struct cofi_flow *flow, const struct cofi_flow_event *event)
+{
+    struct cofi_flow_batch *batch = flow->batch;
     if (batch->events_n >= batch->events_max)
         return false;
     batch->events[batch->events_n] = *event;
     batch->events[batch->events_n++].at = batch->blocks_n;
+    if (writes_down(flow) && breaks_edges(event->kind)) {
+        cofi__write_down(flow, list_word(NULL, LIST_BREAK));
+        flow->prev_hash = 0;
+    }
     return true;
 }
 
@@ -105,13 +125,6 @@ struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_
     return event;
 }
 
-/* Transitions that no branch made are no edges. */
-static bool breaks_edges(uint8_t kind)
-{
-    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC ||
-           kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
-}
-
 /* Who looks for an end (a time, a key pressed) is not kept waiting where a trace says little. */
 enum { BATCH_BYTES = 1 << 20 };
 
@@ -129,12 +142,12 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
     flow->stats.overflows += event->kind == COFI_FLOW_OVERFLOW;
     flow->last_run = NULL;
     flow->spans.draft.on = false;
-    if (breaks_edges(event->kind))
+    if (breaks_edges(event->kind) && !writes_down(flow))
         flow->prev_hash = 0;
     if (flow->counting)
         return 0;
     flow->batch_long = is_last_in_batch(flow, event);
-    if (!flow->spill_n && put_event(flow->batch, event))
+    if (!flow->spill_n && put_event(flow, event))
         return 0;
     struct spill_item *item = spill_one(flow);
     if (!item)
@@ -149,7 +162,7 @@ void cofi__spill_drain(struct cofi_flow *flow)
     while (flow->spill_at < flow->spill_n) {
         const struct spill_item *item = &flow->spill[flow->spill_at];
         if (item->block ? !put_block(flow, item->block, item->stamp)
-                        : !put_event(flow->batch, &item->event))
+                        : !put_event(flow, &item->event))
             return;
         flow->spill_at++;
     }

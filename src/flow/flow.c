@@ -456,7 +456,7 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
 int cofi__flow_cover(struct cofi_flow *flow)
 {
     int status = flow->status < 0 ? flow->status : prepare(flow);
-    while (status >= 0 && status != STEP_END) {
+    while (status >= 0 && status != STEP_END && !flow->paused) {
         if (flow->code_due || flow->space_due || cache_grew(flow))
             status = prepare(flow);
         if (status >= 0)

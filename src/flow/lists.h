@@ -10,7 +10,11 @@
 enum { LIST_SHIFT = 48 };
 enum {
     LIST_BLOCK = 0,     /* one block; else so many, the list of a run; or, from here on: */
-    LIST_SPAN = 0x8000, /* so many words less this, of a span's runs. Not the span: its thread goes on writing there what followed it */
+    /* what is written down to be counted has these, too: */
+    LIST_NOT_TAKEN = 0x4000, LIST_TAKEN, /* the block's conditional branch was, which no run tells */
+    LIST_BREAK,                          /* no edge leads to what follows */
+    LIST_SPAN = 0x8000, /* so many words less this, of a span's runs. Not the span: its thread goes on writing there what followed it. But where
+                         * that thread itself counts it, the span */
 };
 _Static_assert((int)RUN_BLOCKS < (int)LIST_SPAN, "a run's blocks tell it from a span");
 

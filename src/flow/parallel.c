@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "flow/lists.h"
+#include "flow/query.h"
+#include "flow/tally.h"
 
 /* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
  * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
@@ -26,6 +28,9 @@ struct pool {
     struct cofi_flow *front; /* what the visitor may ask: code, place, sums. It decodes nothing */
     struct output live;      /* one batch that goes straight on */
     const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
+    struct cofi_flow_coverage *coverage; /* each thread's, or null; then nothing is shown: pieces are counted when their turn has come */
+    struct cofi_flow_stats *stats; /* there: the sum, at the end */
+    uint32_t edge;           /* and hash of the block that ran last; 0: no edge comes from it */
     struct seam to;          /* what the pieces shown so far came to */
     struct doubt doubt;      /* where the last one began */
     uint64_t floor;          /* no time in the last one is before this: see raise_times */
@@ -35,18 +40,31 @@ struct pool {
 
 /* ---- bytes, where they come by pull ---- */
 
-/* The first piece has been shown, by whoever decoded it. */
+/* Nobody needs what a worker has decoded any more. */
+static void let_go(struct worker *w, struct output *out)
+{
+    struct pool *pool = w->pool;
+    w->held--;
+    pool->pieces.out_bytes -= output_bytes(out);
+    cofi__output_clear(&pool->pieces, out);
+    if (pool->spare_n < pool->pieces.room)
+        pool->spare[pool->spare_n++] = *out;
+    else
+        cofi__output_free(out);
+}
+
+/* The first piece has been shown, by whoever decoded it; or who decoded it is to count it. */
 static void release(struct pool *pool)
 {
     struct pieces *pieces = &pool->pieces;
     struct piece *piece = piece_at(pieces, pieces->shown);
-    if (piece->worker) {
-        piece->worker->held--;
-        pieces->out_bytes -= output_bytes(&piece->out);
-        cofi__output_clear(pieces, &piece->out);
-        pool->spare[pool->spare_n++] = piece->out;
+    struct worker *w = piece->worker;
+    if (w && w->due && piece->right)
+        w->due[w->due_n++] = piece->out;
+    else if (w)
+        let_go(w, &piece->out);
+    if (w)
         piece->out = (struct output){0};
-    }
     cofi__pieces_drop(pieces);
 }
 
@@ -144,9 +162,24 @@ static void decode_ahead(struct worker *w, struct piece *piece)
     pthread_cond_broadcast(&pieces->change);
 }
 
-static bool all_taken(const struct pieces *pieces)
+/* With the lock held, which is open meanwhile. So no worker has more due than there are pieces. */
+static void count_due(struct worker *w)
 {
-    return pieces->stop || (pieces->ended && pieces->next >= pieces->cut);
+    struct pieces *pieces = w->pieces;
+    while (w->due_n) {
+        struct output out = w->due[--w->due_n];
+        pthread_mutex_unlock(&pieces->lock);
+        cofi__tally(w->flow, &out);
+        pthread_mutex_lock(&pieces->lock);
+        let_go(w, &out);
+    }
+}
+
+/* Nothing more comes that this worker could do. */
+static bool is_over(const struct worker *w)
+{
+    const struct pieces *pieces = w->pieces;
+    return pieces->stop || (!w->due && pieces->ended && pieces->next >= pieces->cut);
 }
 
 static void *work(void *opaque)
@@ -154,14 +187,18 @@ static void *work(void *opaque)
     struct worker *w = opaque;
     struct pieces *pieces = w->pieces;
     pthread_mutex_lock(&pieces->lock);
-    while (!all_taken(pieces)) {
+    while (!is_over(w)) {
+        count_due(w);
         struct piece *piece = take(w);
         if (piece)
             decode_ahead(w, piece);
-        else if (!all_taken(pieces))
+        else if (!w->due_n && !is_over(w))
             pthread_cond_wait(&pieces->change, &pieces->lock);
     }
+    count_due(w);
     pthread_mutex_unlock(&pieces->lock);
+    if (w->due)
+        cofi__run_count_all(w->flow);
     return NULL;
 }
 
@@ -234,6 +271,9 @@ static void raise_clock(struct cofi_flow *flow, uint64_t floor)
         flow->used_ticks = floor;
 }
 
+/* As far as the visitor, or who asks for the stats, is told. */
+static void front_at(struct pool *pool, uint64_t offset) { pool->front->s = (struct source){.end_offset = offset}; }
+
 static int show(struct pool *pool, const struct output *out)
 {
     size_t event = 0;
@@ -248,14 +288,25 @@ static int show(struct pool *pool, const struct output *out)
         batch.events_max = batch.events_n;
         event = mark->events_n;
         COFI_TRY(front_view(pool, mark));
-        pool->front->s = (struct source){.end_offset = mark->offset};
+        front_at(pool, mark->offset);
         if (batch.blocks_n || batch.events_n)
             status = pool->visit(pool->opaque, pool->front, &batch);
     }
     return status;
 }
 
-/* Decode with the calling thread's flow, and show at once. */
+/* Some blocks and events more, by the calling thread's flow. */
+static int show_more(struct pool *pool)
+{
+    struct worker *w = &pool->workers[0];
+    if (pool->coverage)
+        return cofi__flow_cover(w->flow);
+    cofi__output_drop(&pool->pieces, &pool->live);
+    int status = cofi__worker_batch(w, &pool->live);
+    return status ? status : show(pool, &pool->live);
+}
+
+/* Decode with the calling thread's flow, and show or count at once. */
 static int show_to(struct pool *pool, uint64_t end)
 {
     struct worker *w = &pool->workers[0];
@@ -265,12 +316,14 @@ static int show_to(struct pool *pool, uint64_t end)
     flow->stop_psb = end;
     flow->paused = false;
     flow->keep_cache = w->held;
-    while (!status && worker_goes_on(flow)) {
-        cofi__output_drop(&pool->pieces, &pool->live);
-        status = cofi__worker_batch(w, &pool->live);
-        if (!status)
-            status = show(pool, &pool->live);
-    }
+    flow->counting = pool->coverage;
+    flow->lists = NULL;
+    flow->prev_hash = pool->edge;
+    while (!status && worker_goes_on(flow))
+        status = show_more(pool);
+    pool->edge = flow->prev_hash;
+    flow->counting = false;
+    front_at(pool, cofi_flow_offset(flow));
     flow->keep_cache = true;
     pool->to = cofi__seam_of(flow);
     struct cofi_flow_stats more = cofi__stats_since(flow, &before);
@@ -303,7 +356,13 @@ static int show_ahead(struct pool *pool, struct piece *piece)
     pool->restartable = true;
     pool->behind = false;
     cofi__stats_add(&pool->front->stats, &piece->stats);
-    return show(pool, &piece->out);
+    piece->right = true;
+    if (!pool->coverage)
+        return show(pool, &piece->out);
+    cofi__ends_join(pool->workers[0].flow, &pool->edge, piece->ends);
+    if (piece->out.marks_n)
+        front_at(pool, piece->out.marks[piece->out.marks_n - 1].offset);
+    return 0;
 }
 
 static void note_redone(struct pieces *pieces)
@@ -386,6 +445,7 @@ static int show_all(struct pool *pool)
     int status = 0;
     pthread_mutex_lock(&pieces->lock);
     while (!status && cofi__pieces_get(pieces, pieces->shown)) {
+        count_due(&pool->workers[0]);
         struct piece *piece = piece_at(pieces, pieces->shown);
         uint64_t index = piece->index;
         if (piece->state == PIECE_TAKEN) {
@@ -417,6 +477,15 @@ static int show_all(struct pool *pool)
 
 /* ---- setting up ---- */
 
+/* Each thread's blocks are its own. */
+static int open_counting(struct worker *w, unsigned i)
+{
+    w->flow->coverage = &w->pool->coverage[i];
+    w->flow->coverage->flow = w->flow;
+    w->due = calloc(w->pieces->room, sizeof *w->due);
+    return w->due ? 0 : COFI_ERR_NOMEM;
+}
+
 static int open_worker(struct pool *pool, unsigned i)
 {
     struct worker *w = &pool->workers[i];
@@ -431,6 +500,8 @@ static int open_worker(struct pool *pool, unsigned i)
     w->pieces = &pool->pieces;
     COFI_TRY(cofi_flow_open(&w->flow, &config));
     w->flow->keep_cache = true;
+    if (pool->coverage)
+        return open_counting(w, i);
     w->flow->id_first = i;
     w->flow->id_step = pool->threads;
     return 0;
@@ -446,17 +517,26 @@ static int start_workers(struct pool *pool)
     return 0;
 }
 
-static void pool_close(struct pool *pool)
+static void stop(struct pool *pool)
 {
     struct pieces *pieces = &pool->pieces;
     pthread_mutex_lock(&pieces->lock);
     pieces->stop = true;
     pthread_cond_broadcast(&pieces->change);
     pthread_mutex_unlock(&pieces->lock);
+}
+
+static void pool_close(struct pool *pool)
+{
+    struct pieces *pieces = &pool->pieces;
+    stop(pool);
     for (unsigned i = 0; pool->workers && i < pool->threads; i++) {
         if (pool->workers[i].started)
             pthread_join(pool->workers[i].thread, NULL);
         cofi_flow_close(pool->workers[i].flow);
+        for (unsigned k = 0; k < pool->workers[i].due_n; k++)
+            cofi__output_free(&pool->workers[i].due[k]);
+        free(pool->workers[i].due);
     }
     for (unsigned i = 0; i < pool->spare_n; i++)
         cofi__output_free(&pool->spare[i]);
@@ -477,6 +557,28 @@ static size_t usual_piece(const struct cofi_flow_config *config, unsigned thread
     return fair < 1 << 14 ? 1 << 14 : fair > most ? most : fair;
 }
 
+/* All is shown: what the threads know of it goes to their coverages. */
+static void count_all(struct pool *pool)
+{
+    struct worker *w = &pool->workers[0];
+    stop(pool);
+    pthread_mutex_lock(&pool->pieces.lock);
+    count_due(w);
+    pthread_mutex_unlock(&pool->pieces.lock);
+    cofi__run_count_all(w->flow);
+    pool->coverage[0].insns += pool->front->stats.insns;
+}
+
+/* The stream has ended. */
+static int finish(struct pool *pool)
+{
+    if (!pool->coverage)
+        return pool->visit(pool->opaque, pool->front, &(struct cofi_flow_batch){0});
+    count_all(pool);
+    cofi_flow_stats(pool->front, pool->stats);
+    return 0;
+}
+
 static int by_threads(struct pool *pool, const struct cofi_flow_config *config, size_t piece_bytes)
 {
     /* A piece of code that is met for the first time takes ten times as long as others: meanwhile there are enough of them. By pull
@@ -495,7 +597,7 @@ static int by_threads(struct pool *pool, const struct cofi_flow_config *config, 
     if (status >= 0)
         status = show_all(pool);
     if (!status)
-        status = pool->visit(pool->opaque, pool->front, &(struct cofi_flow_batch){0});
+        status = finish(pool);
     pool_close(pool);
     return status;
 }
@@ -534,6 +636,32 @@ int cofi_flow_parallel(const struct cofi_flow_config *given, unsigned threads, s
     own.want_time &= !own.no_blocks;
     struct pool pool = {.threads = threads, .visit = visit, .opaque = opaque, .live.live = true};
     int status = threads < 2 ? serially(&pool, config) : by_threads(&pool, config, piece_bytes);
+    if (redone)
+        *redone = pool.pieces.redone;
+    return status;
+}
+
+static int cover_serially(struct pool *pool, const struct cofi_flow_config *config)
+{
+    struct cofi_flow *flow;
+    COFI_TRY(cofi_flow_open(&flow, config));
+    int status = cofi_flow_cover(flow, pool->coverage);
+    cofi_flow_stats(flow, pool->stats);
+    cofi_flow_close(flow);
+    return status;
+}
+
+int cofi_flow_cover_parallel(const struct cofi_flow_config *given, unsigned threads, size_t piece_bytes,
+                             struct cofi_flow_coverage *coverage, struct cofi_flow_stats *stats, uint64_t *redone)
+{
+    struct cofi_flow_config config;
+    COFI_TRY(cofi__flow_config_of(&config, given));
+    for (unsigned i = 0; i < (threads ? threads : 1); i++)
+        COFI_TRY(cofi__coverage_check(&coverage[i]));
+    config.want_time = config.no_blocks = false;
+    struct cofi_flow_stats unasked;
+    struct pool pool = {.threads = threads, .coverage = coverage, .stats = stats ? stats : &unasked};
+    int status = threads < 2 ? cover_serially(&pool, &config) : by_threads(&pool, &config, piece_bytes);
     if (redone)
         *redone = pool.pieces.redone;
     return status;

@@ -27,6 +27,11 @@ struct output {
     bool live;                      /* one batch, shown at once: its blocks, not lists */
 };
 
+/* Of what was written down to be counted: hashes of the first block, if an edge leads to it (else 0), and of the last one, as in prev_hash. */
+struct ends {
+    uint32_t first, last;
+};
+
 /* Where tracing was disabled before the piece, until somebody knows. */
 #define PIECE_UNKNOWN_IP (COFI_NO_IP - 1)
 
@@ -70,6 +75,8 @@ struct piece {
     struct worker *worker;
     struct output out;
     struct seam from, to;
+    struct ends ends;
+    bool right;                    /* it was shown as it was decoded ahead */
     uint64_t least;                /* exact time in it, see struct cofi__clock */
     struct cofi_flow_stats stats;  /* what it added */
     uint64_t tips_that_wait;       /* and to this */

@@ -53,6 +53,7 @@ int cofi__flow_go_on_at(struct cofi_flow *flow, uint64_t offset);
 /* What comes may be earlier than what was shown: code as it was at first. Nothing to do where it never changed. */
 int cofi__flow_rewind_code(struct cofi_flow *flow);
 int cofi__flow_cover(struct cofi_flow *flow);
+int cofi__coverage_check(const struct cofi_flow_coverage *coverage); /* COFI_ERR_RANGE: see cofi_flow_cover */
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
 /* No code leads to where a stand-alone packet belongs. */
 int cofi__lose_on_way(struct cofi_flow *flow);

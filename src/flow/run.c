@@ -116,18 +116,23 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
 
 /* ---- outcomes, for coverage ---- */
 
-void cofi__tell_outcome(const struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count)
+void cofi__tell_outcome(struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count)
 {
     const struct cofi_flow_coverage *coverage = flow->coverage;
     const struct cofi_flow_block *b = &block->pub;
-    if (coverage && coverage->outcome && b->cls == COFI_CLASS_JCC && to != COFI_NO_IP)
-        coverage->outcome(coverage->opaque, b, jcc_taken(b->end, b->target, to), count);
+    if (!coverage || !coverage->outcome || b->cls != COFI_CLASS_JCC || to == COFI_NO_IP)
+        return;
+    bool taken = jcc_taken(b->end, b->target, to);
+    if (flow->counting)
+        coverage->outcome(coverage->opaque, b, taken, count);
+    else if (flow->lists)
+        cofi__write_down(flow, list_word(block, taken ? LIST_TAKEN : LIST_NOT_TAKEN));
 }
 
 /* Of the branches in a list of blocks that ran so often; next: where the last one led. */
-static void tell_outcomes(const struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
+static void tell_outcomes(struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
 {
-    if (!flow->counting || !flow->coverage->outcome)
+    if (!flow->coverage || !flow->coverage->outcome)
         return;
     for (unsigned i = 0; i < n; i++)
         cofi__tell_outcome(flow, list[i], i + 1 < n ? list[i + 1]->pub.ip : next, count);
@@ -164,6 +169,11 @@ void cofi__run_show(struct cofi_flow *flow, struct run *run)
     if (flow->counting) {
         run->count++;
         edge_to(flow, run->first_hash, run->last_hash);
+        return;
+    }
+    if (writes_down(flow)) {
+        cofi__write_down(flow, list_of_run(run));
+        note_edges(flow, run->first_hash, run->last_hash);
         return;
     }
     if (batch->times)
@@ -388,6 +398,8 @@ int cofi__run_due_tip(struct cofi_flow *flow)
 void cofi__run_count_all(struct cofi_flow *flow)
 {
     struct cofi_flow_coverage *coverage = flow->coverage;
+    bool counting = flow->counting;
+    flow->counting = true;
     cofi__span_count_all(flow);
     for (struct run *run = flow->youngest; run; run = run->older) {
         if (!run->count)
@@ -408,4 +420,5 @@ void cofi__run_count_all(struct cofi_flow *flow)
             coverage->block(coverage->opaque, &b->pub, b->count);
         b->count = 0;
     }
+    flow->counting = counting;
 }

@@ -120,6 +120,11 @@ static void show(struct cofi_flow *flow, struct span *s)
         edge_to(flow, s->first_hash, s->last_hash);
         return;
     }
+    if (writes_down(flow)) {
+        cofi__write_down(flow, list_word(s, LIST_SPAN));
+        note_edges(flow, s->first_hash, s->last_hash);
+        return;
+    }
     if (flow->lists)
         flow->lists[flow->lists_n++] = list_of_span(s);
     else if (flow->batch->blocks)
@@ -556,7 +561,7 @@ void cofi__span_count_all(struct cofi_flow *flow)
 
 void cofi__span_forget(struct cofi_flow *flow)
 {
-    if (flow->counting)
+    if (flow->coverage)
         cofi__span_count_all(flow);
     cofi__arena_clear(&flow->chunks, &flow->spans_arena);
     if (flow->spans.slots)

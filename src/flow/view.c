@@ -90,12 +90,18 @@ uint64_t cofi_flow_edge(uint64_t from_block_ip, uint64_t to_block_ip)
     return edge_index(edge_hash(from_block_ip), edge_hash(to_block_ip));
 }
 
+int cofi__coverage_check(const struct cofi_flow_coverage *coverage)
+{
+    bool wrong = coverage->map && (!coverage->map_size || coverage->map_size & (coverage->map_size - 1));
+    return wrong ? COFI_ERR_RANGE : 0;
+}
+
 int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage)
 {
     uint64_t insns = flow->stats.insns;
-    if (coverage->map && (!coverage->map_size || coverage->map_size & (coverage->map_size - 1)))
-        return COFI_ERR_RANGE;
+    COFI_TRY(cofi__coverage_check(coverage));
     flow->coverage = coverage;
+    coverage->flow = flow;
     flow->counting = true;
     int status = cofi__flow_cover(flow);
     cofi__run_count_all(flow);

@@ -133,7 +133,7 @@ struct cofi_flow {
     bool dis_retc;         /* known: a RET never takes a bit */
     bool dis_tnt;          /* known: outcomes are not told */
     bool full;             /* outcomes follow that had no room */
-    bool counting;         /* cofi_flow_cover */
+    bool counting;         /* what runs is counted for `coverage` at once; else with `lists` it is written down, for tally.c to count */
     bool sifts;            /* timing may lie between the outcomes, and nobody asks for it there */
     bool sieved;           /* s holds what the sieve made of it */
     sift_wide *sift_wide;  /* … by windows; null: packet by packet */
@@ -157,10 +157,11 @@ struct cofi_flow {
     struct cofi_flow_batch *batch;
     uint64_t *lists;       /* in place of the batch's blocks, if not null: see lists.h */
     size_t lists_n;
-    struct cofi_flow_coverage *coverage;
+    struct cofi_flow_coverage *coverage; /* null: nothing is counted */
     uint64_t batch_offset; /* where the batch began */
     bool batch_long;       /* it spans many bytes: enough, though there is room */
-    uint32_t prev_hash;    /* of the block before, 0: none (coverage) */
+    uint32_t prev_hash;    /* of the block before, 0: none (coverage); what is written down begins with HASH_OPEN: nobody knows yet */
+    uint32_t first_hash;   /* of the block behind that; 0: none, or not by an edge */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;
 
@@ -312,7 +313,7 @@ int cofi__run_due_tip(struct cofi_flow *flow);
 bool cofi__ahead(struct cofi_flow *flow);
 void cofi__run_count_all(struct cofi_flow *flow);
 /* A block ran so often, and its conditional branch, if it ends in one, led there; COFI_NO_IP: that is not told. Only coverage is told. */
-void cofi__tell_outcome(const struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count);
+void cofi__tell_outcome(struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count);
 /* Are its blocks still what memory holds? Asked only when some block died since the last time. */
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run);
 
@@ -358,6 +359,8 @@ struct cofi_flow_stamp cofi__stamp(struct cofi_flow *flow);
 struct cofi_flow_event cofi__event(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t offset);
 void cofi__spill_drain(struct cofi_flow *flow);
 void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count);
+/* A word for tally.c, see lists.h. */
+void cofi__write_down(struct cofi_flow *flow, uint64_t word);
 
 /* gap.c: losing the way and finding it again */
 int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text);
@@ -460,6 +463,19 @@ static inline struct block *block_taken(struct cofi_flow *flow, struct block *b)
     if (!b->taken || b->taken->dead)
         b->taken = cofi__block_at(flow, b->pub.target);
     return b->taken;
+}
+
+/* What runs is written down, to be counted. */
+static inline bool writes_down(const struct cofi_flow *flow) { return flow->lists && flow->coverage; }
+
+enum { HASH_OPEN = 2 /* no block's, which are odd */ };
+
+/* Of what is written down only the first and the last edge are of interest now. */
+static inline void note_edges(struct cofi_flow *flow, uint32_t first_hash, uint32_t last_hash)
+{
+    if (flow->prev_hash == HASH_OPEN)
+        flow->first_hash = first_hash;
+    flow->prev_hash = last_hash;
 }
 
 /* An edge to the first block of what comes; its last one is where the next edge begins. */

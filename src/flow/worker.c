@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "flow/query.h"
+#include "flow/tally.h"
 
 /* Room for n more of so many, of this size each. */
 static bool grow(void *array, size_t *max, size_t used, size_t n, size_t size)
@@ -28,6 +29,9 @@ static bool output_room(struct output *out)
            grow(&out->marks, &out->marks_max, out->marks_n, 1, sizeof *out->marks);
 }
 
+/* What is written down beside blocks: outcomes of a run that is told block by block, and breaks. */
+enum { WORDS_BESIDE = RUN_BLOCKS + 2 * BATCH_EVENTS };
+
 /* Room for a batch's blocks, or lists of them, and, if wanted, their times. False: out of memory. */
 static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_flow_batch *batch, void **blocks)
 {
@@ -38,7 +42,7 @@ static bool batch_room(struct pieces *pieces, struct output *out, struct cofi_fl
     pthread_mutex_lock(&pieces->lock);
     if (config->want_time)
         batch->times = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->times);
-    *blocks = cofi__arena_take(&pieces->chunks, &out->room, BATCH_BLOCKS * sizeof *batch->blocks);
+    *blocks = cofi__arena_take(&pieces->chunks, &out->room, (BATCH_BLOCKS + WORDS_BESIDE) * sizeof *batch->blocks);
     pthread_mutex_unlock(&pieces->lock);
     return *blocks && (batch->times || !config->want_time);
 }
@@ -175,10 +179,12 @@ int cofi__worker_piece(struct worker *w, struct piece *piece)
     struct cofi_flow_stats before = flow->stats;
     uint64_t tips = flow->tips_that_wait;
     piece->from = piece->index ? cofi__seam_of(flow) : (struct seam){0};
+    cofi__ends_begin(flow);
     flow->clock.least = UINT64_MAX;
     flow->asked = false;
     COFI_TRY(decode_to(w, &piece->out, piece->end));
     piece->to = cofi__seam_of(flow);
+    piece->ends = (struct ends){flow->first_hash, flow->prev_hash};
     piece->least = flow->clock.least;
     piece->asked = flow->asked;
     piece->stats = cofi__stats_since(flow, &before);

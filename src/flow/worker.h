@@ -11,6 +11,8 @@ struct worker {
     struct pieces *pieces;
     struct cofi_flow *flow;
     unsigned held;           /* pieces whose blocks live in this flow's cache */
+    struct output *due;      /* where it counts: due_n of them, which were right and are not counted yet */
+    unsigned due_n;
     uint64_t own, at;        /* the piece that it decodes; by pull: the next one whose bytes it gets */
     size_t into;             /* by pull: so many bytes of that one it does not get */
     bool cut_short;          /* by pull: it came too far behind its piece */

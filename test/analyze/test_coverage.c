@@ -818,6 +818,13 @@ static void counts_are_those_of_the_truth_at_once_and_block_by_block(void **stat
         assert_counts(2);
         cofi_coverage_close(coverage);
 
+        coverage = open_plain();
+        for (unsigned threads = 1; threads <= 3; threads += 2)
+            assert_int_equal(cofi_coverage_parallel(coverage, &config, threads, NULL), 0);
+        find_counts(coverage);
+        assert_counts(2);
+        cofi_coverage_close(coverage);
+
         struct cofi_coverage_options options = with_edges;
         options.names = options.ways = true;
         coverage = open_with(&options);

@@ -344,6 +344,7 @@ void assert_true_times(const struct said *said)
 
 struct counted {
     uint64_t sum;
+    uint8_t map[sizeof ((struct said *)NULL)->map];
     struct jcc jccs[JCC_ROWS];
 };
 
@@ -372,22 +373,65 @@ static void assert_outcomes(const struct counted *counted, const struct said *sa
     }
 }
 
+static struct cofi_flow_coverage coverage_of(struct counted *counted)
+{
+    *counted = (struct counted){0};
+    return (struct cofi_flow_coverage){.map = counted->map, .map_size = sizeof counted->map, .block = add_counted, .outcome = add_counted_outcome,
+        .opaque = counted};
+}
+
+static void assert_counted(const struct counted *counted, uint64_t insns, const struct said *said, const char *how)
+{
+    bool same_map = !memcmp(counted->map, said->map, sizeof said->map);
+    if (insns != said->n || counted->sum != said->sum || !same_map)
+        fail_msg("seed %lu: coverage, %s: %lu instructions of %zu; the blocks are %s, the edges %s", seed_now, how, insns, said->n,
+            counted->sum == said->sum ? "right" : "wrong", same_map ? "right" : "wrong");
+    assert_outcomes(counted, said);
+}
+
+/* To the first what the other has counted. */
+static void add_counts(struct counted *to, const struct counted *from)
+{
+    to->sum += from->sum;
+    for (size_t i = 0; i < sizeof to->map; i++)
+        to->map[i] += from->map[i];
+    for (size_t i = 0; i < JCC_ROWS; i++) {
+        const struct jcc *other = &from->jccs[i];
+        if (!other->end)
+            continue;
+        struct jcc *jcc = jcc_at(to->jccs, other->ip);
+        *jcc = (struct jcc){other->ip, other->end, other->target, jcc->ran + other->ran, {jcc->led[0] + other->led[0], jcc->led[1] + other->led[1]}, 0};
+    }
+}
+
+static void assert_coverage_by_threads(const struct cofi_flow_config *config, const struct said *said)
+{
+    enum { THREADS = 3 };
+    struct counted counted[THREADS];
+    struct cofi_flow_coverage coverage[THREADS];
+    uint64_t insns = 0;
+    for (unsigned i = 0; i < THREADS; i++)
+        coverage[i] = coverage_of(&counted[i]);
+    assert_int_equal(cofi_flow_cover_parallel(config, THREADS, seed_now % 3 ? 64 + seed_now % 500 : 1, coverage, NULL, NULL), 0);
+    for (unsigned i = 0; i < THREADS; i++)
+        insns += coverage[i].insns;
+    for (unsigned i = 1; i < THREADS; i++)
+        add_counts(&counted[0], &counted[i]);
+    assert_counted(&counted[0], insns, said, "by threads");
+}
+
 void assert_same_coverage(const struct cofi_flow_config *config, const struct said *said)
 {
     struct cofi_flow *flow = flow_of(config);
     for (unsigned pass = 1; pass <= 2; pass++) {
-        uint8_t map[sizeof said->map] = {0};
-        struct counted counted = {0};
-        struct cofi_flow_coverage coverage = {.map = map, .map_size = sizeof map, .block = add_counted, .outcome = add_counted_outcome, .opaque = &counted};
+        struct counted counted;
+        struct cofi_flow_coverage coverage = coverage_of(&counted);
         assert_int_equal(cofi_flow_cover(flow, &coverage), 0);
-        bool same_map = !memcmp(map, said->map, sizeof map);
-        if (coverage.insns != said->n || counted.sum != said->sum || !same_map)
-            fail_msg("seed %lu: coverage, pass %u: %lu instructions of %zu; the blocks are %s, the edges %s", seed_now, pass, coverage.insns, said->n,
-                counted.sum == said->sum ? "right" : "wrong", same_map ? "right" : "wrong");
-        assert_outcomes(&counted, said);
+        assert_counted(&counted, coverage.insns, said, pass == 1 ? "once" : "again");
         assert_int_equal(cofi_flow_seek(flow, 0), 0);
     }
     cofi_flow_close(flow);
+    assert_coverage_by_threads(config, said);
 }
 
 /* ---- by hand ---- */

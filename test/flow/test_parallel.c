@@ -141,6 +141,123 @@ static void same(const struct told *one, const struct told *many)
     free(many->log.words);
 }
 
+/* ---- counting ---- */
+
+enum { THREADS = 3, MAP = 256 };
+
+static void set_up_loops(void)
+{
+    static const uint8_t code[] = {0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf8, 0x0f, 0x05};
+    run.gen = COFI_PT;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, code, sizeof code, "loop"), 0);
+}
+
+static void a_map_has_a_size(void **state)
+{
+    uint8_t map[3];
+    struct cofi_flow_coverage coverage[] = {{0}, {.map = map, .map_size = sizeof map}};
+    (void)state;
+    set_up_loops();
+    struct cofi_flow_config config;
+    configure(&config, map, 0);
+    assert_int_equal(cofi_flow_cover_parallel(&config, 0, 0, coverage, NULL, NULL), 0);
+    assert_int_equal(cofi_flow_cover_parallel(&config, 0, 0, coverage + 1, NULL, NULL), COFI_ERR_RANGE);
+    assert_int_equal(cofi_flow_cover_parallel(&config, 2, 0, coverage, NULL, NULL), COFI_ERR_RANGE);
+    config.mode = 7;
+    coverage[1].map = NULL;
+    assert_int_equal(cofi_flow_cover_parallel(&config, 2, 0, coverage, NULL, NULL), COFI_ERR_RANGE);
+    cofi_image_close(image);
+}
+
+/* Sums over all blocks, and outcomes, that do not depend on the order in which they are told. */
+struct counted {
+    uint64_t blocks, outcomes, code;
+    uint8_t map[MAP];
+    struct cofi_flow_coverage *coverage;
+};
+
+static uint64_t sum_of(const struct cofi_flow_block *block) { return (block->ip * 31 + block->n) * UINT64_C(0x9e3779b97f4a7c15); }
+
+static void count_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    ((struct counted *)opaque)->blocks += count * (sum_of(block) | 1);
+}
+
+static void count_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
+{
+    ((struct counted *)opaque)->outcomes += count * (sum_of(block) + taken * 7 + 1);
+}
+
+/* The code is what it was when the block was decoded. */
+static void see_block(void *opaque, const struct cofi_flow_block *block)
+{
+    struct counted *counted = opaque;
+    struct cofi_code code;
+    assert_int_equal(cofi_view_find(cofi_flow_view(counted->coverage->flow), block->ip, &code), 0);
+    counted->code++;
+}
+
+static void begin_counting(struct cofi_flow_coverage *coverage, struct counted *counted, bool saturate)
+{
+    *counted = (struct counted){.coverage = coverage};
+    *coverage = (struct cofi_flow_coverage){.map = counted->map, .map_size = MAP, .saturate = saturate, .block = count_block,
+        .decoded = see_block, .outcome = count_outcome, .opaque = counted};
+}
+
+/* To the first one what the others have counted. */
+static void add_up(struct cofi_flow_coverage *coverage, struct counted *counted, bool saturate)
+{
+    for (unsigned i = 1; i < THREADS; i++) {
+        coverage->insns += coverage[i].insns;
+        coverage->edges += coverage[i].edges;
+        counted->blocks += counted[i].blocks;
+        counted->outcomes += counted[i].outcomes;
+        counted->code += counted[i].code;
+        for (unsigned k = 0; k < MAP; k++) {
+            unsigned sum = counted->map[k] + counted[i].map[k];
+            counted->map[k] = (uint8_t)(saturate && sum > UINT8_MAX ? UINT8_MAX : sum);
+        }
+    }
+}
+
+/* The same counts, from the bytes or as they are pulled, as by one thread. */
+static void counts_are_alike(const struct cofi_flow_config *config, const struct cofi_flow_config *serial, size_t piece_bytes, bool saturate)
+{
+    struct counted one, many[THREADS];
+    struct cofi_flow_coverage of_one, of_many[THREADS];
+    struct cofi_flow_stats stats, stats_of_many;
+    begin_counting(&of_one, &one, saturate);
+    for (unsigned i = 0; i < THREADS; i++)
+        begin_counting(&of_many[i], &many[i], saturate);
+    assert_int_equal(cofi_flow_cover_parallel(serial, 1, 0, &of_one, &stats, NULL), 0);
+    assert_int_equal(cofi_flow_cover_parallel(config, THREADS, piece_bytes, of_many, &stats_of_many, NULL), 0);
+    add_up(of_many, many, saturate);
+    same_stats(&stats, &stats_of_many);
+    assert_int_equal(of_many[0].insns, of_one.insns);
+    assert_int_equal(of_many[0].insns, stats.insns);
+    assert_int_equal(of_many[0].edges, of_one.edges);
+    assert_int_equal(many[0].blocks, one.blocks);
+    assert_int_equal(many[0].outcomes, one.outcomes);
+    assert_true(many[0].code >= one.code); /* threads decode the same code */
+    assert_memory_equal(many[0].map, one.map, MAP);
+}
+
+static void counts(const uint8_t *bytes, size_t n)
+{
+    struct cofi_flow_config serial, pulled;
+    struct feed pieces = {.bytes = bytes, .n = n, .size = n % 4093};
+    configure(&serial, bytes, n);
+    counts_are_alike(&serial, &serial, 1, false);
+    pulled = serial;
+    pulled.bytes = NULL;
+    pulled.pull = feed;
+    pulled.opaque = &pieces;
+    counts_are_alike(&pulled, &serial, 1 + n % 3000, true);
+}
+
+/* ---- showing ---- */
+
 static uint64_t compare(const uint8_t *bytes, size_t n)
 {
     struct cofi_flow_config config;
@@ -164,6 +281,8 @@ static uint64_t compare(const uint8_t *bytes, size_t n)
     same(&one, &stayed);
     take_away(&stay);
     free(one.log.words);
+    if (FEWER == 1 || n % 2)
+        counts(bytes, n);
     return redone;
 }
 
@@ -332,9 +451,11 @@ static void a_cache_that_is_always_full_changes_nothing(void **state)
         configure(&config, run.trace, run.n);
         config.want_time = i & 1; /* without: spans, too */
         assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
-        config.cache_bytes = 1 << (12 + i);
-        assert_int_equal(cofi_flow_parallel(&config, 3, 1, visit, &many, NULL), 0);
+        struct cofi_flow_config small = config;
+        small.cache_bytes = 1 << (12 + i);
+        assert_int_equal(cofi_flow_parallel(&small, 3, 1, visit, &many, NULL), 0);
         same(&one, &many);
+        counts_are_alike(&small, &config, 1, false);
         free(one.log.words);
         tear_down();
     }
@@ -364,24 +485,18 @@ static void code_is_that_of_its_time_when_a_piece_is_decoded_again(void **state)
     tear_down();
 }
 
+enum { LOOPS_START = 27 };
+
 /* Nested loops with a PSB at each of these offsets, and outcomes in one byte of so many. */
 static const uint8_t *loops(uint8_t *bytes, size_t n, const size_t *psbs, size_t psbs_n, size_t every)
 {
-    static const uint8_t start[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
+    static const uint8_t start[LOOPS_START] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23,
                                     0x99, 1, 0x71, 0x00, 0x10, 0x40, 0, 0, 0};
     for (size_t i = 0; i < n; i++)
         bytes[i] = (i + 1) % every ? 0 : i % 256 == 255 ? 0xde : 0xfe;
     for (size_t i = 0; i < psbs_n; i++)
         memcpy(bytes + psbs[i], start, sizeof start);
     return bytes;
-}
-
-static void set_up_loops(void)
-{
-    static const uint8_t code[] = {0xff, 0xc9, 0x75, 0xfc, 0xff, 0xca, 0x75, 0xf8, 0x0f, 0x05};
-    run.gen = COFI_PT;
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_bytes(image, 0, PROG_BASE, code, sizeof code, "loop"), 0);
 }
 
 /* Nobody can split it: no PSB for more than PIECE_LONG bytes. Bytes that come by pull are cut there, one cut inside of
@@ -420,6 +535,46 @@ static void so_it_is_where_spans_are_used(void **state)
     span_bytes = 0;
     compare(loops(bytes, N, psbs, PSBS, 1), N);
     assert_true(span_bytes > N / 2);
+    untimed = false;
+    cofi_image_close(image);
+    free(bytes);
+}
+
+/* Outcomes that are the same again after so many bytes, and not before. */
+static void vary(uint8_t *bytes, size_t n, size_t period)
+{
+    static const uint8_t outcomes[] = {0xfe, 0xee, 0xf6, 0xde};
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] == 0xfe || bytes[i] == 0xde)
+            bytes[i] = outcomes[i % period * UINT64_C(0x9e3779b97f4a7c15) >> 62];
+}
+
+/* As a processor writes it where tracing is on: FUP, MODE.Exec. */
+static const uint8_t psb_of_loops[LOOPS_START] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+                                                  0x7d, 0x00, 0x10, 0x40, 0, 0, 0, 0x99, 1, 2, 0x23};
+
+/* Between each PSB and the one right behind it runs nothing; a thread's spans are more than it may keep, while its blocks and runs are not. */
+static void counts_are_right_without_room_for_spans(void **state)
+{
+    enum { PSBS = 40, PERIOD = 40000, N = PSBS / 2 * PERIOD };
+    size_t psbs[PSBS];
+    uint8_t *bytes = malloc(N);
+    struct cofi_flow_config config, small;
+    (void)state;
+    for (size_t i = 0; i < PSBS; i++)
+        psbs[i] = i / 2 * PERIOD + i % 2 * LOOPS_START;
+    set_up_loops();
+    loops(bytes, N, psbs, PSBS, 1);
+    vary(bytes, N, PERIOD);
+    for (size_t i = 0; i < PSBS; i++)
+        memcpy(bytes + psbs[i], psb_of_loops, sizeof psb_of_loops);
+    untimed = true;
+    configure(&config, bytes, N);
+    small = config;
+    for (size_t room = 2 << 20; room <= 6 << 20; room += 1 << 19) {
+        small.cache_bytes = THREADS * room;
+        counts_are_alike(&small, &config, 1, false);
+    }
     untimed = false;
     cofi_image_close(image);
     free(bytes);
@@ -514,6 +669,7 @@ static void the_visitor_may_stop_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_map_has_a_size),
         cmocka_unit_test(the_result_is_the_serial_one),
         cmocka_unit_test(so_it_is_for_rtit),
         cmocka_unit_test(a_call_of_long_ago_is_not_guessed),
@@ -522,6 +678,7 @@ int main(void)
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
         cmocka_unit_test(a_stream_without_psbs_is_decoded_in_order),
         cmocka_unit_test(so_it_is_where_spans_are_used),
+        cmocka_unit_test(counts_are_right_without_room_for_spans),
         cmocka_unit_test(a_stream_without_psbs_is_not_held),
         cmocka_unit_test(an_overflow_that_is_open_where_a_piece_begins_has_its_time),
         cmocka_unit_test(the_visitor_may_stop_it),

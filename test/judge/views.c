@@ -14,7 +14,7 @@
 
 #include "../../examples/flow_common.h"
 
-enum { BLOCKS = 1024, MAP = 1 << 14, PSBS_MOST = 400, GAPS_MOST = 1024 };
+enum { BLOCKS = 1024, MAP = 1 << 14, COVERS = 3, PSBS_MOST = 400, GAPS_MOST = 1024 };
 
 static int differ;
 static const char *recording_path;
@@ -265,22 +265,37 @@ static void count_outcome(void *opaque, const struct cofi_flow_block *block, boo
     counted->outcomes_sum += count * outcome_word(block, taken);
 }
 
-static void cover(const struct cofi_flow_config *config, const struct list *whole)
+static void add_counted(struct counted *to, const struct counted *from)
 {
-    static uint8_t map[MAP];
-    struct counted counted = {0};
-    struct cofi_flow_coverage coverage = {.map = map, .map_size = MAP, .block = count_block, .outcome = count_outcome, .opaque = &counted};
-    struct cofi_flow *flow = open_flow(config);
-    memset(map, 0, MAP);
-    if (cofi_flow_cover(flow, &coverage) < 0)
+    to->blocks += from->blocks;
+    to->insns += from->insns;
+    to->outcomes += from->outcomes;
+    to->outcomes_sum += from->outcomes_sum;
+}
+
+/* By so many threads: 1 to COVERS. */
+static void cover(const struct cofi_flow_config *config, const struct list *whole, unsigned threads)
+{
+    static uint8_t map[COVERS][MAP];
+    struct counted counted[COVERS] = {0};
+    struct cofi_flow_coverage coverage[COVERS];
+    memset(map, 0, sizeof map);
+    for (unsigned i = 0; i < threads; i++)
+        coverage[i] = (struct cofi_flow_coverage){.map = map[i], .map_size = MAP, .block = count_block, .outcome = count_outcome, .opaque = &counted[i]};
+    if (cofi_flow_cover_parallel(config, threads, 1, coverage, NULL, NULL) < 0)
         exit(3);
-    cofi_flow_close(flow);
-    must(!memcmp(map, whole->map, MAP), "coverage: another map", 0, 1);
-    must(coverage.insns == whole->n && counted.insns == whole->n, "coverage: instructions", coverage.insns, whole->n);
-    must(counted.blocks == whole->blocks, "coverage: blocks", counted.blocks, whole->blocks);
-    must(counted.outcomes >= whole->outcomes && counted.outcomes <= whole->outcomes + whole->untold + (whole->jcc.n > 0), "coverage: outcomes",
-         counted.outcomes, whole->outcomes);
-    must(counted.outcomes_sum == whole->outcomes_sum || counted.outcomes != whole->outcomes, "coverage: other outcomes", 0, 0);
+    for (unsigned i = 1; i < threads; i++) {
+        add_counted(&counted[0], &counted[i]);
+        coverage[0].insns += coverage[i].insns;
+        for (size_t k = 0; k < MAP; k++)
+            map[0][k] += map[i][k];
+    }
+    must(!memcmp(map[0], whole->map, MAP), "coverage: another map", threads, 1);
+    must(coverage[0].insns == whole->n && counted[0].insns == whole->n, "coverage: instructions", coverage[0].insns, whole->n);
+    must(counted[0].blocks == whole->blocks, "coverage: blocks", counted[0].blocks, whole->blocks);
+    must(counted[0].outcomes >= whole->outcomes && counted[0].outcomes <= whole->outcomes + whole->untold + (whole->jcc.n > 0), "coverage: outcomes",
+         counted[0].outcomes, whole->outcomes);
+    must(counted[0].outcomes_sum == whole->outcomes_sum || counted[0].outcomes != whole->outcomes, "coverage: other outcomes", 0, 0);
 }
 
 static void in_pieces(struct cofi_flow_config config, const struct list *whole)
@@ -304,7 +319,9 @@ static void in_pieces(struct cofi_flow_config config, const struct list *whole)
         same(&list, whole, "in pieces");
         clear(&list);
         feed.at = 0;
-        cover(&cut, whole);
+        cover(&cut, whole, 1);
+        feed.at = 0;
+        cover(&cut, whole, COVERS);
         feed.at = 0;
         if (cofi_flow_parallel(&cut, 3, 1, visit, &list, NULL) < 0)
             exit(3);
@@ -403,7 +420,8 @@ int main(int argc, char **argv)
         cofi_flow_close(flow);
         for (size_t i = 0; i < whole.n; i++)
             printf("%d %016" PRIx64 "\n", tid, whole.ips[i]);
-        cover(&config, &whole);
+        cover(&config, &whole, 1);
+        cover(&config, &whole, COVERS);
         by_threads(&config, &whole);
         in_pieces(config, &whole);
         cut_at_psbs(&config, &whole);
