@@ -6,7 +6,6 @@
 #include "sample.h"
 
 #include "base/bytes.h"
-#include "trace/perf_data.h"
 
 /* PSB+ with a time, tracing begins at an address. */
 static const uint8_t head[] = {
@@ -29,20 +28,6 @@ static void turn(struct cofi_writer *writer, uint32_t cpu, int32_t tid, uint64_t
     assert_int_equal(cofi_writer_trace(writer, -1, (int32_t)cpu, bytes, sizeof head + n, time - 8), 0);
     put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu, .pid = 10, .tid = tid, .out = true,
                                        .time_ns = time + 0x800});
-}
-
-static void set_tid(const char *path, uint32_t tid)
-{
-    size_t n;
-    uint8_t *bytes = read_whole(path, &n);
-    uint64_t start = le64(bytes + 40), end = start + le64(bytes + 48);
-    for (uint64_t at = start; at < end; at += le16(bytes + at + 6))
-        if (le32(bytes + at) == PERF_AUXTRACE) {
-            put_le(bytes + at + 36, tid, 4);
-            at += le64(bytes + at + 8);
-        }
-    write_whole(path, bytes, n);
-    free(bytes);
 }
 
 enum { THREADS = 2000, THREADS_FROM = 100 };
@@ -84,6 +69,6 @@ int main(int argc, char **argv)
     if (cofi_writer_close(writer, NULL) < 0)
         return 2;
     if (argc > 2)
-        set_tid(argv[1], (uint32_t)atoi(argv[2]));
+        set_streams_tid(argv[1], (uint32_t)atoi(argv[2]));
     return 0;
 }

@@ -16,7 +16,9 @@
 
 #include <cofi/trace.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "trace/perf_data.h"
 
 static const uint8_t sample_code[] = {
     0xb9, 0x02, 0x00, 0x00, 0x00,             /* 401000 mov ecx, 2 */
@@ -144,6 +146,23 @@ static inline void write_whole(const char *path, const void *bytes, size_t n)
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, n, file), n);
     fclose(file);
+}
+
+/* As perf record COMMAND has them: each processor's stream has the number of one thread. */
+static inline void set_streams_tid(const char *path, uint32_t tid)
+{
+    size_t n;
+    uint8_t *bytes = read_whole(path, &n);
+    uint64_t start = le64(bytes + 40), end = start + le64(bytes + 48);
+    for (uint64_t at = start, next; at < end; at = next) {
+        next = at + le16(bytes + at + 6);
+        if (le32(bytes + at) != PERF_AUXTRACE)
+            continue;
+        put_le(bytes + at + 36, tid, 4);
+        next += le64(bytes + at + 8);
+    }
+    write_whole(path, bytes, n);
+    free(bytes);
 }
 
 /* A command of the shell, which must succeed. */
