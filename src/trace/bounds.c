@@ -6,17 +6,16 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "time/clock.h"
 #include "trace/bounds.h"
 #include "trace/perf_data.h"
 
 struct reading {
     struct cofi_recording *recording;
     struct cofi__spaces spaces;
-    struct cofi__clock clock;
-    struct cofi__interval now;
+    struct cofi_clock *clock;
+    struct cofi__interval now, next; /* next: what a PSB+ begins, whose end tells if its time is a guest's */
     uint64_t key, kept_key; /* now; of the last interval that was kept */
-    bool in_psb, failed;
+    bool in_psb, has_next, failed;
 };
 
 /* MTCs that come this often tell the time of a switch well enough. */
@@ -50,13 +49,14 @@ static bool has_news(const struct cofi_recording *recording, uint64_t from_ns, u
     return false;
 }
 
-static void close_interval(struct reading *r, uint64_t to)
+/* The interval at hand ends where another begins. */
+static void close_interval(struct reading *r, uint64_t to, size_t changes)
 {
     const struct cofi_time_conv *conv = &r->recording->info.time.conv;
     struct cofi__interval *now = &r->now;
     now->to = to;
     now->to_ns = to == UINT64_MAX ? to : cofi_time_ns(conv, to);
-    now->n = r->spaces.changes.n - now->first;
+    now->n = changes - now->first;
     bool tells = now->n || now->key != r->kept_key || has_news(r->recording, now->from_ns, now->to_ns);
     if (!now->from || !tells)
         return;
@@ -67,27 +67,40 @@ static void close_interval(struct reading *r, uint64_t to)
     r->failed |= !row;
 }
 
+/* If the time is another one by now, the next interval begins. */
+static void begin_next(struct reading *r)
+{
+    uint64_t ticks = cofi_clock_now(r->clock).ticks;
+    bool begins = r->has_next && ticks != r->now.from;
+    r->has_next = false;
+    if (!begins)
+        return;
+    close_interval(r, ticks, r->next.first);
+    r->now = r->next;
+    r->now.from = ticks;
+    r->now.from_ns = cofi_time_ns(&r->recording->info.time.conv, ticks);
+}
+
 static void take_time(struct reading *r, const struct cofi_stream_item *item)
 {
-    uint64_t before = r->clock.exact;
-    cofi__clock_packet(&r->clock, &item->packet);
-    if (r->clock.exact == before)
-        return;
-    close_interval(r, r->clock.exact);
-    r->now = (struct cofi__interval){.offset = item->offset, .from = r->clock.exact, .first = r->spaces.changes.n, .key = r->key,
-                                     .from_ns = cofi_time_ns(&r->recording->info.time.conv, r->clock.exact)};
+    if (!r->has_next)
+        r->next = (struct cofi__interval){.offset = item->offset, .first = r->spaces.changes.n, .key = r->key};
+    r->has_next = true;
+    if (!r->in_psb)
+        begin_next(r);
 }
 
 /* PSB+ tells the space that is there; one that nothing told of before is no change. */
 static void take_pip(struct reading *r, const struct cofi_stream_item *item)
 {
+    struct cofi__interval *at = r->has_next ? &r->next : &r->now;
     uint64_t key = key_of(item->packet.pip.cr3);
     if (item->packet.pip.nr || key == r->key)
         return;
-    bool told = r->in_psb && r->key == COFI__NO_KEY && r->spaces.changes.n == r->now.first;
+    bool told = r->in_psb && r->key == COFI__NO_KEY && r->spaces.changes.n == at->first;
     r->key = key;
     if (told) {
-        r->now.key = key;
+        at->key = key;
         return;
     }
     struct cofi__cr3_change *row = cofi__vector_push(&r->spaces.changes);
@@ -96,14 +109,28 @@ static void take_pip(struct reading *r, const struct cofi_stream_item *item)
     r->failed |= !row;
 }
 
+/* Bytes that are no packets, and those that an OVF tells of, end a PSB+, too; PIPs may be among them. */
+static void lose_packets(struct reading *r)
+{
+    r->in_psb = false;
+    begin_next(r);
+    r->key = COFI__NO_KEY;
+}
+
 static void take(struct reading *r, const struct cofi_stream_item *item)
 {
-    if (item->status || item->packet.kind == COFI_PT_OVF)
-        r->key = COFI__NO_KEY; /* PIPs may be among what is lost */
     if (item->status)
+        cofi_clock_lost(r->clock);
+    else
+        cofi_clock_packet(r->clock, &item->packet);
+    if (item->status || item->packet.kind == COFI_PT_OVF) {
+        lose_packets(r);
         return;
+    }
     if (item->packet.kind == COFI_PT_PSB || item->packet.kind == COFI_PT_PSBEND)
         r->in_psb = item->packet.kind == COFI_PT_PSB;
+    if (item->packet.kind == COFI_PT_PSBEND)
+        begin_next(r);
     if (item->packet.kind == COFI_PT_PIP)
         take_pip(r, item);
     if (item->packet.kind == COFI_PT_TSC || item->packet.kind == COFI_PT_TMA || item->packet.kind == COFI_PT_MTC)
@@ -129,7 +156,8 @@ static int read_stream(struct reading *r, size_t stream)
             take(r, &item);
         cofi_recording_unneeded(r->recording, stream, at, n);
     }
-    close_interval(r, UINT64_MAX);
+    begin_next(r);
+    close_interval(r, UINT64_MAX, r->spaces.changes.n);
     return r->failed ? COFI_ERR_NOMEM : 0;
 }
 
@@ -138,8 +166,11 @@ static int make_bounds(struct cofi_recording *recording, size_t stream, struct c
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
     struct reading r = {.recording = recording, .key = COFI__NO_KEY, .kept_key = COFI__NO_KEY,
                         .spaces = {COFI__VECTOR_OF(struct cofi__interval), COFI__VECTOR_OF(struct cofi__cr3_change)}};
-    cofi__clock_init(&r.clock, COFI_PT, &recording->info.time, s->reference_tsc);
+    const struct cofi_clock_config clock = {.size = sizeof clock, .gen = COFI_PT, .time = recording->info.time, .reference_tsc = s->reference_tsc,
+                                            .family = recording->info.family, .model = recording->info.model};
+    COFI_TRY(cofi_clock_open(&r.clock, &clock));
     int status = read_stream(&r, stream);
+    cofi_clock_close(r.clock);
     if (status >= 0)
         status = cofi__align_spaces(recording, s->tid < 0 ? s->cpu : -1, &r.spaces, bounds);
     free(r.spaces.intervals.items);

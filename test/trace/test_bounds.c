@@ -8,8 +8,8 @@
 
 /* What happened, a word each: PSB+ at a time in an address space; a change of CR3, of which the bounds tell that it was at that time
  * at the earliest (0: no more than the time of the PSB+ before); records: a process came to run, began another program, mapped code
- * at LATER; packets were lost. Behind a change comes the kernel's return to user code and a system call. */
-enum what { END, FULL_TIME, CR3, RUNS, EXECS, MAPS, LOST };
+ * at LATER; packets were lost; PSB+ in a guest, whose own time that is but for GUEST_OFFSET; MTC. Behind a change comes the kernel's return to user code and a system call. */
+enum what { END, FULL_TIME, CR3, RUNS, EXECS, MAPS, LOST, GUEST, TICK };
 struct step {
     enum what what;
     uint64_t time;
@@ -17,6 +17,7 @@ struct step {
 };
 
 enum { A = 101, B = 102, C = 103, KTHREAD = 104, IDLE = 0, LATER = 0x402000, JUMP = 0x403000 };
+#define GUEST_OFFSET (UINT64_C(1) << 40)
 enum { SPACE_A = 0x10000, SPACE_B = 0x20000, SPACE_C = 0x30000, INIT = 0x40000 };
 
 static const uint8_t kernel_code[] = {0x0f, 0x22, 0xd8, 0x48, 0xcf}; /* mov cr3, rax; iretq */
@@ -47,9 +48,10 @@ static void simple(struct making *m, unsigned kind) { packet(m, (struct cofi_pac
 /* In the kernel, at its first instruction. */
 static void full_time(struct making *m, const struct step *step)
 {
+    bool guest = step->what == GUEST;
     simple(m, COFI_PT_PSB);
-    packet(m, (struct cofi_packet){.kind = COFI_PT_TSC, .tsc = {step->time}});
-    packet(m, (struct cofi_packet){.kind = COFI_PT_PIP, .pip = {.cr3 = step->value}});
+    packet(m, (struct cofi_packet){.kind = COFI_PT_TSC, .tsc = {step->time + (guest ? GUEST_OFFSET : 0)}});
+    packet(m, (struct cofi_packet){.kind = COFI_PT_PIP, .pip = {.cr3 = step->value, .nr = guest}});
     packet(m, (struct cofi_packet){.kind = COFI_PT_MODE_EXEC, .mode_exec = {.csl = 1}});
     ip_packet(m, COFI_PT_FUP, KERNEL_AT);
     simple(m, COFI_PT_PSBEND);
@@ -86,23 +88,27 @@ static void record(struct cofi_writer *writer, const struct step *step)
 static void make(struct making *m, struct cofi_writer *writer, const struct step *steps)
 {
     for (; steps->what; steps++) {
-        if (steps->what == FULL_TIME)
+        if (steps->what == FULL_TIME || steps->what == GUEST)
             full_time(m, steps);
         else if (steps->what == CR3)
             change(m, steps);
         else if (steps->what == LOST)
             simple(m, COFI_PT_OVF);
+        else if (steps->what == TICK)
+            packet(m, (struct cofi_packet){.kind = COFI_PT_MTC, .mtc = {.ctc = (uint8_t)steps->value}});
         else
             record(writer, steps);
     }
 }
 
-static void write_steps(struct making *m, const char *path, const struct step *steps)
+/* mtc_freq: 0: none are sent. */
+static void write_with_mtc(struct making *m, const char *path, const struct step *steps, uint8_t mtc_freq)
 {
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
-    info.config = 0x240d; /* BranchEn, TSCEn, User, OS */
-    info.time.mtc = false;
+    info.config = mtc_freq ? 0x260d : 0x240d; /* BranchEn, TSCEn, User, OS; MTCEn */
+    info.time.mtc = mtc_freq;
+    info.time.mtc_freq = mtc_freq;
     info.per_cpu = true;
     *m = (struct making){.context = {.gen = COFI_PT}};
     assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
@@ -116,6 +122,8 @@ static void write_steps(struct making *m, const char *path, const struct step *s
     assert_int_equal(cofi_writer_trace(writer, -1, 0, m->bytes, m->n, steps->time), 0);
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
 }
+
+static void write_steps(struct making *m, const char *path, const struct step *steps) { write_with_mtc(m, path, steps, 0); }
 
 /* ---- the scenarios ---- */
 
@@ -151,6 +159,8 @@ static const struct { const char *name; struct step steps[32]; } scenarios[] = {
         {RUNS, 13 * MS, C}, {CR3, 13 * MS, SPACE_A}, {RUNS, 14 * MS, A}, {CR3, 14 * MS, SPACE_C}, {FULL_TIME, 20 * MS, SPACE_C}}},
     {"page tables apart", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B}, {CR3, 11 * MS, SPACE_B | 0x1800},
         {CR3, 11 * MS, SPACE_B}, {RUNS, 12 * MS, A}, {CR3, 12 * MS, SPACE_A}, {CR3, 12 * MS, SPACE_A | 0x1800}, {FULL_TIME, 20 * MS, SPACE_A | 0x1800}}},
+    {"a guest with a TSC of its own", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B}, {GUEST, 12 * MS, INIT},
+        {CR3, 11 * MS, SPACE_B}, {RUNS, 13 * MS, A}, {CR3, 13 * MS, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A}}},
     {"many turns, one of them with no record", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B},
         {CR3, 11 * MS, INIT}, {CR3, 11 * MS, SPACE_B}, {RUNS, 13 * MS, A}, {CR3, 13 * MS, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A},
         {FULL_TIME, 21 * MS, SPACE_A}, {RUNS, 22 * MS, B}, {CR3, 22 * MS, SPACE_B}, {FULL_TIME, 30 * MS, SPACE_B}}},
@@ -235,6 +245,48 @@ static void test_scenarios(void **state)
     }
 }
 
+/* An interval in the same space tells something where code comes in it. */
+static void test_news(void **state)
+{
+    (void)state;
+    static const struct step steps[] = {{FULL_TIME, 10 * MS, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A}, {FULL_TIME, 30 * MS, SPACE_A}, {MAPS, 35 * MS, A},
+        {FULL_TIME, 40 * MS, SPACE_A}, {RUNS, 45 * MS, A}, {FULL_TIME, 50 * MS, SPACE_A}, {END, 0, 0}};
+    struct making m;
+    const struct cofi_time_bound *bounds;
+    size_t n;
+    write_steps(&m, scratch_path("bounds"), steps);
+    struct cofi_recording *recording = reopen(scratch_path("bounds"), &bounds, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(bounds[0].least, 10 * MS);
+    assert_int_equal(bounds[0].most, 20 * MS);
+    assert_int_equal(bounds[1].least, 30 * MS);
+    assert_int_equal(bounds[1].most, 40 * MS);
+    cofi_recording_close(recording);
+}
+
+/* One that comes each 65,536 ns tells the time too seldom; the first behind a TSC without a TMA tells none. One each 16 ns tells it often enough. */
+static void test_mtc(void **state)
+{
+    (void)state;
+    static const struct step steps[] = {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {TICK, 0, 7}, {TICK, 0, 8}, {RUNS, 10 * MS + 70000, B},
+        {CR3, 0, SPACE_B}, {TICK, 0, 9}, {END, 0, 0}};
+    struct making m;
+    const struct cofi_time_bound *bounds;
+    size_t n;
+    write_with_mtc(&m, scratch_path("bounds"), steps, 15);
+    struct cofi_recording *recording = reopen(scratch_path("bounds"), &bounds, &n);
+    assert_int_equal(n, 4);
+    assert_int_equal(bounds[1].least, 10 * MS + 65536);
+    assert_int_equal(bounds[2].least, 10 * MS + 70000);
+    assert_int_equal(bounds[2].most, 10 * MS + 2 * 65536);
+    assert_int_equal(bounds[3].least, 10 * MS + 2 * 65536);
+    cofi_recording_close(recording);
+    write_with_mtc(&m, scratch_path("bounds"), steps, 3);
+    recording = reopen(scratch_path("bounds"), &bounds, &n);
+    assert_int_equal(n, 0);
+    cofi_recording_close(recording);
+}
+
 /* A, B, C, A: 2, 3, 4 and 2 instructions, and 2 of the kernel's before each. */
 static void test_flow(void **state)
 {
@@ -297,6 +349,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scenarios),
+        cmocka_unit_test(test_news),
+        cmocka_unit_test(test_mtc),
         cmocka_unit_test(test_flow),
         cmocka_unit_test(test_code_comes),
     };
