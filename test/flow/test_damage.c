@@ -144,13 +144,15 @@ static void in_all_ways(const uint8_t *bytes, size_t n, const struct summary *on
     assert_same(&pieces, once, "in pieces", number);
 }
 
-static void set_up(enum cofi_gen gen, uint64_t ctl)
+static void set_up_with(enum cofi_gen gen, uint64_t ctl, unsigned overflow)
 {
-    run = (struct prog_run){.gen = gen, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = true, .clock = true, .seed = 7};
+    run = (struct prog_run){.gen = gen, .ctl = ctl, .insns = 60000, .interrupt = 100, .os = true, .clock = true, .seed = 7, .overflow = overflow};
     prog_make(&prog, 5, 20);
     prog_go(&prog, &run);
     image = prog_image(&prog);
 }
+
+static void set_up(enum cofi_gen gen, uint64_t ctl) { set_up_with(gen, ctl, 0); }
 
 static void tear_down(void)
 {
@@ -264,6 +266,25 @@ static void pt_damage_ends(void **state)
 {
     (void)state;
     set_up(COFI_PT, OS | USER | BRANCH | CYC | MTC | TSC);
+    many_damages();
+    tear_down();
+}
+
+static void pt_damage_of_overflows_ends(void **state)
+{
+    (void)state;
+    set_up_with(COFI_PT, OS | USER | BRANCH | CYC | MTC | TSC, 40);
+    many_damages();
+    tear_down();
+}
+
+static void rtit_damage_of_overflows_ends(void **state)
+{
+    (void)state;
+    set_up_with(COFI_RTIT, OS | USER | RETC | MTC | TSC, 40);
+    many_damages();
+    tear_down();
+    set_up_with(COFI_RTIT, OS | USER | RETC | CYC | MTC | TSC, 40);
     many_damages();
     tear_down();
 }
@@ -416,6 +437,8 @@ int main(void)
         cmocka_unit_test(pt_flipped_bits_cost_at_most_a_psb_interval),
         cmocka_unit_test(pt_cut_anywhere_is_a_prefix_of_the_truth),
         cmocka_unit_test(pt_damage_ends),
+        cmocka_unit_test(pt_damage_of_overflows_ends),
+        cmocka_unit_test(rtit_damage_of_overflows_ends),
         cmocka_unit_test(rtit_flipped_bits_end),
         cmocka_unit_test(rtit_cut_anywhere_is_a_prefix_of_the_truth),
         cmocka_unit_test(rtit_damage_ends),

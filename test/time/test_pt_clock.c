@@ -200,6 +200,35 @@ static void a_ratio_packet_counts_from_then_on(void **state)
     assert_int_equal(cycles(10), 1230);
 }
 
+/* Damage looks so. */
+static void a_ratio_of_zero_tells_nothing(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    the.info.nominal_ratio = 30;
+    struct cofi_packet packet = {.kind = COFI_PT_CBR};
+    packet.cbr.ratio = 10;
+    tell(&packet);
+    packet.cbr.ratio = 0;
+    tell(&packet);
+    assert_int_equal(cycles(10), 1030);
+}
+
+static void where_no_time_is_known_a_bound_tells_none(void **state)
+{
+    (void)state;
+    const struct cofi_time_info info = {.tsc = true};
+    cofi__clock_init(&the, COFI_PT, &info, 0);
+    cofi__clock_at_least(&the, 5000);
+    assert_int_equal(cofi__clock_ticks(&the), 0);
+    start(100, 1, 0, 1000);
+    cofi__clock_at_least(&the, 900);
+    assert_int_equal(cofi__clock_ticks(&the), 1000);
+    cofi__clock_at_least(&the, 1100);
+    assert_int_equal(cofi__clock_ticks(&the), 1100);
+    assert_true(the.interpolated);
+}
+
 /* A PSB+ names another VMCS: time that had run ahead of its TSC stands still all the same. */
 static void another_vmcs_in_a_psb_does_not_set_time_back(void **state)
 {
@@ -291,6 +320,8 @@ int main(void)
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_tsc_without_a_tma_begins_anew),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
+        cmocka_unit_test(a_ratio_of_zero_tells_nothing),
+        cmocka_unit_test(where_no_time_is_known_a_bound_tells_none),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
         cmocka_unit_test(guests_tell_the_hosts_time),
         cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),

@@ -26,10 +26,12 @@ struct task {
     bool alive;
     int32_t pid;
     int cpu; /* -1: waits */
+    const char *name;
 };
 
 struct slice {
     int32_t pid, tid;
+    const char *name;
     unsigned insns, kernel; /* the kernel's are before it */
 };
 
@@ -128,11 +130,18 @@ static void load(int task, unsigned slot)
                                           .name = file_of(nops), .build_id_size = COFI_NO_BUILD_ID});
 }
 
+static void call_itself(int task, bool exec)
+{
+    static const char *const names[] = {"one", "two", "three", "four"};
+    m.tasks[task].name = names[below(4)];
+    pass();
+    tell(task, (struct cofi_sideband){.kind = COFI_SB_COMM, .name = m.tasks[task].name, .exec = exec});
+}
+
 static void execute(int task)
 {
     m.memories[process_of(task)] = (struct memory){{0}};
-    pass();
-    tell(task, (struct cofi_sideband){.kind = COFI_SB_COMM, .name = "program", .exec = true});
+    call_itself(task, true);
     load(task, 0);
 }
 
@@ -160,7 +169,7 @@ static void begin(int parent, bool thread)
     int child = free_number();
     if (child < 0 || is_used(child))
         return;
-    m.tasks[child] = (struct task){true, thread ? m.tasks[parent].pid : number(child), -1};
+    m.tasks[child] = (struct task){true, thread ? m.tasks[parent].pid : number(child), -1, m.tasks[parent].name};
     if (!thread)
         m.memories[child] = m.memories[process_of(parent)];
     pass();
@@ -336,7 +345,7 @@ static void run(int cpu, int task)
         user_only(&p, first, slots[slot]);
     }
     assert_int_equal(cofi_writer_trace(m.writer, -1, cpu, p.bytes, p.n, m.now), 0);
-    m.slices[cpu][m.slices_n[cpu]++] = (struct slice){m.tasks[task].pid, number(task), nops + 1, kernel};
+    m.slices[cpu][m.slices_n[cpu]++] = (struct slice){m.tasks[task].pid, number(task), m.tasks[task].name, nops + 1, kernel};
 }
 
 static void step(void)
@@ -355,6 +364,8 @@ static void step(void)
         leave(task);
     else if (what == 7 && m.kernel)
         poke(task);
+    else if (what == 8 && below(2))
+        call_itself(task, false);
     else if (what < 9)
         load(task, below(SLOTS));
     else
@@ -376,7 +387,7 @@ static void make(const char *path, uint64_t seed)
     for (int i = 0; i < CPUS; i++)
         m.runs[i] = -1;
     load_kernel();
-    m.tasks[0] = (struct task){true, number(0), -1};
+    m.tasks[0] = (struct task){true, number(0), -1, NULL};
     execute(0);
     for (int i = 0; i < STEPS; i++)
         step();
@@ -400,6 +411,9 @@ static void check_thread(const struct showing *s, uint64_t ns)
     int32_t pid, tid = cofi_recording_thread(s->recording, s->stream, ns, &pid);
     if (tid != slice->tid || pid != slice->pid)
         fail_msg("seed %lu: processor %d, slice %zu: thread %d of %d, it was %d of %d", m.seed, s->cpu, s->slice, tid, pid, slice->tid, slice->pid);
+    const char *name = cofi_recording_comm(s->recording, tid, ns);
+    if (!name || strcmp(name, slice->name) != 0)
+        fail_msg("seed %lu: processor %d, slice %zu: thread %d is %s, it was %s", m.seed, s->cpu, s->slice, tid, name ? name : "nobody", slice->name);
 }
 
 static void end_slice(struct showing *s)
