@@ -95,7 +95,7 @@ static bool find_exec(const struct cofi_recording *recording, int32_t pid, size_
             found = true;
             *exec = i;
         }
-        if (sb->kind == COFI_SB_FORK && sb->ppid != pid)
+        if (sb->kind == COFI_SB_FORK && sb->ppid != pid && !sb->exec)
             *parent = sb->ppid;
     }
     return found;

@@ -23,7 +23,7 @@ static int32_t parent_of(const struct cofi_recording *recording, int32_t pid)
 {
     const struct cofi_sideband *sb;
     for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++)
-        if (sb->kind == COFI_SB_FORK && sb->pid == pid && sb->ppid != pid)
+        if (sb->kind == COFI_SB_FORK && sb->pid == pid && sb->ppid != pid && !sb->exec)
             return sb->ppid;
     return -1;
 }

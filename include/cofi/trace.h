@@ -21,7 +21,7 @@ extern "C" {
 enum cofi_sideband_kind {
     COFI_SB_COMM,         /* name; exec */
     COFI_SB_MMAP,         /* addr, len, pgoff, prot, flags, name, build_id */
-    COFI_SB_FORK,         /* pid, tid: the child; ppid, ptid: its parent */
+    COFI_SB_FORK,         /* pid, tid: the child; ppid, ptid: its parent; exec */
     COFI_SB_EXIT,
     COFI_SB_ITRACE_START,
     COFI_SB_SWITCH,       /* out, preempt */
@@ -34,7 +34,7 @@ enum cofi_sideband_kind {
 
 struct cofi_sideband {
     uint8_t kind;     /* enum cofi_sideband_kind */
-    bool exec;        /* COMM: by exec, so the address space is new */
+    bool exec;        /* COMM: by exec, so the address space is new; FORK: it was by the time this was told, so the child has none of its parent's */
     bool out;         /* SWITCH */
     bool preempt;
     bool kernel;      /* MMAP, CODE: kernel address space */

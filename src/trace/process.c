@@ -88,7 +88,7 @@ static void forget_tables(struct cofi_recording *recording)
     }
 }
 
-/* A process begins as its parent's copy; if its number was another's before, that one's memory is gone. */
+/* A process begins as its parent's copy, unless it has executed since; if its number was another's before, that one's memory is gone. */
 static int apply_fork(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
     if (sb->pid == sb->ppid)
@@ -99,7 +99,7 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
         return COFI_ERR_NOMEM;
     if (reused)
         COFI_TRY(cofi_image_clear(child, sb->time_ns));
-    struct cofi__process *parent = find_process(recording, sb->machine, sb->ppid);
+    struct cofi__process *parent = sb->exec ? NULL : find_process(recording, sb->machine, sb->ppid);
     COFI_TRY(cofi__image_names_era(child, sb->time_ns, parent ? parent->image : NULL));
     if (!parent)
         return 0;

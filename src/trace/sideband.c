@@ -245,7 +245,11 @@ static bool read_body(struct cofi_recording *recording, const uint8_t *record, s
         read_ids(record + 8, &sb->pid, &sb->tid);
         sb->name = take_string(recording, record, 16, n);
         break;
-    case PERF_FORK: sb->kind = COFI_SB_FORK; read_task(record, sb); break;
+    case PERF_FORK:
+        sb->kind = COFI_SB_FORK;
+        read_task(record, sb);
+        sb->exec = misc & PERF_MISC_FORK_EXEC || !sb->time_ns; /* what perf finds running has no time */
+        break;
     case PERF_EXIT: sb->kind = COFI_SB_EXIT; read_task(record, sb); break;
     case PERF_AUX:
         sb->kind = COFI_SB_AUX;

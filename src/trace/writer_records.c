@@ -73,7 +73,8 @@ static void put_comm(struct cofi__buffer *out, const struct cofi_sideband *sb)
 
 static void put_task(struct cofi__buffer *out, const struct cofi_sideband *sb)
 {
-    size_t start = begin(out, sb->kind == COFI_SB_FORK ? PERF_FORK : PERF_EXIT, PERF_MISC_USER);
+    bool exec = sb->kind == COFI_SB_FORK && sb->exec;
+    size_t start = begin(out, sb->kind == COFI_SB_FORK ? PERF_FORK : PERF_EXIT, exec ? PERF_MISC_FORK_EXEC | PERF_MISC_USER : PERF_MISC_USER);
     put_ids(out, sb->pid, sb->ppid);
     put_ids(out, sb->tid, sb->ptid);
     cofi__buffer_put_le(out, sb->time_ns, 8);

@@ -2,7 +2,8 @@
  * Writes a recording as `perf record -e intel_pt//u` makes it by default: streams of processors. Two threads of a process
  * begin the sample's program on processor 0, one after the other, are interrupted in its function, and end it on
  * processor 1, in the other order. usage: percpu FILE [TID]; TID: as the streams of a recorded command have its number.
- * percpu FILE many IDS: one of them forks many threads, one after the other, which have so many numbers in turn */
+ * percpu FILE many IDS: one of them forks many threads, one after the other, which have so many numbers in turn
+ * percpu FILE found PROGRAM OTHER: the process ran PROGRAM as the recording began; who forked it runs OTHER */
 #include "sample.h"
 
 #include "base/bytes.h"
@@ -46,6 +47,13 @@ static void put_many(struct cofi_writer *writer, int32_t ids)
     }
 }
 
+static void put_found(struct cofi_writer *writer, const char *program, const char *other)
+{
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 9, .tid = 9, .addr = 0x10000000, .len = 0x100000, .prot = 5, .name = other});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_FORK, .pid = 10, .tid = 11, .ppid = 9, .ptid = 9, .exec = true});
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 10, .tid = 11, .addr = 0x20000000, .len = 0x100000, .prot = 5, .name = program});
+}
+
 int main(int argc, char **argv)
 {
     struct cofi_recording_info info = sample_info();
@@ -53,14 +61,16 @@ int main(int argc, char **argv)
     info.per_cpu = true;
     if (argc < 2 || cofi_writer_open(&writer, argv[1], &info, NULL) < 0)
         return 2;
+    if (argc > 4)
+        put_found(writer, argv[3], argv[4]);
     for (int32_t tid = 11; tid <= 12; tid++)
         put(writer, (struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = 0, .pid = 10, .tid = tid, .time_ns = 0x1000,
                                            .name = tid == 11 ? "one" : "two"});
     put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = 0, .pid = 10, .tid = 11, .time_ns = 0x1001,
                                        .addr = 0x401000, .bytes = sample_code, .len = sizeof sample_code});
-    if (argc > 3)
+    if (argc == 4)
         put_many(writer, atoi(argv[3]));
-    if (argc > 3)
+    if (argc == 4)
         return cofi_writer_close(writer, NULL) < 0 ? 2 : 0;
     turn(writer, 0, 11, 0x2000, false);
     turn(writer, 0, 12, 0x3000, false);
@@ -68,7 +78,7 @@ int main(int argc, char **argv)
     turn(writer, 1, 11, 0x6000, true);
     if (cofi_writer_close(writer, NULL) < 0)
         return 2;
-    if (argc > 2)
+    if (argc == 3)
         set_streams_tid(argv[1], (uint32_t)atoi(argv[2]));
     return 0;
 }

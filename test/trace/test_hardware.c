@@ -470,6 +470,31 @@ static void who_ran_before_the_first_switch_is_told_by_it(void **state)
     cofi_recording_close(recording);
 }
 
+/* What perf finds running it tells as forks of processes whose children have executed since (before perf 4.20 without saying so): of those a child has
+ * no memory. One that forks while it is recorded has its parent's. */
+static void a_fork_that_perf_made_up_gives_no_memory(void **state)
+{
+    (void)state;
+    enum { CHILD = 55 };
+    static struct bytes out;
+    static const struct { uint16_t misc; uint64_t time; const char *want; } cases[] = {
+        {PERF_MISC_FORK_EXEC, 0, "[gap 401000] [gap ffffffff81000010] [gap 401002] [disabled] "},
+        {0, 0, "[gap 401000] [gap ffffffff81000010] [gap 401002] [disabled] "},
+        {0, 0x800, "401000 [gap ffffffff81000010] 401002 401003 [disabled] "}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct who who = {SHELL, SHELL, 0, cases[i].time, cases[i].time ? EV_TRACK : SYNTHESIZED};
+        out.n = 0;
+        add_start(&out, 3);
+        WORDS(&out, PERF_FORK, cases[i].misc, &who, CHILD | (uint64_t)SHELL << 32, CHILD | (uint64_t)SHELL << 32, cases[i].time);
+        add_switch(&out, 0, CHILD, CHILD, 0x1000);
+        auxtrace(&out, 0, -1, 0, 0x1000, SYSTEM_CALL("20"));
+        write_file(scratch_path("found.data"), &out);
+        struct cofi_recording *recording = open_quietly(scratch_path("found.data"), NULL);
+        assert_string_equal(flow_text(recording, 0, NULL, NULL), cases[i].want);
+        cofi_recording_close(recording);
+    }
+}
+
 /* Which switches were lost nobody knows, but the kernel tells of the loss as soon as it can, and whom it interrupts. */
 static void who_runs_behind_lost_records_is_told_by_the_loss(void **state)
 {
@@ -780,6 +805,7 @@ int main(void)
         cmocka_unit_test(samples_of_sched_switch_tell_who_ran),
         cmocka_unit_test(a_commands_children_are_told_from_it_by_switches),
         cmocka_unit_test(who_ran_before_the_first_switch_is_told_by_it),
+        cmocka_unit_test(a_fork_that_perf_made_up_gives_no_memory),
         cmocka_unit_test(who_runs_behind_lost_records_is_told_by_the_loss),
         cmocka_unit_test(another_process_is_seen_where_the_kernel_returns_to_it),
         cmocka_unit_test(trace_in_compressed_samples),

@@ -69,6 +69,7 @@ static const struct cofi_sideband rows[] = {
     {SAMPLE_SB(CODE, 22), .addr = 0x401000, .bytes = sample_code, .len = sizeof sample_code},
     {SAMPLE_SB(TEXT_POKE, 23), .addr = 0xffffffff81000010, .bytes = sample_code, .len = 5, .kernel = true},
     {.kind = COFI_SB_EXIT, .cpu = UINT32_MAX, .pid = 100, .tid = 101, .ppid = 100, .ptid = 100, .time_ns = 24},
+    {SAMPLE_SB(FORK, 25), .ppid = 7, .ptid = 8, .exec = true},
 };
 
 static void assert_same(const struct cofi_sideband *got, const struct cofi_sideband *want)
