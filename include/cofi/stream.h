@@ -61,7 +61,7 @@ struct cofi_stream {
     uint32_t family, model;   /* of the traced processor: with its errata a CYC has lost its end to an OVF [ERR SKD007], or, with
                                * lenient, a TMA with reserved bits is a byte longer [ERR SKZ84]; 0: none assumed */
     uint64_t errata;
-    bool synced, final, skipping;
+    bool final, skipping;
     int skip_status;
     const char *skip_why;
     uint64_t skip_from;

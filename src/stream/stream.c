@@ -13,7 +13,6 @@ void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t of
     memset(stream, 0, sizeof *stream);
     stream->context.gen = (uint8_t)gen;
     stream->offset = stream->skip_from = offset;
-    stream->synced = synced;
     stream->skipping = !synced;
     stream->skip_status = COFI_ERR_NO_SYNC;
 }
@@ -112,7 +111,6 @@ static int skip(struct cofi_stream *s, struct cofi_stream_item *item)
         return -1;
     if (!found && !s->final)
         return want_more(s);
-    s->synced |= found;
     if (s->offset > s->skip_from || s->skip_status != COFI_ERR_NO_SYNC)
         return skipped(s, item);
     s->skipping = false;
