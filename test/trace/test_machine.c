@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A machine of some processors made up at random: processes that fork, begin threads, execute programs, load code over code, end, and leave their
- * numbers to others. By the seed the kernel is traced, too, and changes itself, or the recording is that of a command, not of all. Who runs what is
- * known, and is compared with what the recording's streams show.
+ * numbers to others. By the seed the kernel is traced, too, and changes itself; the recording is that of a command, not of all; or its streams are
+ * threads'. Who runs what is known, and is compared with what the recording's streams show.
  *
  * COFI_SEED, COFI_COUNT: as in test/flow. */
 #include "sample.h"
@@ -14,6 +14,7 @@ enum { CALL = 0x40, SWITCH = 0x80, PATCHES = 2, PATCH_BYTES = 5 };
 enum { MTC_FREQ = 6, MTC_TICKS = 2 << MTC_FREQ /* one ART tick is two */ };
 
 enum { CPUS = 3, TASKS = 7 /* numbers that threads and processes share */, SLOTS = 3, FILES = 12, STEPS = 400, FIRST_TID = 50 };
+enum { LANES = CPUS > TASKS ? CPUS : TASKS }; /* of the trace: a processor's, or those of all threads of a number */
 
 static const uint64_t slots[SLOTS] = {0x401000, UINT64_C(0x7f0000001000), UINT64_C(0x7f0000003000)};
 
@@ -35,8 +36,9 @@ struct slice {
     unsigned insns, kernel; /* the kernel's are before it */
 };
 
-/* Where a processor is in its trace. */
+/* Where a lane is in its trace. */
 struct place {
+    bool begun;
     uint64_t mtc;   /* so many periods were told */
     int32_t space;  /* whose CR3 it has */
     bool patched[PATCHES]; /* as of when its code was last looked at: at a full time, and where the kernel returned (decision 0607) */
@@ -46,14 +48,15 @@ static struct machine {
     uint64_t seed, random, now;
     struct cofi_writer *writer;
     bool kernel;
+    bool per_thread;
     bool wide;   /* switches tell of both, as of a whole machine; else each of one thread, and idle is not told */
     bool patched[PATCHES];
     struct task tasks[TASKS];
     struct memory memories[TASKS]; /* of the process of that number */
     int runs[CPUS];                /* a task, -1: idle */
-    struct slice slices[CPUS][STEPS];
-    size_t slices_n[CPUS];
-    struct place places[CPUS];
+    struct slice slices[LANES][STEPS];
+    size_t slices_n[LANES], shown[LANES];
+    struct place places[LANES];
 } m;
 
 static unsigned below(unsigned n)
@@ -170,6 +173,8 @@ static void begin(int parent, bool thread)
     if (child < 0 || is_used(child))
         return;
     m.tasks[child] = (struct task){true, thread ? m.tasks[parent].pid : number(child), -1, m.tasks[parent].name};
+    if (m.per_thread)
+        m.places[child].begun = false;
     if (!thread)
         m.memories[child] = m.memories[process_of(parent)];
     pass();
@@ -327,13 +332,15 @@ static void user_only(struct packets *p, bool first, uint64_t to)
 static void run(int cpu, int task)
 {
     unsigned slot = below(SLOTS), nops = m.memories[process_of(task)].nops[slot], kernel = 0;
-    struct place *place = &m.places[cpu];
+    int lane = m.per_thread ? task : cpu;
+    struct place *place = &m.places[lane];
     struct packets p = {.n = 0};
-    bool first = !m.slices_n[cpu];
+    bool first = !place->begun;
     if (!nops)
         return;
     pass();
     m.now += m.kernel ? MTC_TICKS : 0;
+    place->begun = true;
     if (first)
         place->space = m.tasks[task].pid;
     if (m.kernel && (first || below(4) == 0))
@@ -344,8 +351,8 @@ static void run(int cpu, int task)
     } else {
         user_only(&p, first, slots[slot]);
     }
-    assert_int_equal(cofi_writer_trace(m.writer, -1, cpu, p.bytes, p.n, m.now), 0);
-    m.slices[cpu][m.slices_n[cpu]++] = (struct slice){m.tasks[task].pid, number(task), m.tasks[task].name, nops + 1, kernel};
+    assert_int_equal(cofi_writer_trace(m.writer, m.per_thread ? m.tasks[task].pid : -1, m.per_thread ? number(task) : cpu, p.bytes, p.n, m.now), 0);
+    m.slices[lane][m.slices_n[lane]++] = (struct slice){m.tasks[task].pid, number(task), m.tasks[task].name, nops + 1, kernel};
 }
 
 static void step(void)
@@ -377,9 +384,10 @@ static void make(const char *path, uint64_t seed)
     struct cofi_recording_info info = sample_info();
     struct machine fresh = {.seed = seed, .random = seed * 2 + 1, .now = 0x10000};
     m = fresh;
-    info.per_cpu = true;
     m.kernel = seed % 2 == 0;
     m.wide = seed % 3;
+    m.per_thread = seed % 5 == 4;
+    info.per_cpu = !m.per_thread;
     info.time.mtc = m.kernel;
     info.time.mtc_freq = MTC_FREQ;
     info.config = m.kernel ? 0x260d : 0x2409; /* BranchEn, TSCEn, MTCEn, User, OS */
@@ -392,7 +400,7 @@ static void make(const char *path, uint64_t seed)
     for (int i = 0; i < STEPS; i++)
         step();
     assert_int_equal(cofi_writer_close(m.writer, NULL), 0);
-    if (!m.wide)
+    if (!m.wide && !m.per_thread)
         set_streams_tid(path, FIRST_TID);
 }
 
@@ -401,26 +409,26 @@ static void make(const char *path, uint64_t seed)
 struct showing {
     struct cofi_recording *recording;
     size_t stream, slice;
-    int cpu;
+    int lane;
     unsigned insns, kernel;
 };
 
 static void check_thread(const struct showing *s, uint64_t ns)
 {
-    const struct slice *slice = &m.slices[s->cpu][s->slice];
+    const struct slice *slice = &m.slices[s->lane][s->slice];
     int32_t pid, tid = cofi_recording_thread(s->recording, s->stream, ns, &pid);
     if (tid != slice->tid || pid != slice->pid)
-        fail_msg("seed %lu: processor %d, slice %zu: thread %d of %d, it was %d of %d", m.seed, s->cpu, s->slice, tid, pid, slice->tid, slice->pid);
+        fail_msg("seed %lu: lane %d, slice %zu: thread %d of %d, it was %d of %d", m.seed, s->lane, s->slice, tid, pid, slice->tid, slice->pid);
     const char *name = cofi_recording_comm(s->recording, tid, ns);
     if (!name || strcmp(name, slice->name) != 0)
-        fail_msg("seed %lu: processor %d, slice %zu: thread %d is %s, it was %s", m.seed, s->cpu, s->slice, tid, name ? name : "nobody", slice->name);
+        fail_msg("seed %lu: lane %d, slice %zu: thread %d is %s, it was %s", m.seed, s->lane, s->slice, tid, name ? name : "nobody", slice->name);
 }
 
 static void end_slice(struct showing *s)
 {
-    const struct slice *slice = &m.slices[s->cpu][s->slice];
+    const struct slice *slice = &m.slices[s->lane][s->slice];
     if (s->insns != slice->insns || s->kernel != slice->kernel)
-        fail_msg("seed %lu: processor %d, slice %zu: %u instructions and the kernel's %u, it were %u and %u", m.seed, s->cpu, s->slice, s->insns,
+        fail_msg("seed %lu: lane %d, slice %zu: %u instructions and the kernel's %u, it were %u and %u", m.seed, s->lane, s->slice, s->insns,
                  s->kernel, slice->insns, slice->kernel);
     s->insns = s->kernel = 0;
     s->slice++;
@@ -429,7 +437,7 @@ static void end_slice(struct showing *s)
 static void on_event(struct showing *s, const struct cofi_flow_event *e)
 {
     if (e->kind == COFI_FLOW_GAP)
-        fail_msg("seed %lu: processor %d, slice %zu: %s", m.seed, s->cpu, s->slice, e->text);
+        fail_msg("seed %lu: lane %d, slice %zu: %s", m.seed, s->lane, s->slice, e->text);
     if (e->kind == COFI_FLOW_ENABLED)
         check_thread(s, e->time.ns);
     if (e->kind == COFI_FLOW_DISABLED)
@@ -459,7 +467,9 @@ static void judge_stream(struct cofi_recording *recording, size_t stream)
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     static struct cofi_flow_event events[64];
     struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 64};
-    struct showing s = {.recording = recording, .stream = stream, .cpu = cofi_recording_stream(recording, stream)->cpu};
+    const struct cofi_recording_stream *public = cofi_recording_stream(recording, stream);
+    int lane = m.per_thread ? public->tid - FIRST_TID : public->cpu;
+    struct showing s = {.recording = recording, .stream = stream, .lane = lane, .slice = m.shown[lane]};
     const struct cofi_recording_info *info = cofi_recording_info(recording);
     struct cofi_flow_config config;
     struct cofi_flow *flow;
@@ -470,14 +480,14 @@ static void judge_stream(struct cofi_recording *recording, size_t stream)
     config.bytes = bytes;
     config.n = read_stream(recording, stream, bytes, sizeof bytes);
     config.image = cofi_recording_stream_image(recording, stream);
-    assert_int_equal(cofi_recording_stream(recording, stream)->tid, -1);
+    assert_true(m.per_thread ? public->cpu == -1 : public->tid == -1);
     assert_int_equal(cofi_flow_open(&flow, &config), 0);
     while (cofi_flow_next(flow, &batch) > 0)
         hear(&s, &batch);
     cofi_flow_close(flow);
     if (s.insns)
         end_slice(&s);
-    assert_int_equal(s.slice, m.slices_n[s.cpu]);
+    m.shown[lane] = s.slice;
 }
 
 static void each_slice_shows_who_ran_and_what(void **state)
@@ -495,6 +505,7 @@ static void each_slice_shows_who_ran_and_what(void **state)
         assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
         for (size_t i = 0; i < cofi_recording_streams(recording); i++)
             judge_stream(recording, i);
+        assert_memory_equal(m.shown, m.slices_n, sizeof m.shown);
         cofi_recording_close(recording);
     }
 }
