@@ -65,6 +65,6 @@ void advice_forked(void)
         const struct span *r = &not_inherited.at[i];
         pages_release(r->start, r->end);
         lose(r->start, r->end, true);
-        rt.maps_stale = true;
+        maps_stale(r->start, r->end, 0);
     }
 }

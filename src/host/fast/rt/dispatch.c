@@ -352,7 +352,7 @@ static void begin_program(struct thread *t)
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     rt.maps_stale = true;
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
-        maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end);
+        maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
     cache_init();
     if (!t->attached)
         share_begin();

@@ -20,12 +20,8 @@ static void add(uint32_t action, uint64_t start, uint64_t end)
         ranges[count++] = (struct range){start, end, action};
 }
 
-/* The mappings are about to be read. */
-void filter_maps_begin(void)
+static void add_addresses(void)
 {
-    memcpy(old_ranges, ranges, sizeof ranges);
-    old_count = count;
-    count = 0;
     for (unsigned i = 0; i < rt.control->filters; i++) {
         const struct cofi__fast_filter *f = &rt.control->filter[i];
         if (!f->file)
@@ -33,23 +29,41 @@ void filter_maps_begin(void)
     }
 }
 
-/* A file is mapped. */
-void filter_maps_file(const struct region *r, const struct origin *o)
+/* From 1, the first filter that names the file; 0: none. */
+uint8_t filter_of(const struct origin *o)
 {
-    uint64_t hash = rt.control->filters ? cofi__fast_hash(o->name, o->n) : 0, bytes = r->end - r->start;
+    uint64_t hash = rt.control->filters ? cofi__fast_hash(o->name, o->n) : 0;
+    for (unsigned i = 0; i < rt.control->filters; i++)
+        if (rt.control->filter[i].file == hash)
+            return (uint8_t)(i + 1);
+    return 0;
+}
+
+static void add_file(const struct region *r)
+{
+    uint64_t offset = (uint64_t)r->page << 12, bytes = r->end - r->start;
     for (unsigned i = 0; i < rt.control->filters; i++) {
         const struct cofi__fast_filter *f = &rt.control->filter[i];
-        if (f->file != hash)
+        if (f->file != rt.control->filter[r->filter - 1].file)
             continue;
-        uint64_t end = o->offset + bytes, low = f->start > o->offset ? f->start : o->offset, high = f->end < end ? f->end : end;
+        uint64_t end = offset + bytes, low = f->start > offset ? f->start : offset, high = f->end < end ? f->end : end;
         if (low < high)
-            add(f->action, r->start + (low - o->offset), r->start + (high - o->offset));
+            add(f->action, r->start + (low - offset), r->start + (high - offset));
     }
 }
 
-/* They have been read: what was translated under other filters is forgotten. */
-void filter_maps_end(void)
+/* The mappings have been read: what was translated under other filters is forgotten. */
+void filter_maps_read(void)
 {
+    if (!rt.control->filters)
+        return;
+    memcpy(old_ranges, ranges, sizeof ranges);
+    old_count = count;
+    count = 0;
+    add_addresses();
+    for (const struct region *r = rt.regions; r < rt.regions + rt.region_count; r++)
+        if (r->filter)
+            add_file(r);
     if (count != old_count || memcmp(ranges, old_ranges, count * sizeof ranges[0]))
         cache_invalidate(0, ~0ul);
 }

@@ -17,24 +17,6 @@ enum { PAGE = 4096, INSN_MAX = 15 };
 static struct region old_regions[REGIONS];
 static unsigned old_count;
 
-const char *maps_hex(const char *p, uint64_t *v)
-{
-    *v = 0;
-    for (;; p++) {
-        unsigned d = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : 16;
-        if (d == 16)
-            return p;
-        *v = *v * 16 + d;
-    }
-}
-
-static const char *decimal(const char *p, uint64_t *v)
-{
-    for (*v = 0; *p >= '0' && *p <= '9'; p++)
-        *v = *v * 10 + (uint64_t)(*p - '0');
-    return p;
-}
-
 bool maps_is_ours(uint64_t start)
 {
     return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
@@ -53,10 +35,69 @@ static struct region *first_behind(struct region *r, unsigned n, uint64_t addres
     return r;
 }
 
-static const struct region *lookup(uint64_t pc)
+static const struct region *met_at(uint64_t pc)
 {
     const struct region *r = first_behind(rt.regions, rt.region_count, pc);
     return r < rt.regions + rt.region_count && r->start <= pc && !r->closed ? r : NULL;
+}
+
+static const struct region *lookup(uint64_t pc)
+{
+    const struct region *r = met_at(pc);
+    return r && !r->stale ? r : NULL;
+}
+
+/* Where mappings have changed since they were read, and when the last change there began; 0: not known. If there are more, all is stale. */
+static struct stale { uint64_t start, end, since; } stale[64];
+static unsigned stale_count;
+
+static bool is_stale(uint64_t start, uint64_t end)
+{
+    for (unsigned i = 0; i < stale_count; i++)
+        if (stale[i].start < end && start < stale[i].end)
+            return true;
+    return false;
+}
+
+/* When the mapping of [start, end), which was not there before, came; 0: not known. */
+static uint64_t came(uint64_t start, uint64_t end)
+{
+    uint64_t since = 0;
+    for (unsigned i = 0; i < stale_count; i++)
+        if (stale[i].start < end && start < stale[i].end && stale[i].since > since)
+            since = stale[i].since;
+    return since;
+}
+
+static void add_stale(uint64_t start, uint64_t end, uint64_t since)
+{
+    for (unsigned i = 0; i < stale_count; i++)
+        if (stale[i].start == start && stale[i].end == end) {
+            stale[i].since = since;
+            return;
+        }
+    if (stale_count < ARRAY_LEN(stale)) {
+        stale[stale_count++] = (struct stale){start, end, since};
+        return;
+    }
+    stale[0] = (struct stale){0, ~0ul, stale[0].since};
+    stale_count = 1;
+}
+
+/* Who comes to [start, end), or near it, has the mappings there read again. */
+void maps_stale(uint64_t start, uint64_t end, uint64_t since)
+{
+    add_stale(start, end, since);
+    struct region *r = first_behind(rt.regions, rt.region_count, start);
+    for (; r < rt.regions + rt.region_count && r->start < end; r++)
+        r->stale = true;
+}
+
+/* In the child of a fork: it has all mappings since it is there, and decoders look for none before. */
+void maps_forked(uint64_t now)
+{
+    for (unsigned i = 0; i < stale_count; i++)
+        stale[i].since = stale[i].since ? now : 0;
 }
 
 /* The same region when the mappings were read before, or null. */
@@ -90,11 +131,11 @@ bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end)
 static struct spans made_executable;
 
 /* The guest has made [start, end) executable. Where it was so already, writes have made its region dirty. */
-void maps_made_executable(uint64_t start, uint64_t end)
+void maps_made_executable(uint64_t start, uint64_t end, uint64_t since)
 {
-    rt.maps_stale = true;
+    maps_stale(start, end, since);
     uint64_t known_to = start;
-    for (const struct region *r = lookup(known_to); r && known_to < end; r = lookup(known_to))
+    for (const struct region *r = met_at(known_to); r && known_to < end; r = met_at(known_to))
         known_to = r->end;
     if (known_to >= end)
         return;
@@ -102,14 +143,16 @@ void maps_made_executable(uint64_t start, uint64_t end)
 }
 
 /* Where names lead now: the guest may have changed its root since. */
-static bool names_as_collector;
+static bool names_as_collector, names_known;
 
-static bool names_are(const struct cofi__fast_names *names)
+static void look_where_names_lead(void)
 {
+    const struct cofi__fast_names *names = &rt.control->names;
     struct stat root = {0}, mounts = {0};
     sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/", (uint64_t)&root, 0, 0, 0);
     sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/ns/mnt", (uint64_t)&mounts, 0, 0, 0);
-    return root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
+    names_as_collector = root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
+    names_known = true;
 }
 
 enum found {
@@ -135,6 +178,8 @@ static enum found find_file(const struct origin *o, uint32_t *served)
 {
     static char path[4096];
     struct stat file;
+    if (!names_known)
+        look_where_names_lead();
     if (!names_as_collector || o->n >= sizeof path)
         return NOT_FOUND;
     memcpy(path, o->name, o->n);
@@ -218,6 +263,7 @@ static bool goes_on(const struct region *r)
 
 static bool met_elsewhere; /* since the mappings were read last */
 
+/* Whether there was code that is not forgotten. */
 /* A region that was not there before. */
 static void meet(struct thread *t, struct region *r, const struct origin *o)
 {
@@ -229,18 +275,25 @@ static void meet(struct thread *t, struct region *r, const struct origin *o)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
     r->dirty |= tells && !r->told; /* told all the same, block by block */
     met_elsewhere |= found == NOT_FOUND;
+    rt.maps_tsc = came(r->start, r->end);
     announce(t, r, o, found, served);
+    rt.maps_tsc = 0;
+}
+
+static void push_region(const struct region *r)
+{
+    if (rt.region_count == REGIONS)
+        rt_die("too many mappings of code at", r->start);
+    rt.regions[rt.region_count++] = *r;
 }
 
 static void add_region(struct thread *t, struct region r, const struct origin *o)
 {
     r.origin = (uint32_t)o->inode * 2654435761u + (uint32_t)(o->inode >> 32) + (uint32_t)(o->offset >> 12);
-    if (r.file)
-        filter_maps_file(&r, o);
+    r.page = (uint32_t)(o->offset / PAGE);
+    r.filter = r.file ? filter_of(o) : 0;
     if (goes_on(&r))
         return;
-    if (rt.region_count == REGIONS)
-        rt_die("too many mappings of code at", r.start);
     bool named = o->n && !r.writable;
     r.nameless = !o->n;
     r.dirty = was_dirty(&r) || !named || r.shared;
@@ -249,19 +302,7 @@ static void add_region(struct thread *t, struct region r, const struct origin *o
         r.told = before->told;
     else if (named)
         meet(t, &r, o);
-    rt.regions[rt.region_count++] = r;
-}
-
-/* The kernel writes a newline in a name as \\012. Returns the name's length. */
-static size_t unescape(char *name, const char *end)
-{
-    char *to = name;
-    for (const char *from = name; from < end; to++) {
-        bool newline = end - from >= 4 && !memcmp(from, "\\012", 4);
-        *to = newline ? '\n' : *from;
-        from += newline ? 4 : 1;
-    }
-    return (size_t)(to - name);
+    push_region(&r);
 }
 
 static void shorten(struct origin *o)
@@ -273,101 +314,177 @@ static void shorten(struct origin *o)
     o->name = name;
 }
 
-/* One line of /proc/self/maps. */
+/* Code may be there. */
+static void take_mapping(struct thread *t, struct mapping *m)
+{
+    struct origin *o = &m->origin;
+    shorten(o);
+    struct region r = {.start = m->start, .shared = m->shared, .file = o->n && *o->name == '/'};
+    if (maps_is_ours(m->start) || m->start >> 63)
+        return;
+    for (; r.start < m->end; o->offset += r.end - r.start, r.start = r.end) {
+        bool writable = m->writable;
+        r.end = writable || !rt.protected_pages ? m->end : pages_same_until(r.start, m->end, &writable);
+        r.writable = writable;
+        add_region(t, r, o);
+    }
+}
+
+/* A line of all mappings. */
 static void take_line(void *context, char *line, const char *end)
 {
-    struct thread *t = context;
-    struct region r = {0};
-    struct origin o;
-    uint64_t major, minor, to;
-    const char *p = maps_hex(line, &r.start);
-    p = maps_hex(p + 1, &to);
-    const char *flags = p + 1;
-    p = maps_hex(p + 6, &o.offset);
-    p = maps_hex(p + 1, &major);
-    p = maps_hex(p + 1, &minor);
-    p = decimal(p + 1, &o.inode);
-    while (p < end && *p == ' ')
-        p++;
-    o.name = p;
-    o.n = unescape(line + (p - line), end);
-    shorten(&o);
-    r.shared = flags[3] == 's';
-    r.file = o.n && *p == '/';
-    rt.vsyscall |= r.start == 0xffffffffff600000;
-    if (flags[2] != 'x' || maps_is_ours(r.start) || r.start >> 63)
-        return;
-    for (; r.start < to; o.offset += r.end - r.start, r.start = r.end) {
-        r.writable = flags[1] == 'w';
-        r.end = r.writable || !rt.protected_pages ? to : pages_same_until(r.start, to, &r.writable);
-        add_region(t, r, &o);
-    }
+    struct mapping m;
+    mapping_parse(&m, line, end);
+    rt.vsyscall |= m.start == 0xffffffffff600000;
+    if (m.executable)
+        take_mapping(context, &m);
 }
 
 /* Since when all regions are there. */
 static void date_regions(void)
 {
     for (struct region *r = rt.regions; r < rt.regions + rt.region_count; r++) {
-        const struct region *before = known(r);
+        const struct region *before = r->since ? r : known(r);
         r->since = before ? before->since : rdtsc();
     }
 }
 
-static int open_maps(void)
+/* Of the regions that were known, how many are behind us in the new table, or gone; and how far that goes. */
+struct reader {
+    struct thread *t;
+    int fd;
+    unsigned from;
+    uint64_t done;
+};
+
+static void keep_until(struct reader *rd, uint64_t address)
 {
-    return (int)sys(SYS_openat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
+    for (; rd->from < old_count && old_regions[rd->from].end <= address; rd->from++)
+        push_region(&old_regions[rd->from]);
 }
 
-static void take_lines(int fd, void (*take)(void *context, char *line, const char *end), void *context)
+/* Regions that reach over an address leave the table. Returns where the first of them began, or the address. */
+static uint64_t take_back(uint64_t at)
 {
-    static char buffer[65536];
-    size_t have = 0;
-    for (;;) {
-        long n = sys(SYS_read, (uint64_t)fd, (uint64_t)(buffer + have), sizeof buffer - have, 0, 0, 0);
-        if (n <= 0)
-            break;
-        have += (size_t)n;
-        size_t start = 0;
-        for (size_t i = 0; i < have; i++)
-            if (buffer[i] == '\n') {
-                take(context, buffer + start, buffer + i);
-                start = i + 1;
-            }
-        memcpy(buffer, buffer + start, have - start);
-        have -= start;
+    while (rt.region_count && rt.regions[rt.region_count - 1].end > at) {
+        const struct region *last = &rt.regions[--rt.region_count];
+        at = last->start < at ? last->start : at;
     }
-    sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+    return at;
 }
 
-int maps_each(void (*take)(void *context, char *line, const char *end), void *context)
+/* Find the first mapping of a span: where it began before the span, so does what is read. */
+static bool query_first(const struct reader *rd, uint64_t start, struct mapping *q)
 {
-    int fd = open_maps();
-    if (fd >= 0)
-        take_lines(fd, take, context);
-    return fd < 0 ? fd : 0;
+    for (; mapping_query(rd->fd, start, q); start = take_back(q->start))
+        if (q->start >= start)
+            return true;
+    return false;
 }
 
-/* Returns 0, or how /proc/self/maps cannot be opened. */
-static int parse(struct thread *t)
+/* What is mapped in [start, end), and whatever lies partly in there. False: the kernel does not tell. */
+static bool read_span(struct reader *rd, uint64_t start, uint64_t end)
 {
-    int fd = open_maps();
-    if (fd < 0)
-        return fd;
+    struct mapping q;
+    start = start > rd->done ? start : rd->done;
+    if (start >= end)
+        return true;
+    keep_until(rd, start);
+    if (rd->from < old_count && old_regions[rd->from].start < start)
+        start = old_regions[rd->from].start;
+    if (!query_first(rd, start, &q))
+        return false;
+    for (;;) {
+        for (; rd->from < old_count && old_regions[rd->from].start < end; rd->from++)
+            end = old_regions[rd->from].end > end ? old_regions[rd->from].end : end;
+        if (q.start >= end)
+            break;
+        end = q.end > end ? q.end : end;
+        take_mapping(rd->t, &q);
+        if (!mapping_query(rd->fd, q.end, &q))
+            return false;
+    }
+    rd->done = end;
+    return true;
+}
+
+/* The stale span that begins first from an address on. */
+static const struct stale *next_stale(const struct stale *last)
+{
+    const struct stale *next = NULL;
+    for (const struct stale *s = stale; s < stale + stale_count; s++) {
+        bool behind = !last || s->start > last->start || (s->start == last->start && s > last);
+        if (behind && (!next || s->start < next->start))
+            next = s;
+    }
+    return next;
+}
+
+/* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
+static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change what)
+{
+    if (nameless && what == CHANGE_MAPPING)
+        watch_drop(start, end);
+    else if (nameless)
+        watch_forget(start, end);
+    else
+        cache_invalidate(start, end);
+}
+
+static uint32_t reading; /* how far the collector was when it began */
+
+static void begin_reading(struct thread *t)
+{
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
     old_count = rt.region_count;
     rt.region_count = 0;
-    filter_maps_begin();
     met_elsewhere = false;
-    uint32_t word = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
-    names_as_collector = names_are(&rt.control->names);
-    take_lines(fd, take_line, t);
-    filter_maps_end();
+    names_known = false;
+    reading = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
+}
+
+static void end_reading(struct thread *t)
+{
     date_regions();
+    filter_maps_read();
     made_executable.n = 0;
+    stale_count = 0;
     rt.maps_stale = false;
-    rt.maps_tsc = 0;
     if (met_elsewhere)
-        collector_look(t, word);
+        collector_look(t, reading);
+}
+
+/* Read what is stale only. False: the kernel does not tell, or nobody may ask it: all is as it was. */
+static bool read_stale(struct thread *t, int fd)
+{
+    struct reader rd = {.t = t, .fd = fd};
+    if (rt.maps_stale || !stale_count || t->filtered)
+        return false;
+    begin_reading(t);
+    for (const struct stale *s = next_stale(NULL); s; s = next_stale(s))
+        if (!read_span(&rd, s->start, s->end)) {
+            memcpy(rt.regions, old_regions, sizeof(struct region) * old_count);
+            rt.region_count = old_count;
+            return false;
+        }
+    keep_until(&rd, ~0ul);
+    end_reading(t);
+    return true;
+}
+
+/* The mappings where they are stale, and all, if pc is in none of them. Returns 0, or how /proc/self/maps cannot be opened. */
+static int parse(struct thread *t, uint64_t pc)
+{
+    int fd = mappings_open();
+    if (fd < 0)
+        return fd;
+    if (read_stale(t, fd) && lookup(pc)) {
+        sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
+        return 0;
+    }
+    begin_reading(t);
+    mappings_read(fd, take_line, t);
+    end_reading(t);
     return 0;
 }
 
@@ -404,22 +521,40 @@ static void guess(uint64_t pc)
             add_page(p);
 }
 
+/* The region at pc, if nothing has changed there since it was read, nor where its last instruction may end. */
+static const struct region *fresh(uint64_t pc)
+{
+    const struct region *r = rt.maps_stale ? NULL : lookup(pc);
+    return r && is_stale(r->end, r->end + 1) ? NULL : r;
+}
+
+/* The mappings cannot be read. Without /proc, what was known is worth nothing; if no descriptor is left, perhaps, it is better than nothing. */
+static void stay_stale(int error)
+{
+    if (error == -ENOENT && (rt.maps_stale || stale_count)) {
+        rt.region_count = 0;
+        rt.maps_stale = false;
+        stale_count = 0;
+        return;
+    }
+    rt.maps_stale |= stale_count != 0;
+    for (struct region *r = rt.regions; r < rt.regions + rt.region_count; r++)
+        r->stale = false;
+}
+
 /* The executable region at pc, or null: the guest faults there. */
 const struct region *maps_find(struct thread *t, uint64_t pc)
 {
-    const struct region *r = rt.maps_stale ? NULL : lookup(pc);
+    const struct region *r = fresh(pc);
     if (r && (!guessed || r->end - pc >= COMPARED_BYTES))
         return r;
     maps_there(pc); /* a stack grows where it is read, as it does where it is run */
-    int error = parse(t);
+    int error = parse(t, pc);
     guessed = error;
-    if (error == -ENOENT && rt.maps_stale) { /* else no descriptor is left, perhaps: what was known is better than nothing */
-        rt.region_count = 0;
-        rt.maps_stale = false;
-        rt.maps_tsc = 0;
-    }
-    if (error)
+    if (error) {
+        stay_stale(error);
         guess(pc);
+    }
     return lookup(pc);
 }
 
@@ -455,19 +590,8 @@ bool maps_writable(uint64_t addr)
     return writable;
 }
 
-/* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
-static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change what)
-{
-    if (nameless && what == CHANGE_MAPPING)
-        watch_drop(start, end);
-    else if (nameless)
-        watch_forget(start, end);
-    else
-        cache_invalidate(start, end);
-}
-
 /* The guest has changed mappings of [start, end). Code that can still be run and not be written is as it was. */
-void maps_changed(uint64_t start, uint64_t end, enum change what)
+void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since)
 {
     bool hit = false, nameless = true;
     for (unsigned i = 0; i < rt.region_count; i++) {
@@ -483,7 +607,7 @@ void maps_changed(uint64_t start, uint64_t end, enum change what)
         return;
     if (what != CHANGE_TO_CODE)
         forget_code(start, end, nameless, what);
-    rt.maps_stale = true;
+    maps_stale(start, end, since);
 }
 
 /* What [start, end) holds may be another thing now, without a write or a change of rights; where it is as its file has it, only if
@@ -503,7 +627,7 @@ void maps_lost(uint64_t start, uint64_t end, bool files)
 static bool all_nameless(uint64_t start, uint64_t end)
 {
     const struct region *last = rt.regions + rt.region_count, *r = first_behind(rt.regions, rt.region_count, start);
-    for (; r < last && r->start <= start && r->nameless && !r->shared && !r->gone; r++) {
+    for (; r < last && r->start <= start && r->nameless && !r->shared && !r->stale; r++) {
         start = r->end;
         if (start >= end)
             return true;
@@ -524,7 +648,7 @@ static void cut(uint64_t at)
 static bool is_more_of(const struct region *last, const struct region *r)
 {
     return last->nameless && r->nameless && last->end == r->start && last->writable == r->writable && last->closed == r->closed &&
-           last->shared == r->shared && last->gone == r->gone;
+           last->shared == r->shared && last->gone == r->gone && last->stale == r->stale;
 }
 
 /* Regions without a name that are as those before them become part of these. */
@@ -548,13 +672,13 @@ static enum change change_of(uint64_t prot)
 
 /* The guest has given [start, end) these rights. Where that is memory without a name which had code before, and no other thread has
  * changed mappings meanwhile, they need not be read again: JITs do this all the time. */
-void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone)
+void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64_t since)
 {
     enum change what = change_of(prot);
     if (!alone || rt.maps_stale || prot & ~(uint64_t)(PROT_READ | PROT_WRITE | PROT_EXEC) || rt.region_count + 2 > REGIONS || !all_nameless(start, end)) {
-        maps_changed(start, end, what);
+        maps_changed(start, end, what, since);
         if (prot & PROT_EXEC)
-            maps_made_executable(start, end);
+            maps_made_executable(start, end, since);
         return;
     }
     if (what != CHANGE_TO_CODE)
@@ -566,5 +690,4 @@ void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone)
         r->closed = !(prot & PROT_EXEC);
     }
     join();
-    rt.maps_tsc = 0;
 }

@@ -50,7 +50,7 @@ void memory_file_written(const struct thread *t, uint64_t n)
         return;
     pages_release(start, start + n);
     rt_lock();
-    maps_changed(start, start + n, CHANGE_BYTES);
-    maps_made_executable(start, start + n); /* or is, where that was not known: these bytes are no file's */
+    maps_changed(start, start + n, CHANGE_BYTES, 0);
+    maps_made_executable(start, start + n, 0); /* or is, where that was not known: these bytes are no file's */
     rt_unlock();
 }

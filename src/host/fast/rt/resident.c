@@ -19,14 +19,13 @@ struct locking {
 static void take_mapping(void *context, char *line, const char *end)
 {
     struct locking *l = context;
-    uint64_t from, to;
-    maps_hex(maps_hex(line, &from) + 1, &to);
-    (void)end;
-    if (from >> 63 || maps_is_ours(from))
+    struct mapping m;
+    mapping_parse(&m, line, end);
+    if (m.start >> 63 || maps_is_ours(m.start))
         return;
-    l->bytes += to - from;
+    l->bytes += m.end - m.start;
     if (l->lock)
-        sys(NR_mlock2, from, to - from, l->flags, 0, 0, 0); /* as mlockall, which does not say what cannot be locked */
+        sys(NR_mlock2, m.start, m.end - m.start, l->flags, 0, 0, 0); /* as mlockall, which does not say what cannot be locked */
 }
 
 static bool may_lock_all(void)
@@ -46,11 +45,20 @@ static long refusal(uint64_t bytes)
     return limit.rlim_cur ? -ENOMEM : -EPERM;
 }
 
+/* Returns whether somebody says what the mappings are. */
+static bool take_mappings(struct locking *l)
+{
+    int fd = mappings_open();
+    if (fd >= 0)
+        mappings_read(fd, take_mapping, l);
+    return fd >= 0;
+}
+
 /* The lock is held. SYS_PASS: nobody says what the mappings are. */
 static long lock_current(uint64_t flags)
 {
     struct locking l = {.flags = flags & MCL_ONFAULT ? LOCK_ONFAULT : 0};
-    if (maps_each(take_mapping, &l))
+    if (!take_mappings(&l))
         return SYS_PASS;
     long r = refusal(l.bytes);
     if (!r && flags & MCL_FUTURE)
@@ -61,7 +69,7 @@ static long lock_current(uint64_t flags)
         return r;
     rt.locks = flags & MCL_FUTURE;
     l.lock = true;
-    maps_each(take_mapping, &l);
+    take_mappings(&l);
     return 0;
 }
 

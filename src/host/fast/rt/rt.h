@@ -158,7 +158,6 @@ enum mode {
 /* How a thread came to where it is. */
 enum how { HOW_NONE, HOW_NEXT, HOW_JCC, HOW_DIRECT, HOW_INDIRECT };
 
-/* A range of the guest's memory with execute permission. */
 /* What a mapping shows. */
 struct origin {
     uint64_t inode, offset;
@@ -166,16 +165,21 @@ struct origin {
     size_t n;
 };
 
+/* A range of the guest's memory with execute permission. */
 struct region {
     uint64_t start, end;
     uint32_t origin;      /* which file and where in it: another number for others */
     uint32_t told;        /* where the collector may find another file by its name, or none, or none any more: address of a bit a page, told; else 0 */
-    bool writable, file, shared, dirty; /* dirty: bytes may differ from the file's */
-    bool nameless;        /* of no file, nor named by the kernel or the program: always dirty */
-    bool gone;            /* unmapped or replaced since the mappings were read */
-    bool closed;          /* its code may not be run, since then */
     uint64_t since;       /* TSC: when it was first seen */
+    uint32_t page;        /* which one of its file is its first */
+    uint8_t filter;       /* from 1, the first one that names its file; 0: none */
+    bool writable : 1, file : 1, shared : 1, dirty : 1; /* dirty: bytes may differ from the file's */
+    bool nameless : 1;    /* of no file, nor named by the kernel or the program: always dirty */
+    bool gone : 1;        /* unmapped or replaced since the mappings were read */
+    bool closed : 1;      /* its code may not be run, since then */
+    bool stale : 1;       /* mappings there have changed since then */
 };
+_Static_assert(sizeof(struct region) == 40, "a compact region");
 
 enum { REGIONS = 16384 };
 
@@ -186,8 +190,8 @@ struct runtime {
     struct thread *forking; /* who holds the lock in a call of the guest's, in which a filter may kill it; null: none */
     struct region regions[REGIONS]; /* by address */
     unsigned region_count;
-    bool maps_stale;
-    uint64_t maps_tsc;    /* when the oldest change that is not parsed yet was made; 0: none */
+    bool maps_stale;      /* all regions */
+    uint64_t maps_tsc;    /* when the mapping that is being told came; 0: now */
     uint64_t protected_pages;
     uint64_t releases;    /* pages made writable again, ever */
     uint64_t rights_set;  /* times that a page's rights were changed for that */
@@ -276,6 +280,17 @@ bool collector_gone(void);
 void collector_wait(struct thread *t);
 void collector_look(struct thread *t, uint32_t word);
 
+/* mappings.c */
+struct mapping {
+    uint64_t start, end;
+    bool executable, writable, shared;
+    struct origin origin;
+};
+int mappings_open(void);
+void mappings_read(int fd, void (*take)(void *context, char *line, const char *end), void *context);
+void mapping_parse(struct mapping *m, char *line, const char *end);
+bool mapping_query(int fd, uint64_t address, struct mapping *m);
+
 /* maps.c */
 /* A few; if there are more, the last is one over the rest. */
 struct spans {
@@ -289,9 +304,6 @@ bool maps_there(uint64_t address);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
 void maps_tell(struct thread *t, uint64_t start, uint64_t end);
-/* All mappings of this process, line by line as /proc/self/maps has them; the lock is held. 0, or how that cannot be opened. */
-int maps_each(void (*take)(void *context, char *line, const char *end), void *context);
-const char *maps_hex(const char *p, uint64_t *v);
 bool maps_is_ours(uint64_t start);
 enum change {
     CHANGE_TO_CODE, /* its rights: it can be read and run, not written */
@@ -299,10 +311,13 @@ enum change {
     CHANGE_BYTES,
     CHANGE_MAPPING
 };
-void maps_changed(uint64_t start, uint64_t end, enum change what);
+/* `since`: when the call began that has done it; 0: not known. */
+void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since);
+void maps_stale(uint64_t start, uint64_t end, uint64_t since);
+void maps_forked(uint64_t now);
 void maps_lost(uint64_t start, uint64_t end, bool files);
-void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone);
-void maps_made_executable(uint64_t start, uint64_t end);
+void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64_t since);
+void maps_made_executable(uint64_t start, uint64_t end, uint64_t since);
 bool maps_writable(uint64_t addr);
 
 /* pages.c */
@@ -379,9 +394,8 @@ static inline void keys_set(uint32_t keys)
 }
 
 /* filter.c */
-void filter_maps_begin(void);
-void filter_maps_file(const struct region *r, const struct origin *o);
-void filter_maps_end(void);
+uint8_t filter_of(const struct origin *o);
+void filter_maps_read(void);
 unsigned filter_first(void);
 unsigned filter_mode(unsigned mode, uint64_t pc, bool taken);
 bool filter_trigger(uint64_t pc);

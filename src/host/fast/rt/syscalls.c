@@ -38,10 +38,16 @@ static uint64_t end_of(uint64_t start, uint64_t bytes)
     return start + ((bytes + 4095) & ~4095ul);
 }
 
-static void changed(uint64_t start, uint64_t bytes, enum change what)
+/* A call that changes mappings. */
+struct begun {
+    uint64_t since;  /* TSC */
+    uint64_t rights; /* changes of our own there had been by then */
+};
+
+static void changed(uint64_t start, uint64_t bytes, enum change what, uint64_t since)
 {
     rt_lock();
-    maps_changed(start, end_of(start, bytes), what);
+    maps_changed(start, end_of(start, bytes), what, since);
     rt_unlock();
 }
 
@@ -58,22 +64,23 @@ static void have_rights(const struct thread *t, uint64_t start, uint64_t end, ui
 }
 
 /* mprotect has given these rights. It is the `number`th change. */
-static void set_rights(const struct thread *t, bool alone, uint32_t number, uint64_t before)
+static void set_rights(const struct thread *t, bool alone, uint32_t number, const struct begun *b)
 {
     uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
-    have_rights(t, start, end, before);
+    have_rights(t, start, end, b->rights);
     alone &= __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
-    maps_rights(start, end, t->regs[RDX], alone);
+    maps_rights(start, end, t->regs[RDX], alone, b->since);
     rt_unlock();
 }
 
 /* … or has failed, perhaps in the middle: what is watched stays so, for the kernel may not have come there. */
-static void fail_rights(const struct thread *t)
+static void fail_rights(const struct thread *t, const struct begun *b)
 {
+    uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
-    cache_invalidate(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
-    rt.maps_stale = true;
+    cache_invalidate(start, end);
+    maps_stale(start, end, b->since);
     rt_unlock();
 }
 
@@ -86,35 +93,51 @@ static uint64_t attached_bytes(const struct thread *t, uint64_t at)
 }
 
 /* mmap has returned r. */
-static void take_mapping(const struct thread *t, uint64_t r, uint64_t before)
+static void take_mapping(const struct thread *t, uint64_t r, const struct begun *b)
 {
     uint64_t end = end_of(r, t->regs[RSI]);
     rt_lock();
     if (t->regs[R10] & MAP_FIXED)
-        have_rights(t, r, end, before);
-    maps_changed(r, end, CHANGE_MAPPING);
+        have_rights(t, r, end, b->rights);
+    maps_changed(r, end, CHANGE_MAPPING, b->since);
+    if (t->regs[RDX] & PROT_EXEC)
+        maps_stale(r, end, b->since);
+    rt_unlock();
+}
+
+/* mremap has moved `before` bytes at `from`. */
+static void take_moved(uint64_t from, uint64_t before, uint64_t to, uint64_t bytes, const struct begun *b)
+{
+    rt_lock();
+    maps_changed(from, end_of(from, before), CHANGE_BYTES, b->since);
+    maps_changed(to, end_of(to, bytes), CHANGE_BYTES, b->since);
+    maps_stale(from, end_of(from, before), b->since);
+    maps_stale(to, end_of(to, bytes), b->since);
+    rt_unlock();
+}
+
+/* shmdt: nobody says how much. Code of shared memory is compared at each entry. */
+static void take_detached(uint64_t at, const struct begun *b)
+{
+    rt_lock();
+    maps_changed(at, at + 1, CHANGE_MAPPING, b->since);
+    maps_stale(at, 1ul << 47, b->since);
     rt_unlock();
 }
 
 /* What changes in the code by a call, which has returned r. */
-static void take_change(struct thread *t, long r, uint64_t before)
+static void take_change(struct thread *t, long r, const struct begun *b)
 {
     uint64_t a = t->regs[RDI], n = t->regs[RSI];
     switch (t->sysno) {
     case SYS_mmap:
-        take_mapping(t, (uint64_t)r, before);
+        take_mapping(t, (uint64_t)r, b);
         advice_mapped(t, (uint64_t)r);
-        if (t->regs[RDX] & PROT_EXEC)
-            rt.maps_stale = true;
         break;
-    case SYS_mremap:
-        changed(a, n, CHANGE_BYTES);
-        changed((uint64_t)r, t->regs[RDX], CHANGE_BYTES);
-        rt.maps_stale = true;
-        break;
-    case SYS_munmap: changed(a, n, CHANGE_MAPPING); break;
-    case SYS_shmat: changed((uint64_t)r, attached_bytes(t, (uint64_t)r), CHANGE_MAPPING); break;
-    case SYS_shmdt: changed(a, 1, CHANGE_MAPPING); break; /* code of shared memory is compared at each entry */
+    case SYS_mremap: take_moved(a, n, (uint64_t)r, t->regs[RDX], b); break;
+    case SYS_munmap: changed(a, n, CHANGE_MAPPING, b->since); break;
+    case SYS_shmat: changed((uint64_t)r, attached_bytes(t, (uint64_t)r), CHANGE_MAPPING, b->since); break;
+    case SYS_shmdt: take_detached(a, b); break;
     default: break;
     }
 }
@@ -148,16 +171,14 @@ static long do_mapping(struct thread *t)
     bool rights = t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect;
     uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE), number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
     /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
-    if (t->regs[RDX] & PROT_EXEC && !rt.maps_tsc)
-        rt.maps_tsc = rdtsc();
-    uint64_t before = __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE);
+    struct begun b = {rdtsc(), __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE)};
     long r = pass(t);
     if (rights && r >= 0)
-        set_rights(t, over + 1 == number, number, before);
+        set_rights(t, over + 1 == number, number, &b);
     else if (r >= 0)
-        take_change(t, r, before);
+        take_change(t, r, &b);
     else if (rights && r != SYS_PENDING)
-        fail_rights(t);
+        fail_rights(t, &b);
     __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
     return r;
 }
@@ -174,7 +195,7 @@ static long do_break(struct thread *t)
         return r;
     uint64_t end = end_of(0, (uint64_t)r);
     if (r > 0 && r < before)
-        changed(end, (uint64_t)before - end, CHANGE_MAPPING);
+        changed(end, (uint64_t)before - end, CHANGE_MAPPING, 0);
     last = r;
     return r;
 }

@@ -171,8 +171,7 @@ void rt_child(struct thread *t)
     bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make that of another one */
     if (!thread && !t->head.vfork) {
         thread_set_space(t, rt.space = rdtsc());
-        if (rt.maps_tsc) /* mappings that nobody has told yet: it has them since it is there, and decoders look for none before */
-            rt.maps_tsc = rt.space;
+        maps_forked(rt.space);
         rt.halting = 0;
         rt.forking = NULL;
         rt.other_pids |= t->head.nested;
