@@ -17,6 +17,7 @@
 struct runtime rt;
 static struct thread thread;
 static unsigned calls, reads;
+static uint64_t forgot_from, forgot_to;
 
 long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
@@ -42,9 +43,10 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
 void collector_look(struct thread *t, uint32_t word) { (void)t, (void)word; }
 uint8_t filter_of(const struct origin *o) { (void)o; return 0; }
 void filter_maps_read(void) {}
-void cache_invalidate(uint64_t start, uint64_t end) { (void)start, (void)end; }
-void watch_drop(uint64_t start, uint64_t end) { (void)start, (void)end; }
-void watch_forget(uint64_t start, uint64_t end) { (void)start, (void)end; }
+static void forget(uint64_t start, uint64_t end) { forgot_from = start, forgot_to = end; }
+void cache_invalidate(uint64_t start, uint64_t end) { forget(start, end); }
+void watch_drop(uint64_t start, uint64_t end) { forget(start, end); }
+void watch_forget(uint64_t start, uint64_t end) { forget(start, end); }
 
 enum { PAGES = 64, CODE = PROT_READ | PROT_EXEC };
 static uint64_t area;
@@ -77,6 +79,7 @@ static int begin(void **state)
     rt.maps_stale = true;
     bool is = maps_find(&thread, at(PAGES - 1));
     calls = reads = 0;
+    forgot_from = forgot_to = 0;
     return is ? 0 : -1;
 }
 
@@ -129,6 +132,20 @@ static void what_is_unmapped_is_known_no_more(void **state)
     assert_null(maps_find(&thread, at(9)));
     assert_non_null(maps_find(&thread, at(8)));
     assert_non_null(maps_find(&thread, at(11)));
+}
+
+/* The call of another thread has unmapped it, and that waits for the lock to say so. */
+static void code_that_is_found_unmapped_is_forgotten(void **state)
+{
+    (void)state;
+    change(8, 2, CODE);
+    assert_non_null(maps_find(&thread, at(8)));
+    map(8, 2, PROT_NONE);
+    change(20, 1, CODE);
+    rt.maps_stale = true;
+    assert_non_null(maps_find(&thread, at(20)));
+    assert_int_equal(forgot_from, at(8));
+    assert_int_equal(forgot_to, at(10));
 }
 
 static void more_changes_than_are_kept_are_all_seen(void **state)
@@ -190,6 +207,7 @@ int main(void)
         cmocka_unit_test_setup(code_elsewhere_is_found_without_a_look_at_what_has_changed, begin),
         cmocka_unit_test_setup(an_instruction_that_ends_in_what_has_changed_can_be_read, begin),
         cmocka_unit_test_setup(what_is_unmapped_is_known_no_more, begin),
+        cmocka_unit_test_setup(code_that_is_found_unmapped_is_forgotten, begin),
         cmocka_unit_test_setup(more_changes_than_are_kept_are_all_seen, begin),
         cmocka_unit_test_setup(after_any_changes_the_table_is_as_if_all_were_read, begin),
     };

@@ -264,6 +264,14 @@ static bool goes_on(const struct region *r)
 static bool met_elsewhere; /* since the mappings were read last */
 
 /* Whether there was code that is not forgotten. */
+static bool was_code(uint64_t start, uint64_t end)
+{
+    const struct region *o = first_behind(old_regions, old_count, start);
+    while (o < old_regions + old_count && o->start < end && o->gone)
+        o++;
+    return o < old_regions + old_count && o->start < end;
+}
+
 /* A region that was not there before. */
 static void meet(struct thread *t, struct region *r, const struct origin *o)
 {
@@ -274,6 +282,8 @@ static void meet(struct thread *t, struct region *r, const struct origin *o)
     if (tells && n < rt_kept_left() / 2)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
     r->dirty |= tells && !r->told; /* told all the same, block by block */
+    if (tells && was_code(r->start, r->end)) /* of a mapping that was cut; its pages are told of this one, as others are when they are come to */
+        cache_invalidate(r->start, r->end);
     met_elsewhere |= found == NOT_FOUND;
     rt.maps_tsc = came(r->start, r->end);
     announce(t, r, o, found, served);
@@ -431,6 +441,23 @@ static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change
         cache_invalidate(start, end);
 }
 
+/* What no region holds any more, or one of another kind, has no code: another thread whose call has changed that, and which has not said so yet,
+ * will not find what there was. */
+static void forget_unmapped(void)
+{
+    const struct region *r = rt.regions, *last = r + rt.region_count, *o = old_regions;
+    for (uint64_t at = 0, to; o < old_regions + old_count; o += to == o->end, at = to) {
+        at = at > o->start ? at : o->start;
+        while (r < last && r->end <= at)
+            r++;
+        bool is_region = r < last && r->start <= at;
+        to = is_region ? r->end : r < last ? r->start : o->end;
+        to = to < o->end ? to : o->end;
+        if (!o->gone && !(is_region && r->nameless == o->nameless))
+            forget_code(at, to, o->nameless, CHANGE_MAPPING);
+    }
+}
+
 static uint32_t reading; /* how far the collector was when it began */
 
 static void begin_reading(struct thread *t)
@@ -446,6 +473,7 @@ static void begin_reading(struct thread *t)
 static void end_reading(struct thread *t)
 {
     date_regions();
+    forget_unmapped();
     filter_maps_read();
     made_executable.n = 0;
     stale_count = 0;
@@ -596,6 +624,7 @@ void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since
     bool hit = false, nameless = true;
     for (unsigned i = 0; i < rt.region_count; i++) {
         struct region *r = &rt.regions[i];
+        nameless &= r->nameless || r->end != start; /* the last instruction before it may end in it */
         if (start < r->end && r->start < end) {
             r->gone |= what == CHANGE_MAPPING && start <= r->start && r->end <= end;
             r->dirty |= what == CHANGE_BYTES;

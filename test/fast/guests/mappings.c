@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * Code on pages that are mapped, unmapped, moved and given rights in any order: what runs is what is there. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "code.h"
+#include "guests.h"
+
+enum { PAGE = 4096, PAGES = 24, FILE_PAGES = 16, STEPS = 1200, FUNCTION = 64 };
+
+/* What lies on a page, 0: nothing; and whether it can be run. */
+struct page {
+    uint16_t id;
+    bool runs;
+};
+
+struct area {
+    uint8_t *at;
+    struct page page[PAGES];
+    uint32_t random, sum;
+    unsigned wrong;
+    int plain, shared; /* files */
+    uint8_t *view;     /* of the shared one */
+    uint16_t next;
+    bool alone;
+};
+
+static __thread sigjmp_buf back;
+
+static void on_fault(int signo)
+{
+    siglongjmp(back, signo);
+}
+
+static unsigned pick(struct area *a, unsigned n)
+{
+    a->random = a->random * 1664525 + 1013904223;
+    return (a->random >> 16) % n;
+}
+
+/* A page begins with its id; and a function that returns it. */
+static void fill(uint8_t *p, uint16_t id)
+{
+    memcpy(p, &id, 2);
+    put_return(p + FUNCTION, id);
+}
+
+static int result_of(const uint8_t *p)
+{
+    return sigsetjmp(back, 1) ? -1 : call(p);
+}
+
+static void run(struct area *a, unsigned i)
+{
+    const struct page *p = &a->page[i];
+    int got = result_of(a->at + i * PAGE + FUNCTION);
+    a->wrong += got != (p->runs ? p->id : -1);
+    a->sum = a->sum * 31 + (uint32_t)got;
+}
+
+static void map(struct area *a, unsigned i, unsigned n, int prot, int flags, int fd, unsigned from)
+{
+    if (mmap(a->at + i * PAGE, n * PAGE, prot, flags | MAP_FIXED, fd, from * PAGE) == MAP_FAILED)
+        a->wrong++;
+    for (unsigned k = i; k < i + n; k++)
+        a->page[k] = (struct page){0, prot & PROT_EXEC};
+}
+
+static void clear(struct area *a, unsigned i, unsigned n)
+{
+    map(a, i, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void set_rights(struct area *a, unsigned i, unsigned n, int prot)
+{
+    if (mprotect(a->at + i * PAGE, n * PAGE, prot))
+        a->wrong++;
+    for (unsigned k = i; k < i + n; k++)
+        a->page[k].runs = prot & PROT_EXEC && a->page[k].id;
+}
+
+/* Memory of no file, with code, which is made executable at once or then. */
+static void map_memory(struct area *a, unsigned i, unsigned n)
+{
+    bool at_once = pick(a, 2);
+    map(a, i, n, PROT_READ | PROT_WRITE | (at_once ? PROT_EXEC : 0), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (unsigned k = i; k < i + n; k++) {
+        a->page[k].id = a->next++;
+        fill(a->at + k * PAGE, a->page[k].id);
+    }
+    if (!at_once)
+        set_rights(a, i, n, PROT_READ | PROT_EXEC);
+}
+
+static void map_file(struct area *a, unsigned i, unsigned n, bool shared)
+{
+    unsigned from = pick(a, FILE_PAGES - n);
+    map(a, i, n, PROT_READ | PROT_EXEC, shared ? MAP_SHARED : MAP_PRIVATE, shared ? a->shared : a->plain, from);
+    for (unsigned k = 0; k < n; k++)
+        memcpy(&a->page[i + k].id, a->at + (i + k) * PAGE, 2);
+}
+
+/* Where the shared file is mapped, it may change. */
+static void write_shared(struct area *a)
+{
+    unsigned at = pick(a, FILE_PAGES);
+    uint16_t was, is = a->next++;
+    memcpy(&was, a->view + at * PAGE, 2);
+    fill(a->view + at * PAGE, is);
+    for (unsigned k = 0; k < PAGES; k++)
+        if (a->page[k].id == was)
+            a->page[k].id = is;
+}
+
+/* Only whole mappings move; so page after page. */
+static void move(struct area *a, unsigned from, unsigned to)
+{
+    if (from == to)
+        return;
+    struct page p = a->page[from];
+    if (mremap(a->at + from * PAGE, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, a->at + to * PAGE) == MAP_FAILED)
+        a->wrong++;
+    if (a->alone)
+        a->page[from] = (struct page){0};
+    else
+        clear(a, from, 1);
+    a->page[to] = p;
+}
+
+static void unmap(struct area *a, unsigned i, unsigned n)
+{
+    if (!a->alone) {
+        clear(a, i, n);
+        return;
+    }
+    munmap(a->at + i * PAGE, n * PAGE);
+    for (unsigned k = i; k < i + n; k++)
+        a->page[k] = (struct page){0};
+}
+
+static bool all_there(const struct area *a, unsigned i, unsigned n)
+{
+    for (unsigned k = i; k < i + n; k++)
+        if (!a->page[k].id)
+            return false;
+    return true;
+}
+
+static void step(struct area *a)
+{
+    static const int rights[] = {PROT_READ, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE, PROT_NONE};
+    unsigned n = 1 + pick(a, 4), i = pick(a, PAGES - n), what = pick(a, 8), prot = pick(a, 4), to = pick(a, PAGES);
+    switch (what) {
+    case 0:
+    case 1: map_memory(a, i, n); break;
+    case 2: map_file(a, i, n, false); break;
+    case 3: map_file(a, i, n, true); break;
+    case 4: unmap(a, i, n); break;
+    case 5: write_shared(a); break;
+    case 6:
+        if (all_there(a, i, n))
+            set_rights(a, i, n, rights[prot]);
+        break;
+    case 7:
+        if (all_there(a, i, 1))
+            move(a, i, to);
+        break;
+    }
+}
+
+/* A file of pages with code, which stays. */
+static int make_file(uint16_t first)
+{
+    char name[] = "code-XXXXXX";
+    uint8_t page[PAGE];
+    int fd = mkstemp(name);
+    for (unsigned k = 0; k < FILE_PAGES; k++) {
+        memset(page, 0x90, sizeof page);
+        fill(page, (uint16_t)(first + k));
+        if (write(fd, page, sizeof page) != sizeof page)
+            abort();
+    }
+    return fd;
+}
+
+static void *mappings(void *context)
+{
+    struct area *a = context;
+    a->at = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    a->view = mmap(NULL, FILE_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->shared, 0);
+    for (unsigned k = 0; k < STEPS; k++) {
+        step(a);
+        for (unsigned r = pick(a, 4); r; r--)
+            run(a, pick(a, PAGES));
+    }
+    return NULL;
+}
+
+static void begin(struct area *a, unsigned seed, bool alone)
+{
+    *a = (struct area){.random = seed, .next = 1000, .alone = alone};
+    a->plain = make_file(1);
+    a->shared = make_file(1 + FILE_PAGES);
+}
+
+int guest_mappings(void)
+{
+    static struct area areas[3];
+    pthread_t thread[2];
+    struct sigaction action = {.sa_handler = on_fault};
+    sigaction(SIGSEGV, &action, NULL);
+    for (unsigned k = 0; k < 3; k++)
+        begin(&areas[k], k + 1, k == 0);
+    mappings(&areas[0]);
+    for (unsigned k = 0; k < 2; k++)
+        pthread_create(&thread[k], NULL, mappings, &areas[k + 1]);
+    for (unsigned k = 0; k < 2; k++)
+        pthread_join(thread[k], NULL);
+    for (unsigned k = 0; k < 3; k++)
+        printf("%u wrong, %08x\n", areas[k].wrong, areas[k].sum);
+    return 0;
+}
