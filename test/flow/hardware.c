@@ -279,7 +279,7 @@ static bool same_but_for_time(const struct hw_event *a, const struct hw_event *b
 }
 
 /* Before the event number i, or the end. Up to an outcome that is wrong, one of two may have shown more of a way without outcomes that is longer
- * than a run (one in 15,000 damaged traces: seed 2010941 of test_flips, 257 instructions and 236). */
+ * than a run (one in 11,000 damaged traces: seed 2010941 of test_flips, 257 instructions and 236). */
 static void assert_same_way(const struct said *a, const struct said *b, size_t i)
 {
     size_t from = i ? a->events[i - 1].at : 0, other_from = i ? b->events[i - 1].at : 0;
