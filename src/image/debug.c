@@ -58,6 +58,18 @@ void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source
     symbols->incomplete |= !symbols->elf && errno == ENOMEM;
 }
 
+Dwarf *cofi__symbols_dwarf(struct cofi__symbols *symbols, GElf_Addr *bias)
+{
+    const char *main = NULL, *debug = NULL;
+    Dwarf *dwarf = dwfl_module_getdwarf(symbols->module, bias);
+    if (dwarf || !symbols->elf)
+        return dwarf;
+    dwfl_module_info(symbols->module, NULL, NULL, NULL, NULL, NULL, &main, &debug);
+    const char *file = debug ? debug : main;
+    *bias = symbols->elf_bias;
+    return file ? cofi__packed_open(&symbols->packed, file) : NULL;
+}
+
 char *cofi__source_debug_file(const struct cofi__source *source)
 {
     struct cofi__symbols symbols = {0};
@@ -65,9 +77,10 @@ char *cofi__source_debug_file(const struct cofi__source *source)
     Dwarf_Addr bias;
     elf_version(EV_CURRENT);
     cofi__symbols_open(&symbols, source);
-    if (symbols.elf && dwfl_module_getdwarf(symbols.module, &bias))
+    if (symbols.elf && cofi__symbols_dwarf(&symbols, &bias))
         dwfl_module_info(symbols.module, NULL, NULL, NULL, NULL, NULL, &main, &debug);
     char *file = debug && (!main || strcmp(main, debug) != 0) ? strdup(debug) : NULL;
+    cofi__packed_close(&symbols.packed);
     if (symbols.dwfl)
         dwfl_end(symbols.dwfl);
     free(symbols.debug_folders);

@@ -32,7 +32,7 @@ static void load(struct cofi__symbols *symbols)
 {
     symbols->lines_tried = true;
     errno = 0;
-    symbols->dwarf = dwfl_module_getdwarf(symbols->module, &symbols->dwarf_bias);
+    symbols->dwarf = cofi__symbols_dwarf(symbols, &symbols->dwarf_bias);
     symbols->incomplete |= !symbols->dwarf && errno == ENOMEM;
     if (!symbols->dwarf)
         return;

@@ -194,6 +194,7 @@ void cofi__symbols_free(struct cofi__symbols *symbols)
     free(symbols->functions);
     free(symbols->units);
     free(symbols->frames);
+    cofi__packed_close(&symbols->packed);
     if (symbols->dwfl)
         dwfl_end(symbols->dwfl);
     else if (symbols->elf)

@@ -28,6 +28,13 @@ struct cofi__unit {
     Dwarf_Off die;
 };
 
+/* DWARF that zstd packed, as it was. */
+struct cofi__packed {
+    uint8_t *bytes; /* the file's, and behind them what was unpacked */
+    Elf *elf;       /* reads these */
+    Dwarf *dwarf;
+};
+
 struct cofi__symbols {
     Dwfl *dwfl; /* null for bytes */
     Dwfl_Callbacks callbacks; /* its own */
@@ -42,7 +49,8 @@ struct cofi__symbols {
     size_t n_made;
     pthread_mutex_t lock; /* libdw's caches, and what follows */
     bool lines_tried, frames_tried;
-    Dwarf *dwarf;
+    Dwarf *dwarf; /* libdwfl's, or packed's */
+    struct cofi__packed packed;
     GElf_Addr dwarf_bias;
     struct cofi__unit *units; /* by start */
     size_t n_units, units_room;
@@ -65,6 +73,11 @@ const char *cofi__symbols_own(struct cofi__symbols *symbols, char *name);
 void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
 /* debug.c: a file in libdwfl: dwfl, module, elf, as far as they could be opened. */
 void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source *source);
+/* debug.c: the DWARF, and what to add to its addresses; null: there is none. */
+Dwarf *cofi__symbols_dwarf(struct cofi__symbols *symbols, GElf_Addr *bias);
+/* packed.c: the DWARF of a file of which zstd packed sections; null: it did not, or they are damaged. To be closed whatever it says. */
+Dwarf *cofi__packed_open(struct cofi__packed *made, const char *path);
+void cofi__packed_close(struct cofi__packed *made);
 /* lines.c; symbols->lock is held. */
 void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
 int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
