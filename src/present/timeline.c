@@ -3,12 +3,13 @@
 #include "present/timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/error.h"
 #include "base/sized.h"
 
-enum { MARKS_MOST = 1 << 18 /* that wait for a time; then it is estimated */ };
+enum { MARKS_MOST = 1 << 18 /* that wait for a time, or for a call before them; then it is estimated, and the call is shown */ };
 
 /* ---- when ---- */
 
@@ -34,18 +35,32 @@ static void know(const struct cofi_timeline *t, struct moment *when, struct pace
     when->known = true;
 }
 
-/* What waits is written: it was `ns` when so many instructions had run. */
+/* Up to a call of which is not known whether it is shown. */
+static void write_marks(struct cofi_timeline *t)
+{
+    size_t n = 0;
+    for (; n < t->marks_n && !t->marks[n].open; n++) {
+        if (!t->marks[n].left_out)
+            t->writer->mark(t, &t->marks[n]);
+        free(t->marks[n].text);
+    }
+    t->marks_n -= n;
+    if (n && t->marks_n)
+        memmove(t->marks, t->marks + n, t->marks_n * sizeof *t->marks);
+    t->marks_put += n;
+}
+
+/* What waits for a time is written: it was `ns` when so many instructions had run. */
 static void put_marks(struct cofi_timeline *t, uint64_t ns, uint64_t insns)
 {
     struct pace pace = pace_of(t, ns, insns);
     for (; t->known < t->depth; t->known++)
         know(t, &t->calls[t->known].when, pace);
-    for (size_t i = 0; i < t->marks_n; i++) {
-        know(t, &t->marks[i].when, pace);
-        t->writer->mark(t, &t->marks[i]);
-        free(t->marks[i].text);
-    }
-    t->marks_n = t->offs = 0;
+    for (; t->marks_known < t->marks_n; t->marks_known++)
+        know(t, &t->marks[t->marks_known].when, pace);
+    write_marks(t);
+    t->marks_known = t->marks_n;
+    t->offs = 0;
     t->ns = ns;
     t->insns = insns;
     t->pace = pace.insn;
@@ -57,10 +72,20 @@ static void estimate(struct cofi_timeline *t, uint64_t insns)
     put_marks(t, t->ns + (uint64_t)(t->pace * (double)(insns - t->insns)), insns);
 }
 
+static struct mark *enter_of(const struct cofi_timeline *t, const struct call *call) { return &t->marks[call->mark - t->marks_put]; }
+
+/* No more waits: what may be too short is shown. */
+static void make_room(struct cofi_timeline *t, uint64_t insns)
+{
+    for (; t->shown < t->placed; t->shown++)
+        enter_of(t, &t->calls[t->shown])->open = false;
+    estimate(t, insns);
+}
+
 static void add_mark(struct cofi_timeline *t, struct mark mark)
 {
     if (t->marks_n == MARKS_MOST)
-        estimate(t, mark.when.insns);
+        make_room(t, mark.when.insns);
     if (t->out.status >= 0 && cofi__array_grow(&t->marks, &t->marks_room, t->marks_n, sizeof *t->marks) >= 0) {
         t->marks[t->marks_n++] = mark;
         return;
@@ -73,12 +98,31 @@ static void add_mark(struct cofi_timeline *t, struct mark mark)
 
 static struct moment at(const struct cofi_timeline *t, uint64_t insns) { return (struct moment){.insns = insns, .offs = t->offs}; }
 
+/* The next call's ENTER, until it has run long enough. */
+static void place_call(struct cofi_timeline *t)
+{
+    struct call *call = &t->calls[t->placed];
+    add_mark(t, (struct mark){.kind = MARK_ENTER, .when = call->when, .function = call->function, .open = true});
+    call->mark = t->marks_put + t->marks_n - 1;
+    t->placed += t->out.status >= 0;
+}
+
+/* What follows lies in all calls. */
+static void place_calls(struct cofi_timeline *t)
+{
+    while (t->out.status >= 0 && t->placed < t->depth && t->placed < t->options.depth)
+        place_call(t);
+}
+
 /* A call is shown when it has run long enough, and all it is in are; each of these has run longer. */
 static void show_calls(struct cofi_timeline *t, uint64_t insns)
 {
-    while (t->shown < t->depth && t->shown < t->options.depth && insns - t->calls[t->shown].when.insns >= t->options.least_insns) {
-        const struct call *call = &t->calls[t->shown++];
-        add_mark(t, (struct mark){.kind = MARK_ENTER, .when = call->when, .function = call->function});
+    while (t->out.status >= 0 && t->shown < t->depth && t->shown < t->options.depth &&
+           insns - t->calls[t->shown].when.insns >= t->options.least_insns) {
+        if (t->placed == t->shown)
+            place_call(t);
+        if (t->placed > t->shown)
+            enter_of(t, &t->calls[t->shown++])->open = false;
     }
 }
 
@@ -108,8 +152,15 @@ void cofi_timeline_enter(struct cofi_timeline *t, const struct cofi_function *fu
         timeline_failed(t);
         return;
     }
-    t->calls[t->depth++] = (struct call){*function, at(t, insns)};
+    t->calls[t->depth++] = (struct call){.function = *function, .when = at(t, insns)};
     show_calls(t, insns);
+}
+
+static void leave_out(struct cofi_timeline *t, const struct call *call)
+{
+    struct mark *enter = enter_of(t, call);
+    enter->open = false;
+    enter->left_out = true;
 }
 
 void cofi_timeline_leave(struct cofi_timeline *t, uint64_t insns)
@@ -121,7 +172,13 @@ void cofi_timeline_leave(struct cofi_timeline *t, uint64_t insns)
     const struct call *call = &t->calls[--t->depth];
     if (t->known > t->depth)
         t->known = t->depth;
-    if (t->shown <= t->depth)
+    bool shown = t->shown > t->depth;
+    if (t->placed > t->depth) {
+        if (!shown)
+            leave_out(t, call);
+        t->placed = t->depth;
+    }
+    if (!shown)
         return;
     t->shown = t->depth;
     add_mark(t, (struct mark){.kind = MARK_LEAVE, .when = at(t, insns), .insns = insns - call->when.insns, .runs = t->ending});
@@ -132,6 +189,7 @@ void cofi_timeline_off(struct cofi_timeline *t, const char *name, uint64_t insns
     if (t->off)
         return;
     show_calls(t, insns);
+    place_calls(t);
     t->off = true;
     add_mark(t, (struct mark){.kind = MARK_OFF, .when = at(t, insns), .function.name = name});
 }
@@ -139,6 +197,7 @@ void cofi_timeline_off(struct cofi_timeline *t, const char *name, uint64_t insns
 void cofi_timeline_gap(struct cofi_timeline *t, const char *text, uint64_t insns)
 {
     char *copy = strdup(text);
+    place_calls(t);
     if (copy)
         add_mark(t, (struct mark){.kind = MARK_GAP, .when = at(t, insns), .text = copy});
     else

@@ -21,6 +21,7 @@ struct moment {
 struct mark {
     enum mark_kind kind;
     struct moment when;
+    bool open, left_out;   /* ENTER: of a call that may be too short to be shown; of one that was */
     uint64_t insns;        /* LEAVE: since its ENTER */
     bool runs;             /* LEAVE: nobody left it, the timeline ends */
     struct cofi_function function; /* ENTER; OFF: its name */
@@ -30,6 +31,7 @@ struct mark {
 struct call {
     struct cofi_function function;
     struct moment when;
+    uint64_t mark;         /* its ENTER's number, if it has one */
 };
 
 /* How a format is written. Errors go to t->out.status. */
@@ -48,10 +50,13 @@ struct cofi_timeline {
     struct out out;        /* its status is that of all */
     struct call *calls;    /* that have not been left, the outermost first */
     size_t depth, room;
-    size_t shown;          /* of them, whose ENTER is a mark or written */
+    size_t shown;          /* of them, that are long enough */
+    size_t placed;         /* of them, whose ENTER is a mark or written: all that are shown, and where something stands behind it */
     size_t known;          /* of them, whose time is */
     struct mark *marks;
     size_t marks_n, marks_room, offs;
+    size_t marks_known;    /* of them, whose time is */
+    uint64_t marks_put;    /* how many there were before: written, or left out */
     bool off, timed, ending;
     double pace;           /* the last one's, ns an instruction */
     uint64_t ns, insns;    /* the last time that was told, and how much had run */

@@ -118,6 +118,41 @@ static void a_call_that_is_shown_late_began_when_it_began(void **state)
     assert_drawn(25, "a 1.000, b 1.050, - 1.150, c 1.225, - 1.475, - 1.475");
 }
 
+/* In order, as the format wants it, and what waited lies in what turns out to be long enough. */
+static void a_call_that_waited_before_it_was_long_enough_holds_the_wait(void **state)
+{
+    (void)state;
+    begin(7);
+    cofi_timeline_time(line, 1000, 0);
+    enter("a", 0);
+    enter("b", 9);
+    enter("short", 10);
+    cofi_timeline_off(line, "untraced", 12);
+    cofi_timeline_time(line, 2000, 12);
+    cofi_timeline_leave(line, 13);
+    cofi_timeline_off(line, "untraced", 14);
+    cofi_timeline_time(line, 3000, 14);
+    cofi_timeline_leave(line, 17);
+    cofi_timeline_time(line, 3100, 18);
+    assert_drawn(18, "a 1.000, b 1.009, [untraced] 1.012, + 2.000, [untraced] 2.002, + 3.000, - 3.075, - 3.100");
+}
+
+static void what_waits_behind_a_call_too_long_shows_it(void **state)
+{
+    enum { WAITS = 1 << 17 };
+    (void)state;
+    begin(UINT64_C(1) << 20);
+    enter("a", 0);
+    for (uint64_t i = 1; i <= WAITS + 1; i++) {
+        cofi_timeline_off(line, "untraced", i);
+        cofi_timeline_time(line, 1000 * i, i);
+    }
+    assert_true(put_n > WAITS * 20);
+    assert_non_null(memmem(drawn, drawn_n, "\"a\"", 3));
+    assert_int_equal(cofi_timeline_end(line, 2 * WAITS), 0);
+    cofi_timeline_close(line);
+}
+
 static void what_comes_before_the_first_time_lies_before_it(void **state)
 {
     (void)state;
@@ -274,6 +309,8 @@ int main(void)
         cmocka_unit_test(what_is_untraced_has_the_rest),
         cmocka_unit_test(fast_code_is_as_fast_where_some_of_it_is_untraced),
         cmocka_unit_test(a_call_that_is_shown_late_began_when_it_began),
+        cmocka_unit_test(a_call_that_waited_before_it_was_long_enough_holds_the_wait),
+        cmocka_unit_test(what_waits_behind_a_call_too_long_shows_it),
         cmocka_unit_test(what_comes_before_the_first_time_lies_before_it),
         cmocka_unit_test(without_times_an_instruction_is_a_nanosecond),
         cmocka_unit_test(behind_the_last_time_it_goes_on_as_before),
