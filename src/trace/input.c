@@ -17,8 +17,18 @@
 enum { IN_MEMORY_MAX = 16 * 1024 * 1024 };
 static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
 
+/* Where an unnamed file lies. */
+static const char *scratch_place(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    return tmp && *tmp ? tmp : "/var/tmp";
+}
+
 static int failed(struct cofi_error *error, const char *path, int number)
 {
+    if (number == ENOSPC || number == EDQUOT) /* nothing else is written */
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%.64s: no room for a copy in %.64s, TMPDIR=FOLDER chooses another place: %s", path,
+                          scratch_place(), strerror(number));
     int code = number == EACCES || number == EPERM ? COFI_ERR_PERMISSION :
                number == ENOMEM                    ? COFI_ERR_NOMEM :
                                                      COFI_ERR_IO;
@@ -74,8 +84,7 @@ static int take(struct cofi__input *input, int fd)
 /* A file of no name to spool into. */
 static int scratch_file(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    int fd = open(tmp && *tmp ? tmp : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(scratch_place(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     return fd >= 0 ? fd : memfd_create("cofi", MFD_CLOEXEC);
 }
 
