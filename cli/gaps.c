@@ -27,7 +27,7 @@ static void count_reason(struct gaps *gaps, const char *text, uint64_t n)
     while (i < GAPS_REASONS - 1 && gaps->reasons[i].n && strcmp(gaps->reasons[i].text, text))
         i++;
     if (!gaps->reasons[i].n)
-        snprintf(gaps->reasons[i].text, GAPS_REASON_BYTES, "%s", i < GAPS_REASONS - 1 ? text : "for other reasons");
+        snprintf(gaps->reasons[i].text, GAPS_REASON_BYTES, "%.*s", GAPS_REASON_BYTES - 1, i < GAPS_REASONS - 1 ? text : "for other reasons");
     gaps->reasons[i].n += n;
 }
 
