@@ -6,3 +6,4 @@ for command in flow calls coverage stat check replay; do
     "$COFI" $command none.data >out; echo "$command: $?"
 done
 "$COFI" dump --tid=1; echo "dump: $?"
+"$COFI" gdb none.data; echo "gdb: $?"
