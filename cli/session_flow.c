@@ -354,24 +354,31 @@ int session_split(struct session_stream *stream, const struct session_visitor *v
     return status < 0 ? status : cofi_flow_parallel(&config, threads, 0, visit, opaque, NULL);
 }
 
-int session_cover(struct session_stream *stream, struct cofi_coverage *coverage, struct cofi_flow_stats *stats)
+static int cover_alone(struct session_stream *stream, struct cofi_coverage *coverage, struct cofi_flow_stats *stats)
 {
-    struct cofi_flow_config config;
     struct cofi_flow *flow;
-    unsigned threads = threads_of(stream);
-    if (threads > 1 && !from_offset(stream)) {
-        configure(stream, false, &config);
-        int counted = cofi_coverage_parallel(coverage, &config, threads, stats);
-        if (counted < 0)
-            complain("%s: %s", stream->session->options.command, cofi_error_text(counted));
-        return counted;
-    }
     int status = session_flow(stream, false, &flow);
     if (status < 0)
         return status;
     status = cofi_coverage_flow(coverage, flow);
     cofi_flow_stats(flow, stats);
     cofi_flow_close(flow);
+    return status;
+}
+
+int session_cover(struct session_stream *stream, struct cofi_coverage *coverage, struct cofi_flow_stats *stats)
+{
+    struct cofi_flow_config config;
+    unsigned threads = threads_of(stream);
+    if (threads < 2)
+        return cover_alone(stream, coverage, stats);
+    configure(stream, false, &config);
+    int status = begin_from(stream, &config);
+    if (status < 0)
+        return status;
+    status = cofi_coverage_parallel(coverage, &config, threads, stats);
+    if (status < 0 && status != COFI_ERR_NOMEM) /* which is said by who counts */
+        complain("%s: %s", stream->session->options.command, cofi_error_text(status));
     return status;
 }
 

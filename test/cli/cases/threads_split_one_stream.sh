@@ -7,7 +7,7 @@ perl -e 'binmode STDOUT;
     }' >trace
 for command in "flow" "flow --json" "flow --from=@0x9000" "flow --from=@0x9000 --to=@0x12000 --format=ip" "flow --limit=50000" \
     "check" "check --json" "stat" "stat --json --to=@0x12000" "calls" \
-    "coverage --by=insn" "coverage --by=insn --to=@0x12000"; do
+    "coverage --by=insn" "coverage --by=insn --to=@0x12000" "coverage --by=insn --from=@0x9000"; do
     for n in 1 2 3 8; do
         "$COFI" $command --threads=$n --raw=trace --image=code@0x401000 >out.$n 2>&1
         echo "status $?" >>out.$n
