@@ -571,7 +571,7 @@ static void counts_are_right_without_room_for_spans(void **state)
     untimed = true;
     configure(&config, bytes, N);
     small = config;
-    for (size_t room = 2 << 20; room <= 6 << 20; room += 1 << 19) {
+    for (size_t room = 2 << 20; room <= 6 << 20; room += FEWER << 19) {
         small.cache_bytes = THREADS * room;
         counts_are_alike(&small, &config, 1, false);
     }
