@@ -277,12 +277,35 @@ static bool may_leave(struct leaver *l)
     return status >= 0;
 }
 
+static bool is_to_restart(const struct cofi__fast_collector *c)
+{
+    enum { RESTART_BLOCK = 516 };
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+        const struct thread *t = cofi__fast_slot(c, i);
+        uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
+        bool lives = state == COFI__FAST_SLOT_LIVE || state == COFI__FAST_SLOT_TAKEN;
+        if (lives && __atomic_load_n(&t->restart, __ATOMIC_ACQUIRE) == RESTART_BLOCK)
+            return true;
+    }
+    return false;
+}
+
+/* Who was attached to in a wait of some time goes on with it first: the kernel keeps but one such wait of a thread, and one of the runtime's own (for
+ * its lock, say) in which it was stopped would take that place. */
+static void wait_for_restarts(const struct cofi__fast_collector *c)
+{
+    uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
+    while (is_to_restart(c) && cofi__fast_now_ns() < end)
+        usleep(POLL_US);
+}
+
 /* A process out of the runtime; false: it stays in it. */
 static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
 {
     struct leaver l = {.c = c, .h = {.pid = pid}};
     if (t->head.vfork)
         return wait_for_exec(c, pid);
+    wait_for_restarts(c);
     rest(c, t->space);
     int status = bring_to_rest(&l);
     if (status >= 0 && (is_shared(c, t) || is_confined(c, t) || !may_leave(&l)))
