@@ -279,7 +279,6 @@ static bool may_leave(struct leaver *l)
 
 static bool is_to_restart(const struct cofi__fast_collector *c)
 {
-    enum { RESTART_BLOCK = 516 };
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);

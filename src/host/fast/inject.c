@@ -483,8 +483,6 @@ static bool is_interrupted_by_stop(uint64_t nr)
     return false;
 }
 
-enum { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
-
 enum cofi__fast_call cofi__fast_call_of(const struct user_regs_struct *g)
 {
     long error = -(long)g->rax;

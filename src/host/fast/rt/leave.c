@@ -10,7 +10,6 @@
  * was attached to in a wait of some time is to go on with that first: if it was stopped in the wait below, it would go on with that. */
 bool leave_wanted(const struct thread *t)
 {
-    enum { RESTART_BLOCK = 516 };
     return !t->head.vfork && t->restart != RESTART_BLOCK && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
            !(__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
 }

@@ -36,6 +36,9 @@ struct ksiginfo {
     uint8_t rest[128 - 24];
 };
 
+/* The errors by which the kernel tells itself to restart a call that a stop has interrupted [linux/errno.h]. */
+enum restarts { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
+
 /* A thread: GS points here. The first page is the slot's head; entry.S knows the marked offsets. */
 struct thread {
     struct cofi__fast_slot head;
@@ -116,7 +119,7 @@ struct thread {
     uint64_t section_switches; /* times that it had lost its processor before the latest look at that */
     uint8_t attached;     /* enum attached */
     bool limited;         /* its program began with a limit of its memory */
-    uint32_t restart;     /* attached in a system call: the error by which the kernel would restart it [linux/errno.h]; 0: none, or it has been made */
+    uint32_t restart;     /* attached in a system call: enum restarts; 0: none, or it has been made */
     uint32_t parked;      /* at rest to leave the runtime: the state is exact */
     uint32_t left;        /* futex: has given back what was the program's */
     int32_t shared_fd;    /* of the shared memory, and 1, in a new program: to be closed; 0: none */

@@ -110,7 +110,6 @@ void signals_give_back(const struct thread *t)
  * then [signal(7)]. */
 static void break_off(struct thread *t)
 {
-    enum { RESTARTSYS = 512, RESTARTNOINTR = 513 };
     const struct ksigaction *a = &t->sighand->actions[t->info.signo];
     bool again = !t->restart || t->restart == RESTARTNOINTR || (t->restart == RESTARTSYS && a->flags & SA_RESTART);
     if (again || !t->has_signal || a->handler <= 1)
