@@ -31,17 +31,7 @@ enum { CACHE_USUAL = 48 << 20 };
 static void begin(struct cofi_flow *flow, uint64_t skip)
 {
     const struct cofi_flow_config *c = &flow->config;
-    memset(&flow->s, 0, sizeof flow->s);
-    if (!c->pull) {
-        flow->s.p = flow->s.begin = c->bytes ? c->bytes + skip : NULL;
-        flow->s.end = c->bytes ? c->bytes + c->n : NULL;
-        flow->s.end_offset = c->offset + c->n;
-        flow->s.eof = true;
-    } else {
-        flow->s.p = flow->s.begin = flow->s.end = flow->s.stitch;
-        flow->s.end_offset = c->offset;
-        flow->s.stitched = true;
-    }
+    cofi__source_begin(flow, skip);
     cofi__clock_init(&flow->clock, c->gen, &c->time, c->reference_tsc);
     flow->clock.cyc_off_by_one = flow->clock.skip_mtc = flow->errata & ERR_RTIT;
     flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen, .lenient = c->gen == COFI_PT,
@@ -295,6 +285,8 @@ static bool is_end_mark(const struct cofi_flow *flow)
 static int bad_packet(struct cofi_flow *flow)
 {
     bool cut = flow->packet_error == COFI_ERR_TRUNCATED;
+    if (cut && source_ends_at_break(&flow->s))
+        return cofi__pt_break(flow);
     if (is_end_mark(flow)) {
         flow->s.p++;
         return STEP_ON;
@@ -350,7 +342,7 @@ static int start(struct cofi_flow *flow)
         flow->tail = TNT_SHORT;
         return STEP_ON;
     }
-    bool hit = cofi__sync(flow);
+    bool hit = cofi__sync_here(flow), read_on = hit || source_ends_at_break(&flow->s);
     if (hit && flow->config.start > source_offset(&flow->s)) {
         COFI_TRY(cofi__flow_catch_up(flow, flow->config.start));
         from = flow->first_offset = flow->used_offset = flow->packet_offset = source_offset(&flow->s);
@@ -359,7 +351,7 @@ static int start(struct cofi_flow *flow)
     flow->started = true;
     if (at == from)
         return STEP_ON;
-    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, hit ? "bytes before the first PSB [PTREF 9.1]" :
+    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, read_on ? "bytes before the first PSB [PTREF 9.1]" :
                         "up to the end; if this is the rest of a trace, decode it together with what was before [PTREF 9.1]"));
     if (!hit)
         return STEP_ON;
@@ -402,7 +394,7 @@ static int step(struct cofi_flow *flow)
     if (flow->has_packet)
         return act(flow);
     if (got == PUMP_END)
-        return finish(flow);
+        return source_ends_at_break(&flow->s) ? cofi__pt_break(flow) : finish(flow);
     return got == PUMP_BAD ? bad_packet(flow) : STEP_ON;
 }
 

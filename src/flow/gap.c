@@ -163,8 +163,7 @@ static bool ovf_precedes(const struct cofi_flow *flow, const uint8_t *p)
     return p - first >= 2 && p[-2] == 0x02 && p[-1] == 0xf3;
 }
 
-/* Go to the next PSB at or after the current byte. False: there is none, all bytes are used up. */
-bool cofi__sync(struct cofi_flow *flow)
+bool cofi__sync_here(struct cofi_flow *flow)
 {
     bool pt = flow->config.gen == COFI_PT;
     const uint8_t *pattern = pt ? pt_psb : rtit_psb;
@@ -193,11 +192,19 @@ bool cofi__sync(struct cofi_flow *flow)
     }
 }
 
+bool cofi__sync(struct cofi_flow *flow)
+{
+    bool hit;
+    while (!(hit = cofi__sync_here(flow)) && source_ends_at_break(&flow->s))
+        cofi__source_pass(flow);
+    return hit;
+}
+
 /* The packet before may have been none either, cut where the tracer stopped, and have swallowed the beginning of a PSB. The PSB
  * that was read last begins farther back than its own length, so that it is not found again. */
 bool cofi__resync(struct cofi_flow *flow)
 {
     size_t back = flow->config.gen == COFI_PT ? sizeof pt_psb - 1 : sizeof rtit_psb - 1, past = source_past(&flow->s);
     flow->s.p -= past < back ? past : back;
-    return cofi__sync(flow);
+    return cofi__sync_here(flow);
 }

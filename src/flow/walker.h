@@ -39,6 +39,8 @@ struct source {
     const uint8_t *p, *end;
     const uint8_t *begin;         /* what lies before p in the same memory, for who goes back; not in the sieve */
     uint64_t end_offset;          /* of `end` */
+    uint64_t stop;                /* offset of the next of config.breaks: `end` is not behind it; UINT64_MAX: there is none */
+    size_t hidden;                /* bytes that follow `end` there */
     const uint8_t *piece;         /* what of the current piece is not in `stitch` */
     const uint8_t *piece_end;
     size_t seam;                  /* where in `stitch` the current piece's bytes begin */
@@ -50,8 +52,13 @@ struct source {
 enum { SOURCE_AHEAD = 32 }; /* bytes that are contiguous unless the stream ends */
 enum { SOURCE_BACK = 15 };  /* and behind, as many as a PSB has but one, unless it began */
 
-/* Make at least SOURCE_AHEAD bytes contiguous, if there are. */
+/* Stand at the first byte, or, if all are there, at the one at `skip`. */
+void cofi__source_begin(struct cofi_flow *flow, uint64_t skip);
+/* Make at least SOURCE_AHEAD bytes contiguous, if there are up to the next break. */
 void cofi__source_more(struct cofi_flow *flow);
+/* Go on behind the break that `end` is at. */
+void cofi__source_pass(struct cofi_flow *flow);
+static inline bool source_ends_at_break(const struct source *s) { return s->end_offset == s->stop; }
 static inline size_t source_past(const struct source *s)
 {
     size_t past = (size_t)(s->p - s->begin);
@@ -370,16 +377,21 @@ bool cofi__packets_are_wrong(const struct cofi_flow *flow);
 int cofi__lose_again(struct cofi_flow *flow);
 int cofi__found(struct cofi_flow *flow);
 bool cofi__may_have_waited(struct cofi_flow *flow);
+/* Go to the next PSB at or after the current byte. False: there is none, all bytes are used up. */
 bool cofi__sync(struct cofi_flow *flow);
+/* The same up to the next break only. */
+bool cofi__sync_here(struct cofi_flow *flow);
 /* Whether the current byte begins a PSB (PT). */
 bool cofi__at_psb(struct cofi_flow *flow);
-/* As cofi__sync, where what stands here is no packet. */
+/* As cofi__sync_here, where what stands here is no packet. */
 bool cofi__resync(struct cofi_flow *flow);
 
 /* The query layers: read packets up to one that matters; act on it. */
 enum pump_result cofi__pt_pump(struct cofi_flow *flow);
 enum pump_result cofi__rtit_pump(struct cofi_flow *flow);
 int cofi__pt_act(struct cofi_flow *flow);
+/* At a break, where all bytes before it were read but those of a packet that it cuts. */
+int cofi__pt_break(struct cofi_flow *flow);
 int cofi__rtit_act(struct cofi_flow *flow);
 int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip);
 int cofi__bind_paging(struct cofi_flow *flow);

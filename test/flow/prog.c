@@ -142,6 +142,8 @@ struct machine {
 static int take(void *opaque, const uint8_t *bytes, size_t n)
 {
     struct prog_run *run = opaque;
+    if (run->deaf)
+        return 0;
     if (run->n + n > run->max) {
         run->max = (run->n + n) * 2;
         run->trace = realloc(run->trace, run->max);
@@ -316,6 +318,33 @@ static void step(struct machine *m)
     }
 }
 
+static void start(struct machine *m);
+
+/* The output is full, or will be soon: what is in the unit then is lost. */
+static void fill_up(struct machine *m)
+{
+    enum { ON_THE_WAY = 80 };
+    struct prog_run *run = m->run;
+    if (!run->full || run->breaks_n == PROG_BREAKS)
+        return;
+    size_t end = run->full + (run->breaks_n ? run->breaks[run->breaks_n - 1] : 0);
+    cofi_unit_drain(m->unit);
+    if (run->n + ON_THE_WAY < end)
+        run->sure[run->breaks_n] = run->truth_n;
+    if (run->n < end)
+        return;
+    run->n = run->breaks[run->breaks_n] = end;
+    run->deaf = true;
+    int status = cofi_unit_wrmsr(m->unit, 0x570, run->ctl);
+    for (unsigned i = below(&run->seed, 100); i; i--)
+        step(m);
+    run->deaf = false;
+    run->resumed[run->breaks_n++] = run->truth_n;
+    assert(status == 0);
+    (void)status;
+    start(m);
+}
+
 static void start(struct machine *m)
 {
     struct prog_run *run = m->run;
@@ -354,8 +383,10 @@ void prog_go(struct prog *p, struct prog_run *run)
     if (run->clock)
         tell(&m, (struct cofi_event){.kind = COFI_EV_CLOCK, .tsc = m.tsc, .cycles = m.cycles});
     start(&m);
-    for (size_t i = 0; i < run->insns; i++)
+    for (size_t i = 0; i < run->insns; i++) {
         step(&m);
+        fill_up(&m);
+    }
     excursion(&m, true, m.ip, m.ip, m.ip);
     struct cofi_event out = {.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .ip = m.ip, .target = KERNEL,
         .context_set = true, .vector = 32, .after = m.context};

@@ -7,7 +7,7 @@
 #include <cofi/packet.h>
 #include <cofi/unit.h>
 
-enum { PROG_BYTES = 1 << 18, PROG_BASE = 0x401000, KERNEL = 0x700000 };
+enum { PROG_BREAKS = 64, PROG_BYTES = 1 << 18, PROG_BASE = 0x401000, KERNEL = 0x700000 };
 
 struct prog_insn {
     uint8_t cls, length, guard; /* guard: a JCC that skips a call; taken when calls nest too deep */
@@ -36,7 +36,12 @@ struct prog_run {
     bool deferred;
     uint64_t base, limit;  /* an address filter, if limit is not 0 */
     unsigned mtc_freq;
+    size_t full;           /* PT: each time so many bytes were written the output is full: a packet may be cut, what runs then is lost, and
+                            * tracing begins anew; 0: never */
+    bool deaf;             /* nothing more is written until then */
     /* out */
+    uint64_t breaks[PROG_BREAKS]; /* offsets where it was full; truth[resumed[i]] ran first behind that of i */
+    size_t resumed[PROG_BREAKS], sure[PROG_BREAKS], breaks_n; /* up to truth[sure[i]] all is told before it */
     uint64_t *truth;
     size_t truth_n, truth_max;
     uint8_t *trace;
