@@ -228,6 +228,7 @@ static void decode(struct again *a, struct cofi_recording *recording, size_t ind
     config.image = cofi_recording_image(recording, s->pid);
     config.time = a->info->time;
     config.reference_tsc = s->reference_tsc;
+    config.breaks = cofi_recording_breaks(recording, index, &config.breaks_n);
     config.ctl_known = true;
     config.ctl = a->info->config;
     int status = cofi_flow_open(&flow, &config);

@@ -104,6 +104,7 @@ static void count_begin(struct packet_count *count, const struct session_stream 
     count->reader.context.lenient = gen == COFI_PT; /* as the flow reads them */
     session_processor(stream->session, &count->reader.family, &count->reader.model);
     count->stat = stat;
+    session_breaks(stream, &count->reader.breaks, &count->reader.breaks_n);
 }
 
 static void count_items(struct packet_count *count)

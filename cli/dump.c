@@ -239,6 +239,14 @@ static void print_skipped(struct dump *d, const struct cofi_stream_item *item)
     }
 }
 
+static void print_break(struct dump *d, const struct cofi_stream_item *item)
+{
+    print_offset(d, item->offset + item->size);
+    line_str(&d->line, "# ");
+    line_str(&d->line, item->why);
+    line_end(&d->line);
+}
+
 static uint64_t file_offset(const struct dump *d, uint64_t offset)
 {
     const struct dump_source *s = d->source;
@@ -249,10 +257,11 @@ static uint64_t file_offset(const struct dump *d, uint64_t offset)
 static void complain_skipped(struct dump *d, const struct cofi_stream_item *item)
 {
     bool cut = item->status == COFI_ERR_NO_SYNC && item->offset + item->size < d->end;
+    bool told = item->status == COFI_ERR_FULL; /* of all such places together, and in the text */
     const char *what = item->why ? item->why : cofi_error_text(item->status);
     FILE *talk = d->options->talk;
     d->bad |= !cut;
-    if (!talk)
+    if (!talk || told)
         return;
     fprintf(talk, "cofi dump: %s+0x%" PRIx64 ": ", d->options->path, file_offset(d, item->offset));
     if (cut)
@@ -277,6 +286,8 @@ static void skipped(struct dump *d, const struct cofi_stream_item *item)
         line_end(&d->line);
     } else if (!d->options->quiet) {
         print_skipped(d, item);
+        if (item->status == COFI_ERR_FULL)
+            print_break(d, item);
     }
 }
 
@@ -423,6 +434,8 @@ bool dump_stream(const struct dump_options *o, const struct dump_source *source,
     stream.context.lenient = gen == COFI_PT;
     stream.family = source->family;
     stream.model = source->model;
+    if (!source->file)
+        stream.breaks = cofi_recording_breaks(source->recording, source->stream, &stream.breaks_n);
     stream.context.cyc = gen == COFI_RTIT && find_cyc(o, source, from, cyc);
     if (!open_clock(&d))
         return false;

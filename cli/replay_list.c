@@ -204,6 +204,7 @@ void replay_source_start(struct replay_source *source, const struct session_stre
     *source = (struct replay_source){.stream = *stream, .errata = errata, .odd_cyc = UINT64_MAX};
     replay_list_start(&source->list);
     cofi_stream_init(&source->reader, COFI_PT, 0, false);
+    session_breaks(stream, &source->reader.breaks, &source->reader.breaks_n);
 }
 
 void replay_source_fini(struct replay_source *source) { free(source->list.items); }

@@ -145,6 +145,13 @@ void session_start(struct session *session, size_t i, uint64_t start, uint64_t s
 /* The offset of the first PSB from an offset on, or of the last one up to it; UINT64_MAX: there is none. */
 uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool forward);
 const struct cofi_recording *session_recording(const struct session *session); /* null: raw */
+/* Where the buffer of a recorded stream was full; left as they are without a recording. */
+static inline void session_breaks(const struct session_stream *stream, const uint64_t **breaks, size_t *n)
+{
+    const struct cofi_recording *recording = session_recording(stream->session);
+    if (recording)
+        *breaks = cofi_recording_breaks(recording, stream->index, n);
+}
 /* The code of a process, of which a raw stream has one; null: there is no such process. */
 const struct cofi_image *session_image(const struct session *session, int32_t pid);
 enum cofi_gen session_gen(const struct session *session);

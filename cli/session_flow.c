@@ -247,6 +247,7 @@ static void describe_recorded(struct session_stream *stream, struct cofi_flow_co
     memcpy(config->range_limit, info->range_limit, sizeof info->range_limit);
     config->ends_in_overflow = recorded->ends_in_overflow;
     config->reference_tsc = recorded->reference_tsc;
+    session_breaks(stream, &config->breaks, &config->breaks_n);
     config->image = cofi_recording_stream_image(session->recording, stream->index);
     config->space = info->gen == COFI_PT ? space : NULL;
     config->opaque = stream;

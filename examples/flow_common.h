@@ -45,6 +45,7 @@ static void configure(struct cofi_flow_config *config, struct cofi_recording *re
     config->image = cofi_recording_stream_image(recording, stream);
     config->time = info->time;
     config->reference_tsc = s->reference_tsc;
+    config->breaks = cofi_recording_breaks(recording, stream, &config->breaks_n);
     config->ends_in_overflow = s->ends_in_overflow;
     config->family = info->family;
     config->model = info->model;

@@ -51,6 +51,11 @@ static void configure(struct cofi_flow_config *c, const uint8_t *head)
     c->cache_bytes = head[0] & 64 ? 700000 : 0;
     c->space = head[1] & 8 ? space : NULL;
     c->synced = head[1] & 16;
+    static uint64_t breaks[2];
+    breaks[0] = 1 + le16(head + 16) % 1024;
+    breaks[1] = breaks[0] + 1 + head[18];
+    c->breaks = breaks;
+    c->breaks_n = head[1] & 32 ? 2 : 0;
 }
 
 static uint64_t decode(const struct cofi_flow_config *config)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Bytes -> a stream's items: in one piece and in many they are the same, and no byte is lost. First
- * byte: the generation and the pieces' size. */
+ * byte: the generation, breaks and the pieces' size. */
 #include <cofi/stream.h>
 
 #include "fuzz.h"
@@ -35,6 +35,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     cofi_stream_init(&whole.stream, gen, 0, *bytes & 4);
     cofi_stream_init(&split.stream, gen, 0, *bytes & 4);
     whole.stream.context.cyc = split.stream.context.cyc = gen == COFI_RTIT && *bytes & 2;
+    uint64_t breaks[2] = {n > 4 ? bytes[2] + 1u : 1, n > 4 ? bytes[2] + bytes[3] + 2u : 2};
+    whole.stream.breaks = split.stream.breaks = breaks;
+    whole.stream.breaks_n = split.stream.breaks_n = *bytes & 64 ? 2 : 0;
     struct cofi_stream_item a, b;
     uint64_t at = 0;
     while (next(&whole, &a)) {

@@ -44,7 +44,8 @@ struct cofi_stream_item {
     int status;           /* 0: packet; else why the bytes up to the next PSB, or the end, are skipped:
                            * COFI_ERR_NO_SYNC: the stream begins with no PSB;
                            * COFI_ERR_BAD_PACKET: what stands here is no packet, see why;
-                           * COFI_ERR_TRUNCATED: the stream ends inside a packet */
+                           * COFI_ERR_TRUNCATED: the stream ends inside a packet;
+                           * COFI_ERR_FULL: up to a break, behind which a packet begins; none may be skipped */
     uint64_t offset;      /* in the stream, of the packet or of the first byte skipped */
     uint64_t size;        /* bytes of the packet, or skipped */
     const uint8_t *bytes; /* the packet's, valid until the next call; null for what is skipped */
@@ -54,12 +55,14 @@ struct cofi_stream_item {
 };
 
 /* A stream in pieces. The members are the reader's own, except that context may be read, and set
- * right after init (RTIT's cyc), as family and model may. Splitting the input never changes the items. Holds no memory of others but the piece
+ * right after init (RTIT's cyc), as family, model and breaks may. Splitting the input never changes the items. Holds no memory of others but the piece
  * that was fed last, so there is nothing to close. Not thread safe; distinct ones are independent. */
 struct cofi_stream {
     struct cofi_packet_context context;
     uint32_t family, model;   /* of the traced processor: with its errata a CYC has lost its end to an OVF [ERR SKD007], or, with
                                * lenient, a TMA with reserved bits is a byte longer [ERR SKZ84]; 0: none assumed */
+    const uint64_t *breaks;   /* PT: offsets where the trace unit's output was full, ascending (cofi_recording_breaks); must outlive the stream */
+    size_t breaks_n;
     uint64_t errata;
     bool final, skipping;
     int skip_status;

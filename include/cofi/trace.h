@@ -174,6 +174,9 @@ const struct cofi_recording_stream *cofi_recording_stream(const struct cofi_reco
  * without a break (0 at the end). The pointer is valid until the recording is closed. */
 const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size_t stream,
                                     uint64_t offset, size_t *n);
+/* PT: where the buffer was full, as AUX records tell: offsets of the stream, ascending, for flows and readers of packets; *n: how many.
+ * Owned by the recording. */
+const uint64_t *cofi_recording_breaks(const struct cofi_recording *recording, size_t stream, size_t *n);
 /* Bytes [offset, offset + n) of a stream are not needed for now: memory that shows them is given back, if the file is
  * mapped. Pointers to them stay valid; looking there reads the file again. Thread safe. */
 void cofi_recording_unneeded(const struct cofi_recording *recording, size_t stream, uint64_t offset, uint64_t n);

@@ -279,7 +279,8 @@ static int use_bits(struct cofi_flow *flow)
 /* Fuzzers that decode in place (libxdc) mark the end of a trace by a byte that no packet begins with. */
 static bool is_end_mark(const struct cofi_flow *flow)
 {
-    return flow->config.gen == COFI_PT && flow->s.eof && flow->s.end - flow->s.p == 1 && *flow->s.p == COFI_PT_END_MARK;
+    const struct source *s = &flow->s;
+    return flow->config.gen == COFI_PT && s->eof && s->end - s->p == 1 && !source_ends_at_break(s) && *s->p == COFI_PT_END_MARK;
 }
 
 static int bad_packet(struct cofi_flow *flow)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Behind an OVF: where PT's packets tell again where execution is, and what they leave in doubt [PTREF 9.6]. */
+ * OVF, and where the output was full; behind an OVF: where PT's packets tell again where execution is, and what they leave in doubt [PTREF 9.6]. */
 #include "flow/walker.h"
 
 #include "base/error.h"
@@ -47,6 +47,55 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
     COFI_TRY(cofi__emit_event(flow, &event));
     flow->enabled = ip != COFI_NO_IP;
     return flow->enabled ? go_on_behind_loss(flow, ip) : 0;
+}
+
+/* Packets are lost. What is due to others is not told any more; outcomes and address before it were used up. */
+static int lose_packets(struct cofi_flow *flow)
+{
+    flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
+    flow->in_psb = flow->overflow_before = false;
+    COFI_TRY(cofi__settle(flow));
+    COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
+    if (cofi__fup_is_doubtful(flow))
+        COFI_TRY(cofi__show_without_place(flow));
+    flow->ovf_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
+    COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
+    flow->pend.tsx = flow->pend.mode = false;
+    if (flow->enabled)
+        flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
+    flow->async = flow->tip_due = flow->trusted = false;
+    flow->last_ip = 0;
+    flow->last_ip_valid = false;
+    ret_clear(flow);
+    cofi__clock_break(&flow->clock);
+    return 0;
+}
+
+/* [PTREF 9.6] */
+int cofi__pt_ovf(struct cofi_flow *flow)
+{
+    if (flow->lost)
+        COFI_TRY(cofi__found(flow));
+    COFI_TRY(lose_packets(flow));
+    flow->enabled = false;
+    flow->overflow = true;
+    flow->overflow_offset = flow->packet_offset;
+    flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
+    return 0;
+}
+
+/* The output was full, and a packet may be cut. Tracing has begun anew since, and what the first address may be compressed against is among
+ * what is lost [PTREF 4.4]. */
+int cofi__pt_break(struct cofi_flow *flow)
+{
+    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+    COFI_TRY(lose_packets(flow));
+    COFI_TRY(cofi__lose(flow, COFI_ERR_FULL, false, "the trace buffer was full, and what ran then is lost [PTREF 4.4]"));
+    flow->enabled = flow->lost_any = flow->outcomes_before = false;
+    flow->headless = !flow->synced;
+    flow->context.block = 0;
+    cofi__source_pass(flow);
+    return 0;
 }
 
 /* Its FUP is missing [ERR SKD010]; tracing is on, though. */

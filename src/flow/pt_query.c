@@ -394,55 +394,6 @@ static int act_mode_tsx(struct cofi_flow *flow)
     return cofi__show_tsx(flow, COFI_NO_IP);
 }
 
-/* Packets are lost. What is due to others is not told any more; outcomes and address before it were used up. */
-static int lose_packets(struct cofi_flow *flow)
-{
-    flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
-    flow->in_psb = flow->overflow_before = false;
-    COFI_TRY(cofi__settle(flow));
-    COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
-    if (cofi__fup_is_doubtful(flow))
-        COFI_TRY(cofi__show_without_place(flow));
-    flow->ovf_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
-    COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
-    flow->pend.tsx = flow->pend.mode = false;
-    if (flow->enabled)
-        flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
-    flow->async = flow->tip_due = flow->trusted = false;
-    flow->last_ip = 0;
-    flow->last_ip_valid = false;
-    ret_clear(flow);
-    cofi__clock_break(&flow->clock);
-    return 0;
-}
-
-/* [PTREF 9.6] */
-static int act_ovf(struct cofi_flow *flow)
-{
-    if (flow->lost)
-        COFI_TRY(cofi__found(flow));
-    COFI_TRY(lose_packets(flow));
-    flow->enabled = false;
-    flow->overflow = true;
-    flow->overflow_offset = flow->packet_offset;
-    flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
-    return 0;
-}
-
-/* The output was full, and a packet may be cut. Tracing has begun anew since, and what the first address may be compressed against is among
- * what is lost [PTREF 4.4]. */
-int cofi__pt_break(struct cofi_flow *flow)
-{
-    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
-    COFI_TRY(lose_packets(flow));
-    COFI_TRY(cofi__lose(flow, COFI_ERR_FULL, false, "the trace buffer was full, and what ran then is lost [PTREF 4.4]"));
-    flow->enabled = flow->lost_any = flow->outcomes_before = false;
-    flow->headless = !flow->synced;
-    flow->context.block = 0;
-    cofi__source_pass(flow);
-    return 0;
-}
-
 static int act_tracestop(struct cofi_flow *flow)
 {
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
@@ -721,7 +672,7 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
     [COFI_PT_TIP] = act_tip, [COFI_PT_TIP_PGE] = act_pge, [COFI_PT_TIP_PGD] = act_pgd,
     [COFI_PT_FUP] = act_fup, [COFI_PT_PIP] = act_pip, [COFI_PT_MODE_EXEC] = act_mode_exec,
     [COFI_PT_MODE_TSX] = act_mode_tsx, [COFI_PT_TRACESTOP] = act_tracestop, [COFI_PT_CBR] = act_cbr,
-    [COFI_PT_TSC] = act_tsc, [COFI_PT_VMCS] = act_vmcs, [COFI_PT_OVF] = act_ovf,
+    [COFI_PT_TSC] = act_tsc, [COFI_PT_VMCS] = act_vmcs, [COFI_PT_OVF] = cofi__pt_ovf,
     [COFI_PT_PSB] = act_psb, [COFI_PT_PSBEND] = act_psbend, [COFI_PT_PTW] = act_ptw,
     [COFI_PT_EXSTOP] = act_exstop, [COFI_PT_MWAIT] = act_mwait, [COFI_PT_PWRE] = act_pwre,
     [COFI_PT_PWRX] = act_pwrx, [COFI_PT_CFE] = act_cfe, [COFI_PT_EVD] = act_evd,

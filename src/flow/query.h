@@ -24,6 +24,7 @@ int cofi__end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind);
 /* pt_overflow.c */
 void cofi__mode_above_4_gib(struct cofi_flow *flow);
 void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset);
+int cofi__pt_ovf(struct cofi_flow *flow);
 int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip);
 int cofi__fup_after_overflow(struct cofi_flow *flow);
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow);

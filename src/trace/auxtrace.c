@@ -141,6 +141,7 @@ static struct cofi__in_stream *add(struct cofi_recording *recording, uint32_t id
     stream->public.reference_tsc = reference;
     stream->records = recording->sideband.n;
     stream->pieces = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__piece);
+    stream->breaks = (struct cofi__vector)COFI__VECTOR_OF(uint64_t);
     stream->next_hash = *bucket;
     *bucket = recording->streams.n;
     return stream;
@@ -176,6 +177,8 @@ void cofi__read_auxtrace(struct cofi_recording *recording, const uint8_t *record
                    (unsigned long long)offset, (unsigned long long)stream->raw_end);
     if (!follows)
         stream = add(recording, idx, tid, cpu, reference);
+    if (!follows && stream)
+        stream->raw_begin = offset;
     struct cofi__piece *piece = stream ? cofi__vector_push(&stream->pieces) : NULL;
     if (!piece) {
         recording->nomem = true;
@@ -293,6 +296,30 @@ static void set_pids(struct cofi_recording *recording)
     free(threads.items);
 }
 
+/* Where the buffer was full, if that is in this stream. One buffer's records come in its order. */
+static void note_break(struct cofi_recording *recording, struct cofi__in_stream *stream, const struct cofi_sideband *aux)
+{
+    uint64_t at = aux->aux_offset + aux->aux_size - stream->raw_begin, *last = stream->breaks.items;
+    bool own = stream->public.tid < 0 ? stream->public.cpu == (int32_t)aux->cpu : stream->public.tid == aux->tid;
+    if (!own || !at || at > stream->public.bytes || (stream->breaks.n && at <= last[stream->breaks.n - 1]))
+        return;
+    uint64_t *row = cofi__vector_push(&stream->breaks);
+    recording->nomem |= !row;
+    if (row)
+        *row = at;
+}
+
+static void note_breaks(struct cofi_recording *recording)
+{
+    const struct cofi_sideband *rows = recording->sideband.items;
+    struct cofi__in_stream *streams = recording->streams.items;
+    if (recording->info.gen != COFI_PT || recording->info.snapshot || recording->sampled)
+        return;
+    for (size_t i = 0; i < recording->sideband.n; i++)
+        for (size_t k = 0; k < recording->streams.n && rows[i].kind == COFI_SB_AUX && rows[i].aux_flags & AUX_TRUNCATED; k++)
+            note_break(recording, &streams[k], &rows[i]);
+}
+
 static bool is_end_mark(const struct cofi_sideband *row)
 {
     return row->kind == COFI_SB_AUX && row->aux_flags & AUX_TRUNCATED && !row->aux_size;
@@ -315,6 +342,7 @@ void cofi__finish_streams(struct cofi_recording *recording)
 {
     set_pids(recording);
     note_last_overflows(recording);
+    note_breaks(recording);
     if (recording->info.snapshot || recording->sampled)
         join_snapshots(recording);
 }

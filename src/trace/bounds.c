@@ -147,6 +147,7 @@ static int read_stream(struct reading *r, size_t stream)
     packets.context.lenient = true;
     packets.family = r->recording->info.family;
     packets.model = r->recording->info.model;
+    packets.breaks = cofi_recording_breaks(r->recording, stream, &packets.breaks_n);
     for (uint64_t at = 0; n; at += n) {
         bytes = cofi_recording_bytes(r->recording, stream, at, &n);
         cofi_stream_feed(&packets, bytes, n);

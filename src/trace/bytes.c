@@ -34,6 +34,13 @@ const uint8_t *cofi_recording_bytes(const struct cofi_recording *recording, size
     return cofi__piece_bytes(recording, piece) + in_piece;
 }
 
+const uint64_t *cofi_recording_breaks(const struct cofi_recording *recording, size_t stream, size_t *n)
+{
+    const struct cofi__in_stream *streams = recording->streams.items;
+    *n = stream < recording->streams.n ? streams[stream].breaks.n : 0;
+    return *n ? streams[stream].breaks.items : NULL;
+}
+
 void cofi_recording_unneeded(const struct cofi_recording *recording, size_t stream, uint64_t offset, uint64_t n)
 {
     size_t some = 1;

@@ -73,7 +73,8 @@ struct cofi__in_stream {
     struct cofi__vector pieces; /* struct cofi__piece */
     uint32_t idx;
     struct cofi__piece shown; /* the last snapshot in it, whole */
-    uint64_t raw_end; /* where the next piece must start to follow without a break */
+    uint64_t raw_begin, raw_end; /* in the buffer's own count; where the next piece must start to follow without a break */
+    struct cofi__vector breaks; /* uint64_t, see cofi_recording_breaks */
     size_t records; /* of sideband that stand before its first piece */
     size_t next_hash; /* index + 1, 0: none */
     struct cofi__vector bounds; /* struct cofi_time_bound, once they were asked for */

@@ -183,6 +183,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     for (size_t i = 0; i < recording->streams.n; i++) {
         free(streams[i].pieces.items);
         free(streams[i].bounds.items);
+        free(streams[i].breaks.items);
     }
     struct cofi__process *processes = recording->processes.items;
     for (size_t i = 0; i < recording->processes.n; i++)

@@ -164,6 +164,10 @@ struct record {
     uint8_t kind, first;
 };
 
+/* Of the stream that is read next. */
+static uint64_t breaks[2];
+static size_t breaks_n;
+
 /* All items of a stream that comes in pieces of at most `most` bytes, each in memory of its own. */
 static size_t read_stream(enum cofi_gen gen, bool cyc, const uint8_t *bytes, size_t n, size_t most,
                           struct random *r, struct record *out, size_t room)
@@ -174,6 +178,8 @@ static size_t read_stream(enum cofi_gen gen, bool cyc, const uint8_t *bytes, siz
     uint8_t *piece = 0;
     cofi_stream_init(&s, gen, 1000, false);
     s.context.cyc = cyc;
+    s.breaks = breaks;
+    s.breaks_n = breaks_n;
     for (;;) {
         while (cofi_stream_next(&s, &item)) {
             assert_true(count < room);
@@ -222,6 +228,9 @@ static void splitting_the_input_never_changes_the_items(void **state)
         size_t n = make_stream(&r, gen, cyc, bytes, 200 + random_below(&r, 2000));
         damage(&r, bytes, n, random_below(&r, 8));
         size_t cut = random_below(&r, 30);
+        breaks[0] = 1001 + random_below(&r, (unsigned)n);
+        breaks[1] = breaks[0] + 1 + random_below(&r, 20);
+        breaks_n = gen == COFI_PT ? random_below(&r, 3) : 0;
         size_t a = read_stream(gen, cyc, bytes + cut, n - cut, SIZE_MAX / 2, 0, whole, ROOM);
         static const size_t most[] = {1, 2, 3, 15, 16, 17, 40, 90, 700};
         for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
@@ -234,6 +243,7 @@ static void splitting_the_input_never_changes_the_items(void **state)
         for (size_t i = 0; i < a; i++)
             skips += whole[i].status == COFI_ERR_BAD_PACKET;
     }
+    breaks_n = 0;
     assert_true(skips > 200);
 }
 
@@ -354,6 +364,45 @@ static void an_empty_stream_and_one_without_psb_end(void **state)
     assert_int_equal(items[0].size, 5);
 }
 
+/* A packet that is cut, one that is not, bytes that are none, and no PSB before; none of them costs what follows. */
+static void behind_a_break_packets_begin_anew(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t n, at[2], items;
+        int before; /* what is told of the bytes before the first break, besides the break itself: 0: a PSB and a TIP */
+    } rows[] = {
+        {"\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82" "\x2d\x11\x22" "\x71\x33" "\x99\x01" "\x04", 24, {21, 24}, 6, 0},
+        {"\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82" "\x2d\x11\x22" "\x99\x01" "\x04", 22, {19, 22}, 6, 0},
+        {"\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82" "\xd5\x11\x22" "\x99\x01" "\x04", 22, {19, 22}, 6, COFI_ERR_BAD_PACKET},
+        {"\x82\x02\x82\x02\x82" "\x99\x01" "\x04", 8, {5, 8}, 5, COFI_ERR_NO_SYNC},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t most = 1; most < 30; most++) {
+            struct record items[8];
+            breaks[0] = 1000 + rows[i].at[0];
+            breaks[1] = 1000 + rows[i].at[1];
+            breaks_n = 2;
+            size_t n = read_stream(COFI_PT, false, (const uint8_t *)rows[i].bytes, rows[i].n, most, 0, items, 8);
+            breaks_n = 0;
+            assert_int_equal(n, rows[i].items);
+            const struct record *full = &items[n - 4], *mode = full + 1, *tnt = full + 2, *end = full + 3;
+            if (rows[i].before)
+                assert_int_equal(full[-1].status, rows[i].before);
+            else
+                assert_int_equal(full[-1].kind, COFI_PT_TIP);
+            assert_int_equal(full->status, COFI_ERR_FULL);
+            assert_int_equal(full->offset, full[-1].offset + full[-1].size);
+            assert_int_equal(full->offset + full->size, breaks[0]);
+            assert_int_equal(mode->kind, COFI_PT_MODE_EXEC);
+            assert_int_equal(mode->offset, breaks[0]);
+            assert_int_equal(tnt->kind, COFI_PT_TNT);
+            assert_int_equal(end->status, COFI_ERR_FULL);
+            assert_int_equal(end->size, 0);
+        }
+}
+
 /* A mark behind the last packet is passed over, however the bytes come; one elsewhere is no packet. */
 static void a_mark_may_stand_behind_the_last_packet(void **state)
 {
@@ -414,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_flipped_byte_costs_at_most_one_psb_interval),
         cmocka_unit_test(rtit_cycle_counts_are_found_out),
         cmocka_unit_test(an_empty_stream_and_one_without_psb_end),
+        cmocka_unit_test(behind_a_break_packets_begin_anew),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(whether_a_stream_begins_with_a_packet_is_found_out),
         cmocka_unit_test(the_mode_that_a_stream_begins_in_is_found_out),

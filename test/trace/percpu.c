@@ -3,10 +3,12 @@
  * begin the sample's program on processor 0, one after the other, are interrupted in its function, and end it on
  * processor 1, in the other order. usage: percpu FILE [TID]; TID: as the streams of a recorded command have its number.
  * percpu FILE many IDS: one of them forks many threads, one after the other, which have so many numbers in turn
+ * percpu FILE full: the buffer was full in the second one's half, within a packet
  * percpu FILE found PROGRAM OTHER: the process ran PROGRAM as the recording began; who forked it runs OTHER */
 #include "sample.h"
 
 #include "base/bytes.h"
+#include "trace/perf_data.h"
 
 /* PSB+ with a time, tracing begins at an address. */
 static const uint8_t head[] = {
@@ -15,6 +17,9 @@ static const uint8_t head[] = {
 };
 static const uint8_t first_half[] = {0x3d, 0x18, 0x10, 0x01};                   /* FUP 401018, TIP.PGD */
 static const uint8_t second_half[] = {0x2d, 0x0a, 0x10, 0x1c, 0x2d, 0x1a, 0x10, 0x01}; /* from 401018 on */
+
+/* So many bytes of its end are not there. */
+static size_t cut;
 
 static void turn(struct cofi_writer *writer, uint32_t cpu, int32_t tid, uint64_t time, bool second)
 {
@@ -26,7 +31,7 @@ static void turn(struct cofi_writer *writer, uint32_t cpu, int32_t tid, uint64_t
     const uint8_t *half = second ? second_half : first_half;
     size_t n = second ? sizeof second_half : sizeof first_half;
     memcpy(bytes + sizeof head, half, n);
-    assert_int_equal(cofi_writer_trace(writer, -1, (int32_t)cpu, bytes, sizeof head + n, time - 8), 0);
+    assert_int_equal(cofi_writer_trace(writer, -1, (int32_t)cpu, bytes, sizeof head + n - cut, time - 8), 0);
     put(writer, (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu, .pid = 10, .tid = tid, .out = true,
                                        .time_ns = time + 0x800});
 }
@@ -58,6 +63,7 @@ int main(int argc, char **argv)
 {
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
+    bool full = argc == 3 && !strcmp(argv[2], "full");
     info.per_cpu = true;
     if (argc < 2 || cofi_writer_open(&writer, argv[1], &info, NULL) < 0)
         return 2;
@@ -73,12 +79,19 @@ int main(int argc, char **argv)
     if (argc == 4)
         return cofi_writer_close(writer, NULL) < 0 ? 2 : 0;
     turn(writer, 0, 11, 0x2000, false);
+    cut = full ? 2 : 0;
     turn(writer, 0, 12, 0x3000, false);
+    if (full)
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_AUX, .cpu = 0, .tid = 12, .time_ns = 0x3001, .aux_size = 2 * (sizeof head + sizeof first_half) - cut,
+                                           .aux_flags = AUX_TRUNCATED});
+    cut = 0;
+    if (full)
+        turn(writer, 0, 12, 0x4000, true);
     turn(writer, 1, 12, 0x5000, true);
     turn(writer, 1, 11, 0x6000, true);
     if (cofi_writer_close(writer, NULL) < 0)
         return 2;
-    if (argc == 3)
+    if (argc == 3 && !full)
         set_streams_tid(argv[1], (uint32_t)atoi(argv[2]));
     return 0;
 }
