@@ -69,8 +69,8 @@ struct cofi_stream {
     const char *skip_why;
     uint64_t skip_from;
     uint64_t offset;          /* of the next byte to read */
-    const uint8_t *piece;     /* the caller's piece */
-    size_t piece_n;
+    const uint8_t *piece;     /* the caller's piece, up to the next break */
+    size_t piece_n, hidden;   /* bytes of it; and behind that */
     int64_t at;               /* of the next byte in it; negative: in what came before it */
     uint8_t past[64];         /* the last bytes before the piece */
     size_t past_n;

@@ -17,12 +17,31 @@ void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t of
     stream->skip_status = COFI_ERR_NO_SYNC;
 }
 
+/* What of the piece lies behind the next break is not read yet. */
+static void hide(struct cofi_stream *s)
+{
+    uint64_t end = s->offset - (uint64_t)s->at + s->piece_n;
+    if (!s->breaks_n || end <= s->breaks[0])
+        return;
+    s->hidden = (size_t)(end - s->breaks[0]);
+    s->piece_n -= s->hidden;
+}
+
+static bool ends_at_break(const struct cofi_stream *s)
+{
+    return s->breaks_n && s->offset - (uint64_t)s->at + s->piece_n == s->breaks[0];
+}
+
+/* No byte follows the piece: none is to come, or a break. */
+static bool is_last(const struct cofi_stream *s) { return s->final || ends_at_break(s); }
+
 void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n)
 {
     stream->piece = bytes;
     stream->piece_n = n;
     for (; stream->breaks_n && stream->breaks[0] < stream->offset; stream->breaks_n--)
         stream->breaks++;
+    hide(stream);
     if (stream->family)
         stream->errata = cofi__cpu_errata((enum cofi_gen)stream->context.gen, stream->family, stream->model);
 }
@@ -31,7 +50,7 @@ void cofi_stream_finish(struct cofi_stream *stream) { stream->final = true; }
 
 /* The bytes from here on: all there are, or where the pieces meet at least as many as any packet
  * and any PSB needs. *last: they reach the piece's end. */
-static const uint8_t *here(struct cofi_stream *s, size_t *n, bool *last)
+static const uint8_t *window(struct cofi_stream *s, size_t *n, bool *last)
 {
     if (s->at >= 0) {
         *n = s->piece_n - (size_t)s->at;
@@ -47,27 +66,6 @@ static const uint8_t *here(struct cofi_stream *s, size_t *n, bool *last)
     *n = old + fresh;
     *last = fresh == s->piece_n;
     return s->join;
-}
-
-/* The same up to the next break. */
-struct window {
-    const uint8_t *p;
-    size_t n;
-    bool last, final; /* none are to come, or none before the break */
-    bool full;        /* they end at a break */
-};
-
-static struct window window(struct cofi_stream *s)
-{
-    struct window w;
-    w.p = here(s, &w.n, &w.last);
-    uint64_t most = s->breaks_n ? s->breaks[0] - s->offset : UINT64_MAX;
-    w.full = w.n >= most;
-    if (w.full)
-        w.n = (size_t)most;
-    w.last |= w.full;
-    w.final = w.full || (w.last && s->final);
-    return w;
 }
 
 static void advance(struct cofi_stream *s, size_t n)
@@ -125,13 +123,14 @@ static void begin_skipping(struct cofi_stream *s, const char *why)
 /* Look for a PSB: 1 found (or the end, with an item), 0 more is needed, -1 go on. */
 static int skip(struct cofi_stream *s, struct cofi_stream_item *item)
 {
-    size_t at;
-    struct window w = window(s);
-    bool found = cofi__sync_find((enum cofi_gen)s->context.gen, w.p, w.n, 0, w.final, &at);
+    size_t n, at;
+    bool last;
+    const uint8_t *p = window(s, &n, &last);
+    bool found = cofi__sync_find((enum cofi_gen)s->context.gen, p, n, 0, last && is_last(s), &at);
     advance(s, at);
-    if (!found && !w.last)
+    if (!found && !last)
         return -1;
-    if (!found && !w.final)
+    if (!found && !is_last(s))
         return want_more(s);
     if (s->offset > s->skip_from || s->skip_status != COFI_ERR_NO_SYNC)
         return skipped(s, item);
@@ -140,13 +139,11 @@ static int skip(struct cofi_stream *s, struct cofi_stream_item *item)
 }
 
 /* The size of the packet that was read, errata considered; 0: more bytes are needed to know. */
-static int by_errata(const struct cofi_stream *s, const struct window *w, int size, struct cofi_stream_item *item)
+static int by_errata(const struct cofi_stream *s, const uint8_t *p, size_t n, int size, struct cofi_stream_item *item)
 {
-    const uint8_t *p = w->p;
-    size_t n = w->n;
     bool cyc = item->packet.kind == COFI_PT_CYC && s->errata & ERR_SKD007;
     bool tma = item->packet.kind == COFI_PT_TMA && s->errata & ERR_SKZ84;
-    if (!w->final && n < (cyc ? SKD007_SEEN : tma ? SKZ84_SIZE : 0))
+    if (n < (cyc ? SKD007_SEEN : tma ? SKZ84_SIZE : 0) && !is_last(s))
         return 0;
     if (tma && cofi__is_skz84(p, n)) {
         item->why = "a TMA with a byte too many [ERR SKZ84]";
@@ -161,39 +158,35 @@ static int by_errata(const struct cofi_stream *s, const struct window *w, int si
 }
 
 /* What stands here is no packet: it may be the mark behind the last one. */
-static bool is_end_mark(const struct cofi_stream *s, const struct window *w)
+static bool is_end_mark(const struct cofi_stream *s, const uint8_t *p, size_t n)
 {
-    return s->context.gen == COFI_PT && w->n == 1 && !w->full && *w->p == COFI_PT_END_MARK;
+    return s->context.gen == COFI_PT && n == 1 && !ends_at_break(s) && *p == COFI_PT_END_MARK;
 }
 
-/* The bytes end, or a packet that they cut. Behind a break a packet begins. */
-static int at_end(struct cofi_stream *s, const struct window *w, struct cofi_stream_item *item)
+/* The output was full: what comes begins with a packet. */
+static void pass_break(struct cofi_stream *s)
 {
-    s->skip_from = s->offset;
-    s->skip_status = w->full ? COFI_ERR_FULL : COFI_ERR_TRUNCATED;
-    s->skip_why = w->full ? "the trace buffer was full, and what ran then is lost [PTREF 4.4]" : "the data end inside a packet";
-    advance(s, w->n);
-    if (w->full) {
-        s->context.block = 0;
-        s->breaks++;
-        s->breaks_n--;
-    }
-    return skipped(s, item);
+    s->context.block = 0;
+    s->breaks++;
+    s->breaks_n--;
+    s->piece_n += s->hidden;
+    s->hidden = 0;
+    hide(s);
 }
 
-/* No packet stands here, or not all of one; returns as skip does. */
-static int no_packet(struct cofi_stream *s, const struct window *w, int status, struct cofi_stream_item *item)
+/* The bytes end, maybe inside a packet: n are left. */
+static int at_end(struct cofi_stream *s, size_t n, struct cofi_stream_item *item)
 {
-    if (status == COFI_ERR_BAD_PACKET && !is_end_mark(s, w)) {
-        begin_skipping(s, cofi_packet_why(&s->context, w->p, w->n));
-        return -1;
-    }
-    if (!w->final || (!w->n && !w->full))
+    bool full = ends_at_break(s);
+    if (!full && (!s->final || !n))
         return want_more(s);
-    if (status != COFI_ERR_BAD_PACKET)
-        return at_end(s, w, item);
-    advance(s, w->n);
-    return -1;
+    s->skip_from = s->offset;
+    s->skip_status = full ? COFI_ERR_FULL : COFI_ERR_TRUNCATED;
+    s->skip_why = full ? "the trace buffer was full, and what ran then is lost [PTREF 4.4]" : "the data end inside a packet";
+    advance(s, n);
+    if (full)
+        pass_break(s);
+    return skipped(s, item);
 }
 
 int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
@@ -205,23 +198,30 @@ int cofi_stream_next(struct cofi_stream *s, struct cofi_stream_item *item)
                 return done;
             continue;
         }
-        struct window w = window(s);
-        int size = cofi_packet_decode(&s->context, w.p, w.n, &item->packet);
-        if (size <= 0) {
-            int done = no_packet(s, &w, size, item);
-            if (done >= 0)
-                return done;
+        size_t n;
+        bool last;
+        const uint8_t *p = window(s, &n, &last);
+        int size = cofi_packet_decode(&s->context, p, n, &item->packet);
+        item->why = NULL;
+        if (size > 0 && s->errata && !(size = by_errata(s, p, n, size, item)))
+            return want_more(s);
+        if (size > 0) {
+            item->status = 0;
+            item->offset = s->offset;
+            item->size = (uint64_t)size;
+            item->bytes = p;
+            advance(s, (size_t)size);
+            return 1;
+        }
+        if (size != COFI_ERR_BAD_PACKET)
+            return at_end(s, n, item);
+        if (!is_end_mark(s, p, n)) {
+            begin_skipping(s, cofi_packet_why(&s->context, p, n));
             continue;
         }
-        item->why = NULL;
-        if (s->errata && !(size = by_errata(s, &w, size, item)))
+        if (!s->final)
             return want_more(s);
-        item->status = 0;
-        item->offset = s->offset;
-        item->size = (uint64_t)size;
-        item->bytes = w.p;
-        advance(s, (size_t)size);
-        return 1;
+        advance(s, n);
     }
 }
 
