@@ -148,8 +148,8 @@ static inline void write_whole(const char *path, const void *bytes, size_t n)
     fclose(file);
 }
 
-/* As perf record COMMAND has them: each processor's stream has the number of one thread. */
-static inline void set_streams_tid(const char *path, uint32_t tid)
+/* Another number in each piece of trace that a file has: so many bytes of it, at a place in its record. */
+static inline void set_in_auxtraces(const char *path, size_t word, uint64_t value, size_t word_bytes)
 {
     size_t n;
     uint8_t *bytes = read_whole(path, &n);
@@ -158,12 +158,15 @@ static inline void set_streams_tid(const char *path, uint32_t tid)
         next = at + le16(bytes + at + 6);
         if (le32(bytes + at) != PERF_AUXTRACE)
             continue;
-        put_le(bytes + at + 36, tid, 4);
+        put_le(bytes + at + word, value, word_bytes);
         next += le64(bytes + at + 8);
     }
     write_whole(path, bytes, n);
     free(bytes);
 }
+
+/* As perf record COMMAND has them: each processor's stream has the number of one thread. */
+static inline void set_streams_tid(const char *path, uint32_t tid) { set_in_auxtraces(path, 36, tid, 4); }
 
 /* A command of the shell, which must succeed. */
 static inline void run_command(const char *format, ...) __attribute__((format(printf, 1, 2)));

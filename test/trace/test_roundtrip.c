@@ -140,6 +140,46 @@ static void every_kind_of_sideband_comes_back_in_time_order(void **state)
 }
 
 /* RTIT ends without a packet when its buffer is full: an AUX record of no bytes says so [RTIT 4.2.5]. */
+/* As AUX records say: once each, in its own stream, not where nothing was lost, before the first byte, beyond the end, or in a circular buffer.
+ * The first byte is the buffer's BASE-th. */
+static void where_the_buffer_was_full_is_told(void **state)
+{
+    (void)state;
+    enum { FULL = 1, SIZE = 40, BASE = 1000 };
+    static const struct cofi_sideband aux[] = {
+        {.tid = 1, .aux_flags = FULL}, {.tid = 1, .aux_size = 8}, {.tid = 1, .aux_offset = 8, .aux_size = 8, .aux_flags = FULL}, {.tid = 1, .aux_offset = 16, .aux_flags = FULL},
+        {.tid = 3, .aux_size = 20, .aux_flags = FULL}, {.tid = 1, .aux_offset = 16, .aux_size = SIZE - 16, .aux_flags = FULL},
+        {.tid = 1, .aux_offset = SIZE, .aux_size = 8, .aux_flags = FULL},
+    };
+    for (int circular = 0; circular < 2; circular++) {
+        struct cofi_recording_info info = sample_info();
+        struct cofi_writer *writer;
+        const char *path = scratch_path("full.data");
+        info.snapshot = circular;
+        assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+        for (int32_t tid = 1; tid <= 2; tid++)
+            assert_int_equal(cofi_writer_trace(writer, tid, tid, sample_trace, SIZE, 1), 0);
+        for (size_t i = 0; i < ARRAY_LEN(aux); i++) {
+            struct cofi_sideband row = aux[i];
+            row.kind = COFI_SB_AUX;
+            row.aux_offset += BASE;
+            row.time_ns = 100 + i;
+            put(writer, row);
+        }
+        assert_int_equal(cofi_writer_close(writer, NULL), 0);
+        set_in_auxtraces(path, 16, BASE, 8);
+        struct cofi_recording *recording = open_recording(path);
+        for (size_t i = 0, n; i < 2; i++) {
+            const uint64_t *breaks = cofi_recording_breaks(recording, i, &n);
+            bool is_it = cofi_recording_stream(recording, i)->tid == 1 && !circular;
+            assert_int_equal(n, is_it ? 2 : 0);
+            if (is_it)
+                assert_true(breaks[0] == 16 && breaks[1] == SIZE);
+        }
+        cofi_recording_close(recording);
+    }
+}
+
 static void a_stream_that_ends_in_an_overflow_says_so(void **state)
 {
     (void)state;
@@ -662,6 +702,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(info_and_trace_come_back),
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
+        cmocka_unit_test(where_the_buffer_was_full_is_told),
         cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
         cmocka_unit_test(a_stream_is_called_what_its_thread_was_called_last),
