@@ -154,12 +154,12 @@ struct cofi_flow_config {
      * packet of the flow, or else at the first address that does not rest on others. Says nothing of bytes that begin with a PSB. */
     bool synced;
     bool pull_stays; /* what pull returns stays valid for good, not until the next call only: cofi_flow_parallel need not copy it */
+    bool code_at_end; /* all images are viewed as of their ends, so that cofi_flow_bytes and seeking back keep what was decoded: for programs
+                       * that map each address once (a fuzzer's, whose libraries come at a time) */
     /* PT: offsets at which the trace unit's output was full, ascending (those of bytes); must outlive the flow. Up to there a packet may be
      * cut; behind it tracing has begun anew, with a packet, and what ran in between is a GAP of the cause COFI_ERR_FULL. */
     const uint64_t *breaks;
     size_t breaks_n;
-    bool code_at_end; /* all images are viewed as of their ends, so that cofi_flow_bytes and seeking back keep what was decoded: for programs
-                       * that map each address once (a fuzzer's, whose libraries come at a time) */
 };
 
 /* All zero but size, gen and mode 64. The caller sets image, and bytes or pull. */
