@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * cofi asm: packet text -> the bytes. */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "asm.h"
 #include "cli.h"
 #include "file.h"
+#include "output.h"
 
 static void usage(FILE *out)
 {
@@ -22,13 +24,12 @@ static void usage(FILE *out)
 
 static int write_out(const struct assembler *a, const char *path)
 {
-    FILE *out = path ? fopen(path, "wb") : stdout;
-    if (!out || fwrite(a->bytes, 1, a->n, out) != a->n || (path ? fclose(out) : fflush(out))) {
-        fprintf(stderr, "cofi asm: ");
-        perror(path ? path : "standard output");
-        return EXIT_ENVIRONMENT;
-    }
-    return 0;
+    if (path)
+        return output_whole("asm", path, a->bytes, a->n);
+    if (fwrite(a->bytes, 1, a->n, stdout) == a->n && !fflush(stdout))
+        return EXIT_DONE;
+    complain("asm: standard output: %s", strerror(errno));
+    return EXIT_ENVIRONMENT;
 }
 
 int cmd_asm(int argc, char **argv)

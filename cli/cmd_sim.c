@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * cofi sim: a scenario -> the packets a trace unit makes of it, why, and whether they are as expected. */
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "file.h"
+#include "output.h"
 #include "sim.h"
 
 struct options {
@@ -33,18 +33,6 @@ static void usage(void)
           "  --json          one object a line\n"
           "  -h, --help      this text\n\n"
           "man cofi-sim describes the format; examples are in the package's examples/scenarios.\n", stdout);
-}
-
-static int write_raw(const char *path, const struct sim *sim)
-{
-    FILE *out = fopen(path, "wb");
-    bool ok = out && fwrite(sim->bytes, 1, sim->n, out) == sim->n;
-    if (out && fclose(out) != 0)
-        ok = false;
-    if (ok)
-        return 0;
-    complain("sim: %s: %s", path, strerror(errno));
-    return EXIT_ENVIRONMENT;
 }
 
 static int show(struct sim *sim, const struct options *o)
@@ -80,7 +68,7 @@ static int run_scenario(struct sim_file *file, const struct options *o)
         if (status == 0)
             status = show(&sim, o);
         if (status == 0 && o->raw)
-            status = write_raw(o->raw, &sim);
+            status = output_whole("sim", o->raw, sim.bytes, sim.n);
         sim_close(&sim);
     }
     sim_free(&scenario);

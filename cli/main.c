@@ -77,10 +77,12 @@ static void fill_closed(void)
 static int finish(const char *name, int status, int failure)
 {
     errno = 0;
-    if ((!fflush(stdout) && !ferror(stdout) && !output_end()) || status == failure)
-        return status;
-    int error = errno ? errno : EIO;
-    if (error == EPIPE)
+    bool whole = !fflush(stdout) && !ferror(stdout) && !output_end();
+    int error = whole || status == failure ? 0 : errno ? errno : EIO;
+    output_leave();
+    if ((!whole && error != EPIPE) || status == failure)
+        output_fail();
+    if (!error || error == EPIPE)
         return status;
     complain("%s%s%s: %s", name, *name ? ": " : "", output_name(), strerror(error));
     return failure;
@@ -93,8 +95,8 @@ static int run(const struct command *c, int argc, char **argv)
     snprintf(name, sizeof name, "cofi %s", c->name);
     argv[0] = name;
     running = c->name;
-    int status = record_first_status(c->run(argc, argv));
-    return finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT);
+    int status = c->run(argc, argv);
+    return record_first_status(finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT));
 }
 
 /* A file that may not grow (ulimit -f) is an error of the write. Handled, not ignored: what is started must not inherit that. */

@@ -4,6 +4,7 @@
 #define COFI_CLI_OUTPUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Open FILE, before hours of decoding; what it holds stays until there is something else to write. Null or "-": standard output it is.
  * EXIT_DONE, or EXIT_ENVIRONMENT after saying why not. */
@@ -14,6 +15,12 @@ bool output_is(const char *path);
 int output_begin(const char *command);
 /* All is written; the file may say only now that it could not be. 0, or -1 with errno. */
 int output_end(void);
+/* It could not be written whole: the file is taken away, so that nobody takes it for all. */
+void output_fail(void);
+/* The command is over: a new file that nothing was to be written to is taken away. */
+void output_leave(void);
+/* A file of these bytes, or none. Returns as output_open. */
+int output_whole(const char *command, const char *path, const void *bytes, size_t n);
 /* For messages. */
 const char *output_name(void);
 

@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include <cofi/image.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -522,6 +524,17 @@ static void the_kernels_pages_are_a_kcore(void **state)
     snprintf(path, sizeof path, "%s/none", folder);
     assert_int_equal(cofi__kcore_write(&pages, TEXT, path, &error), COFI_ERR_IO);
     assert_non_null(strstr(error.text, "none/kcore_dir: No such file"));
+    /* A full disk, as far as a limit of sizes is one: no part of a kernel stays. */
+    struct rlimit old, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = (struct rlimit){6000, old.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_int_equal(cofi__kcore_write(&pages, TEXT, folder, &error), COFI_ERR_IO);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    snprintf(path, sizeof path, "%s/kcore_dir/kcore", folder);
+    assert_non_null(strstr(error.text, "kcore_dir/kcore: File too large"));
+    assert_int_equal(stat(path, &st), -1);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
     cofi__pages_free(&pages);

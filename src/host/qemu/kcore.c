@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -64,10 +65,16 @@ static int no_file(const char *path, struct cofi_error *error)
     return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", path, strerror(errno));
 }
 
+/* A part of one would pass for a whole one: no file is left then. */
 static int finish(FILE *file, const char *path, struct cofi_error *error)
 {
-    bool failed = ferror(file);
-    return fclose(file) || failed ? no_file(path, error) : 0;
+    bool failed = fflush(file) || ferror(file);
+    int status = failed ? no_file(path, error) : 0;
+    if (fclose(file) && !failed)
+        status = no_file(path, error);
+    if (status)
+        unlink(path);
+    return status;
 }
 
 static int write_kcore(const struct cofi__pages *pages, const char *path, struct cofi_error *error)
