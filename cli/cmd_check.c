@@ -185,6 +185,8 @@ static void print_totals(const struct check_options *options, const struct check
         printf("; %s", totals->different ? "DIFFERENT from the truth" : "exact: equal to the truth");
     if (totals->hidden && !totals->different)
         printf(" but for %" PRIu64 " instructions that overflows hid", totals->hidden);
+    if (s->overflows && !options->truth)
+        printf("; what %" PRIu64 " overflow%s hid is not there", s->overflows, s->overflows == 1 ? "" : "s");
     if (totals->damaged)
         printf("; the file is DAMAGED");
     putchar('\n');
