@@ -260,17 +260,17 @@ void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat
 
 size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
 {
-    const size_t piece = c->options->max_bytes ? 128 << 10 : CHUNK_BYTES; /* few writes, unless a size is to be kept to */
     seat->encoder.memo = c->memo;
     seat->encoder.psb_bytes = psb_bytes(c->options);
     size_t i = 0;
     while (i < bytes) {
+        size_t piece = cofi__fast_piece(c, bytes - i);
         if (!cofi__fast_has_room(c, piece)) {
             c->result->lost_bytes += bytes - i;
             cofi__fast_encode_lost(&seat->encoder);
             return bytes;
         }
-        long took = cofi__fast_encode(&seat->encoder, log + i, bytes - i < piece ? bytes - i : piece);
+        long took = cofi__fast_encode(&seat->encoder, log + i, piece);
         cofi__fast_write_out(c, seat);
         if (took <= 0) {
             cofi__fast_keep_error(c, (int)took);

@@ -125,6 +125,8 @@ void cofi__fast_snapshot(struct cofi__fast_collector *c);
 
 /* room.c */
 
+/* How much of so many bytes of log is to be taken at once. */
+size_t cofi__fast_piece(const struct cofi__fast_collector *c, size_t bytes);
 /* Before n bytes of trace are written: is there room? Waits for it, or ends the recording, as options say. */
 bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n);
 /* CLOCK_MONOTONIC. */

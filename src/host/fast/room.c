@@ -43,6 +43,16 @@ static bool fits(const struct cofi__fast_collector *c, size_t n)
     return left >= needed + (uint64_t)cofi__fast_slots(c) * SPARE_A_THREAD || left >= needed + (uint64_t)cofi__fast_busy(c) * SPARE_A_THREAD;
 }
 
+/* Few writes, unless a size is to be kept to, or room is scarce. */
+size_t cofi__fast_piece(const struct cofi__fast_collector *c, size_t bytes)
+{
+    enum { LARGE = 1 << 20, SMALL = 128 << 10, LEAST = 16 << 10 };
+    size_t most = c->options->max_bytes ? SMALL : LARGE, piece = bytes < most ? bytes : most;
+    while (c->writer && piece > LEAST && !fits(c, piece))
+        piece /= 2;
+    return piece;
+}
+
 static void tell(struct cofi__fast_collector *c, bool waiting)
 {
     uint64_t now = cofi__fast_now_ns();
