@@ -440,6 +440,17 @@ static void take_name(const uint8_t *bytes, size_t n, char name[COFI__NAME_BYTES
     name[n] = 0;
 }
 
+/* Our number of a thread of the process that calls it so; 0: it is none that is known. */
+static int32_t named(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, int32_t tid)
+{
+    if (!t->head.nested)
+        return tid;
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        if (c->seats[i].placed && c->seats[i].pid == seat->pid && cofi__fast_slot(c, i)->head.tid == tid)
+            return c->seats[i].tid;
+    return 0;
+}
+
 /* h has the numbers of the seat. */
 static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
                       const struct cofi__fast_note_head *h, const uint8_t *bytes)
@@ -481,7 +492,9 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         take_name(bytes, h->bytes, name);
         sb.kind = COFI_SB_COMM;
         sb.name = name;
-        cofi__fast_sideband(c, &sb, h->tsc);
+        sb.tid = h->a ? named(c, t, seat, (int32_t)h->a) : h->tid;
+        if (sb.tid)
+            cofi__fast_sideband(c, &sb, h->tsc);
         break;
     case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->tid); break;
     case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(h->tid); break;

@@ -44,7 +44,7 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE or SERVED, and the origin above it; name */
     COFI__FAST_NOTE_CODE,   /* a: address; bytes, up to CODE_PIECE, and those ahead of them. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
     COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
-    COFI__FAST_NOTE_COMM,   /* name */
+    COFI__FAST_NOTE_COMM,   /* a: the thread, as its process calls it, 0 the one that tells; name */
     COFI__FAST_NOTE_EXIT,
     COFI__FAST_NOTE_EXEC,   /* thread asks the collector to follow its exec */
     COFI__FAST_NOTE_EXEC_FAILED,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/prctl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -104,13 +105,28 @@ static void remapped(struct step_engine *engine, struct step_task *task, uint64_
     cofi__step_space_doubt(space, start, start + len);
 }
 
+/* A thread may name another of its process: /proc/PID/task/TID/comm, or /proc/PID/comm. */
+static void named(struct step_engine *engine, const char *file)
+{
+    const char *end = strrchr(file, '/');
+    while (end > file && end[-1] != '/')
+        end--;
+    struct step_task *other = cofi__step_find(engine, (pid_t)strtol(end, NULL, 10));
+    if (other)
+        cofi__step_tell_comm(engine, other, false);
+}
+
 /* A write through /proc/PID/mem changes code behind everyone's back. */
 static void watch_write(struct step_engine *engine, struct step_task *task)
 {
-    char name[64], target[64];
+    char name[64], target[64] = "";
     snprintf(name, sizeof name, "/proc/%d/fd/%d", (int)task->tid, (int)task->args[0]);
-    ssize_t n = readlink(name, target, sizeof target);
-    if (n < 10 || memcmp(target, "/proc/", 6) || memcmp(target + n - 4, "/mem", 4))
+    ssize_t n = readlink(name, target, sizeof target - 1);
+    if (n < 10 || memcmp(target, "/proc/", 6))
+        return;
+    if (!strcmp(target + n - 5, "/comm"))
+        named(engine, target);
+    if (strcmp(target + n - 4, "/mem"))
         return;
     for (struct step_process *p = engine->processes; p; p = p->next)
         cofi__step_space_doubt(p->space, 0, UINT64_MAX);

@@ -466,9 +466,12 @@ long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
-/* memory_file.c */
-void memory_file_opened(const struct thread *t, uint64_t fd);
-void memory_file_written(const struct thread *t, uint64_t n);
+/* A thread has another name: up to 15 bytes at RSI [prctl(2)], of `most`, which the kernel has read. who: whose, null: its own. */
+void note_name(struct thread *t, const uint64_t who[4], size_t most);
+
+/* proc_file.c */
+void proc_file_opened(const struct thread *t, uint64_t fd);
+void proc_file_written(struct thread *t, uint64_t n);
 
 /* limits.c, resident.c */
 long do_limit(struct thread *t);

@@ -337,14 +337,14 @@ static long do_signal_call(struct thread *t)
                                             : do_sigaltstack(t);
 }
 
-/* The thread has another name: up to 15 bytes there [prctl(2)], which the kernel has read. */
-static void note_name(struct thread *t)
+void note_name(struct thread *t, const uint64_t who[4], size_t most)
 {
     char name[16];
     size_t n = 0;
-    while (n < sizeof name - 1 && !rt_probe(&name[n], (const void *)(t->regs[RSI] + n), 1) && name[n])
+    most = most < sizeof name - 1 ? most : sizeof name - 1;
+    while (n < most && !rt_probe(&name[n], (const void *)(t->regs[RSI] + n), 1) && name[n] && name[n] != '\n')
         n++;
-    note_put(t, COFI__FAST_NOTE_COMM, NULL, name, n);
+    note_put(t, COFI__FAST_NOTE_COMM, who, name, n);
 }
 
 static long do_prctl(struct thread *t)
@@ -359,7 +359,7 @@ static long do_prctl(struct thread *t)
         return r;
     r = pass(t);
     if (!r && t->sysno == SYS_prctl && option == PR_SET_NAME)
-        note_name(t);
+        note_name(t, NULL, SIZE_MAX);
     return r;
 }
 
@@ -367,7 +367,7 @@ static long do_open(struct thread *t)
 {
     long r = pass(t);
     if (r >= 0)
-        memory_file_opened(t, (uint64_t)r);
+        proc_file_opened(t, (uint64_t)r);
     return r;
 }
 
@@ -375,7 +375,7 @@ static long do_write(struct thread *t)
 {
     long r = pass(t);
     if (r > 0)
-        memory_file_written(t, (uint64_t)r);
+        proc_file_written(t, (uint64_t)r);
     return r;
 }
 
