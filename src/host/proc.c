@@ -3,11 +3,9 @@
 #include "host/proc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static size_t take_line(const char *line, struct cofi__proc_field *fields, size_t n)
 {
@@ -39,19 +37,6 @@ int cofi__proc_number(int32_t pid, const char *name)
     struct cofi__proc_field field = {name, 10, 0};
     cofi__proc_fields(pid, &field, 1);
     return (int)field.value;
-}
-
-bool cofi__proc_comm(int32_t tid, char *name, size_t room)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)tid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, name, room - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    if (n > 0)
-        name[name[n - 1] == '\n' ? n - 1 : n] = 0;
-    return n > 0;
 }
 
 const char *cofi__proc_hint(int error)

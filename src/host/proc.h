@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/proc.h"
+
 /* The number behind a name ("SigIgn:", 16) that begins a line of /proc/PID/status [proc_pid_status(5)]. */
 struct cofi__proc_field {
     const char *name;
@@ -18,8 +20,6 @@ struct cofi__proc_field {
 size_t cofi__proc_fields(int32_t pid, struct cofi__proc_field *fields, size_t n);
 /* The decimal number behind a name ("Tgid:"); 0: there is none. */
 int cofi__proc_number(int32_t pid, const char *name);
-/* A thread's name, of which /proc/TID/comm tells [proc_pid_comm(5)], as far as there is room; false: there is none. */
-bool cofi__proc_comm(int32_t tid, char *name, size_t room);
 /* What to look at where the kernel refuses ptrace with an errno, to stand behind its text; "" of others than EPERM. */
 const char *cofi__proc_hint(int error);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/proc.h"
 #include "image/elf_file.h"
 
 static char *file_at(const char *folder, const char *name)
@@ -50,14 +51,8 @@ char *cofi__filter_program(const char *name)
 
 static bool is_comm(int pid, const char *name)
 {
-    char path[64], comm[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", pid);
-    FILE *file = fopen(path, "re");
-    bool read = file && fgets(comm, sizeof comm, file);
-    if (file)
-        fclose(file);
-    comm[strcspn(comm, "\n")] = '\0';
-    return read && !strcmp(comm, name);
+    char comm[64];
+    return cofi__proc_comm(pid, comm, sizeof comm) && !strcmp(comm, name);
 }
 
 /* What a process has mapped by that name; or its program, if it is called so, as one behind a link is. */
