@@ -75,47 +75,92 @@ static char *file_of(int pid, const char *name)
 
 /* ---- of a program ---- */
 
-static char *run_path_in(Elf *elf, Elf_Scn *section)
+enum { NEEDED_MAX = 256 };
+
+/* Who would be loaded for a program: itself, then what those before were linked to. */
+struct loaded {
+    char *paths[NEEDED_MAX]; /* whole ones */
+    size_t n;
+};
+
+/* The folders that what was linked is to look into [ld.so(8)], and what it needs; folders: null where there are none. */
+struct linked {
+    const char *folders;
+    const char *needed[NEEDED_MAX];
+    size_t needed_n;
+};
+
+static void read_linked(Elf *elf, Elf_Scn *section, struct linked *linked)
 {
     GElf_Shdr sh;
     GElf_Dyn dyn;
     if (!gelf_getshdr(section, &sh) || sh.sh_type != SHT_DYNAMIC)
-        return NULL;
+        return;
     Elf_Data *data = elf_getdata(section, NULL);
-    for (int i = 0; data && gelf_getdyn(data, i, &dyn); i++)
-        if (dyn.d_tag == DT_RUNPATH || dyn.d_tag == DT_RPATH) {
-            const char *folders = elf_strptr(elf, sh.sh_link, dyn.d_un.d_val);
-            return folders ? strdup(folders) : NULL;
-        }
-    return NULL;
+    for (int i = 0; data && gelf_getdyn(data, i, &dyn); i++) {
+        const char *text = elf_strptr(elf, sh.sh_link, dyn.d_un.d_val);
+        if (text && (dyn.d_tag == DT_RUNPATH || (dyn.d_tag == DT_RPATH && !linked->folders)))
+            linked->folders = text;
+        if (text && dyn.d_tag == DT_NEEDED && linked->needed_n < NEEDED_MAX)
+            linked->needed[linked->needed_n++] = text;
+    }
 }
 
-/* The folders that a program was linked to look into, as CMake has it done for what it builds; null: none. */
-static char *run_path_of(const char *path)
+static char *sought(const struct linked *linked, const char *origin, const char *name)
 {
-    char *folders = NULL;
-    struct elf_file file = elf_file_open(path);
-    for (Elf_Scn *section = NULL; file.elf && !folders && (section = elf_nextscn(file.elf, section));)
-        folders = run_path_in(file.elf, section);
-    elf_file_close(&file);
-    return folders;
+    static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
+    char *found = strchr(name, '/') ? file_at("", name) : file_in(getenv("LD_LIBRARY_PATH"), NULL, name);
+    found = found ? found : file_in(linked->folders, origin, name);
+    return found ? found : file_in(usual, NULL, name);
 }
 
+static void add(struct loaded *loaded, char *path)
+{
+    for (size_t i = 0; path && i < loaded->n; i++)
+        if (!strcmp(loaded->paths[i], path)) {
+            free(path);
+            return;
+        }
+    if (path && loaded->n < NEEDED_MAX)
+        loaded->paths[loaded->n++] = path;
+    else
+        free(path);
+}
+
+/* In the folders of one that is loaded; what it needs is loaded, too. */
+static char *library_beside(struct loaded *loaded, size_t i, const char *name)
+{
+    struct linked linked = {0};
+    struct elf_file file = elf_file_open(loaded->paths[i]);
+    for (Elf_Scn *section = NULL; file.elf && (section = elf_nextscn(file.elf, section));)
+        read_linked(file.elf, section, &linked);
+    char *origin = strdup(loaded->paths[i]);
+    if (origin)
+        *strrchr(origin, '/') = '\0';
+    char *found = file_in(linked.folders, origin, name);
+    for (size_t k = 0; !found && k < linked.needed_n; k++)
+        add(loaded, sought(&linked, origin, linked.needed[k]));
+    free(origin);
+    elf_file_close(&file);
+    return found;
+}
+
+/* In the folders that the program was linked to look into, as CMake has it done for what it builds, or a library of its. */
 static char *library_of(const char *program, const char *name)
 {
-    char *origin = program ? cofi__filter_program(program) : NULL;
-    char *folders = origin ? run_path_of(origin) : NULL;
-    if (origin)
-        *strrchr(origin, '/') = '\0'; /* it is a whole path */
-    char *found = file_in(folders, origin, name);
-    free(folders);
-    free(origin);
+    struct loaded loaded = {0};
+    char *found = NULL;
+    add(&loaded, program ? cofi__filter_program(program) : NULL);
+    for (size_t i = 0; !found && i < loaded.n; i++)
+        found = library_beside(&loaded, i, name);
+    for (size_t i = 0; i < loaded.n; i++)
+        free(loaded.paths[i]);
     return found;
 }
 
 char *cofi__filter_file(const char *program, const char *name)
 {
-    static const char folders[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
+    static const struct linked nothing;
     if (strchr(name, '/'))
         return file_at("", name);
     const char *slash = program ? strrchr(program, '/') : NULL;
@@ -126,5 +171,5 @@ char *cofi__filter_file(const char *program, const char *name)
     found = found ? found : file_at("", name);
     found = found ? found : file_in(getenv("LD_LIBRARY_PATH"), NULL, name);
     found = found ? found : library_of(program, name);
-    return found ? found : file_in(folders, NULL, name);
+    return found ? found : sought(&nothing, NULL, name);
 }
