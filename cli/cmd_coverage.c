@@ -373,14 +373,14 @@ static void sum_placed(const struct job *job, uint64_t *placed, uint64_t *execut
 }
 
 /* The module that ran most of what a sample profile does not have. */
-static const char *most_unplaced(const struct job *job)
+static const struct cofi_coverage_module *most_unplaced(const struct job *job)
 {
     size_t n, at = 0;
     const struct cofi_coverage_module *modules = cofi_coverage_modules(job->all, &n);
     for (size_t i = 0; i < n; i++)
         if (modules[i].executed - modules[i].placed > modules[at].executed - modules[at].placed)
             at = i;
-    return modules[at].path;
+    return &modules[at];
 }
 
 /* A sample profile of more than was asked for would pass what libraries ran for the program's. */
@@ -393,19 +393,25 @@ static bool must_choose(const struct job *job)
     return !job->options->module && placed > 1;
 }
 
-/* It is of functions that debug information tells of. False: there are none. */
+/* It is of functions that debug information tells of. False: there are none. Lines without functions are those of files whose rest was split
+ * off, or was not made. */
 static bool judge_placed(const struct job *job)
 {
     uint64_t placed, executed;
     sum_placed(job, &placed, &executed);
     if (!executed || placed == executed)
         return true;
+    const struct cofi_coverage_module *most = most_unplaced(job);
+    char share[PERCENT_BYTES];
     if (placed)
-        complain("coverage: the profile has %.1f%% of %" PRIu64 " instructions; the others ran in functions without debug information, most in %s",
-                 100.0 * (double)placed / (double)executed, executed, most_unplaced(job));
+        complain("coverage: the profile has %s of %" PRIu64 " instructions; the others ran in functions without debug information, most in %s",
+                 percent(placed, executed, share), executed, most->path);
+    else if (most->lines)
+        complain("coverage: no function that ran has debug information that tells where it is declared, though there are lines of it, most ran in %s: its "
+                 ".dwo files are not there or cannot be read (.dwp, zstd), or -fdebug-info-for-profiling is missing (clang -gline-tables-only)", most->path);
     else
         complain("coverage: no function that ran has debug information that tells where it is declared, most ran in %s: compile with -g, or with "
-                 "-gline-tables-only -fdebug-info-for-profiling (clang), do not strip", most_unplaced(job));
+                 "-gline-tables-only -fdebug-info-for-profiling (clang), do not strip", most->path);
     return placed > 0;
 }
 
