@@ -692,6 +692,82 @@ static void a_guest_whose_sideband_was_injected_has_its_own_code(void **state)
     cofi_recording_close(recording);
 }
 
+/* What a stream shows at USER_TEXT in VMX non-root operation at a time: the file's name, or why there is none. */
+static const char *guest_runs(struct cofi_recording *recording, size_t stream, uint64_t time)
+{
+    static char text[200];
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_int_equal(cofi_view_open(&view, cofi_recording_guest_image(recording, stream)), 0);
+    assert_true(cofi_view_advance(view, time, NULL, NULL) >= 0);
+    int status = cofi_view_find(view, USER_TEXT, &code);
+    snprintf(text, sizeof text, "%s", !status ? code.path : strstr(cofi_view_why(view), "code of a guest") ? "no guest" : "nothing");
+    cofi_view_close(view);
+    return text;
+}
+
+static void guest_switch(struct bytes *out, int32_t pid, uint64_t time)
+{
+    WORDS(out, PERF_SWITCH_CPU_WIDE, 0, (&(struct who){pid, pid, 0, time, EV_GUEST}), 0);
+}
+
+/* A guest's processes 50 and 51, which have another file each at the same address, take turns on its processor; that one loses the host's
+ * processor for a while, and goes on on another. 51 forks 52, which executes the other file. */
+static void processes_of_a_guest_take_turns(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"/bin/a", "/bin/b"};
+    static struct bytes out;
+    struct who who = {HYPERVISOR, VCPU_THREAD, 0, 0x100, EV_TRACK};
+    out.n = 0;
+    WORDS(&out, PERF_ID_INDEX, 0, NULL, 2, ID_BASE + EV_PT, 0, 0, UINT64_MAX, ID_BASE + EV_GUEST, 0, 0, VCPU_THREAD,
+          0, 0, HYPERVISOR, 0);
+    add_start(&out, 3);
+    comm(&out, &who, "CPU 0/KVM", false);
+    for (int32_t i = 0; i < 2; i++) {
+        who = (struct who){SHELL + i, SHELL + i, 0, 0x100, EV_GUEST};
+        mmap2(&out, &who, PERF_MISC_GUEST_USER, SHELL + i, &(struct mapping){USER_TEXT, 0x1000, 0x1000, files[i], NULL});
+    }
+    add_switch(&out, 0, HYPERVISOR, VCPU_THREAD, 0x1000);
+    add_switch(&out, 1, OTHER, OTHER, 0x1000);
+    guest_switch(&out, SHELL, 0x1100);
+    guest_switch(&out, SHELL + 1, 0x2000);
+    add_switch(&out, 0, OTHER, OTHER, 0x3000);
+    add_switch(&out, 0, HYPERVISOR, VCPU_THREAD, 0x4000);
+    guest_switch(&out, SHELL, 0x4800);
+    guest_switch(&out, 0, 0x5000);
+    add_switch(&out, 0, OTHER, OTHER, 0x5800);
+    add_switch(&out, 1, HYPERVISOR, VCPU_THREAD, 0x6000);
+    who = (struct who){SHELL + 1, SHELL + 1, 0, 0x6080, EV_GUEST};
+    WORDS(&out, PERF_FORK, 0, &who, (SHELL + 2) | (uint64_t)(SHELL + 1) << 32, (SHELL + 2) | (uint64_t)(SHELL + 1) << 32, 0x6080);
+    guest_switch(&out, SHELL + 2, 0x6100);
+    who = (struct who){SHELL + 2, SHELL + 2, 0, 0x6500, EV_GUEST};
+    comm(&out, &who, "a", true);
+    mmap2(&out, &who, PERF_MISC_GUEST_USER, SHELL + 2, &(struct mapping){USER_TEXT, 0x1000, 0x1000, files[0], NULL});
+    auxtrace(&out, 0, -1, 0, 0x1000, GUEST_ENTRY);
+    auxtrace(&out, 1, -1, 1, 0x1000, GUEST_ENTRY);
+    write_file(scratch_path("turns.data"), &out);
+    run_command("mkdir -p %s/mount/70/bin", scratch);
+    write_code(scratch_path("mount/70/bin/a"), USER_TEXT, GUEST_CODE);
+    write_code(scratch_path("mount/70/bin/b"), USER_TEXT, USER_CODE);
+    struct cofi_recording_options options = {.size = sizeof options, .guestmount = scratch_path("mount")};
+    struct cofi_recording *recording = open_quietly(scratch_path("turns.data"), &options);
+    static const struct {
+        size_t stream;
+        uint64_t time;
+        const char *runs;
+    } rows[] = {
+        {0, 0x1200, "/bin/a"}, {0, 0x2100, "/bin/b"}, {0, 0x3100, "no guest"}, {0, 0x4100, "/bin/b"}, {0, 0x4900, "/bin/a"},
+        {0, 0x5100, "nothing"}, {0, 0x5900, "no guest"}, {0, 0x6200, "no guest"}, {1, 0x1200, "no guest"}, {1, 0x4900, "no guest"},
+        {1, 0x6050, "nothing"}, {1, 0x6200, "/bin/b"}, {1, 0x6600, "/bin/a"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (strcmp(guest_runs(recording, rows[i].stream, rows[i].time), rows[i].runs))
+            fail_msg("processor %zu at %#llx: %s", rows[i].stream, (unsigned long long)rows[i].time,
+                     guest_runs(recording, rows[i].stream, rows[i].time));
+    cofi_recording_close(recording);
+}
+
 /* ---- perf record --aux-sample -z ---- */
 
 static void trace_in_compressed_samples(void **state)
@@ -814,6 +890,7 @@ int main(void)
         cmocka_unit_test(a_guest_is_not_decoded_with_the_hosts_code),
         cmocka_unit_test(a_guests_kernel_is_read_below_guestmount),
         cmocka_unit_test(a_guest_whose_sideband_was_injected_has_its_own_code),
+        cmocka_unit_test(processes_of_a_guest_take_turns),
         cmocka_unit_test(bpf_programs_of_the_header_are_code_of_the_kernel),
         cmocka_unit_test(a_kernels_build_id_in_the_header_finds_its_vmlinux),
         cmocka_unit_test(the_running_kernel_is_used_if_it_is_the_recorded_one),
