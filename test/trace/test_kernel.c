@@ -6,6 +6,7 @@
 #include "trace/perf_data.h"
 
 #include <elf.h>
+#include <sys/auxv.h>
 
 #include "base/bytes.h"
 
@@ -215,6 +216,65 @@ static void the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs(void **state)
     assert_int_equal(byte_at(path, 0, 0x7ffff7fc1000, why), 0x7f);
 }
 
+/* Where the record itself has a build id (perf record --buildid-mmap), this process's own is taken if it has that one. */
+static void this_process_s_vdso_is_taken_by_its_build_id(void **state)
+{
+    (void)state;
+    char why[500];
+    const char *path = scratch_path("own.data");
+    const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+    const uint8_t *note = own ? memmem(own, 4096, "\4\0\0\0\x14\0\0\0\3\0\0\0GNU", 16) : NULL;
+    if (!note)
+        skip();
+    setenv("HOME", scratch_path("nobody"), 1);
+    for (int other = 0; other < 2; other++) {
+        struct cofi_recording_info info = sample_info();
+        struct cofi_writer *writer;
+        struct cofi_sideband vdso = {.kind = COFI_SB_MMAP, .pid = 7, .tid = 7, .addr = 0x7fff00001000, .len = 0x4000, .name = "[vdso]",
+                                     .build_id_size = 20};
+        memcpy(vdso.build_id, note + 16, 20);
+        vdso.build_id[19] ^= (uint8_t)other;
+        assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+        put(writer, vdso);
+        assert_int_equal(cofi_writer_trace(writer, 7, 7, sample_trace, sizeof sample_trace, 1), 0);
+        assert_int_equal(cofi_writer_close(writer, NULL), 0);
+        assert_int_equal(byte_at(path, 0, 0x7fff00001000, why), other ? -1 : 0x7f);
+    }
+}
+
+/* A vDSO that was recorded page by page is one file, which has names; another process's pieces lie between. */
+static void a_vdso_in_pieces_has_names(void **state)
+{
+    (void)state;
+    enum { PAGE = 0x1000, BASE = 0x7ff000 };
+    struct cofi_recording_info info = sample_info();
+    struct cofi_recording *recording;
+    struct cofi_writer *writer;
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    size_t n;
+    write_elf(scratch_path("pieces"), PAGE, 'p');
+    uint8_t *file = read_whole(scratch_path("pieces"), &n);
+    assert_int_equal(cofi_writer_open(&writer, scratch_path("pieces.data"), &info, NULL), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = 7, .tid = 7, .addr = BASE, .len = 3 * PAGE, .name = "[vdso]"});
+    for (size_t at = 0; at < n; at += PAGE) {
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 7, .tid = 7, .addr = BASE + at, .bytes = file + at,
+                                           .len = n - at < PAGE ? n - at : PAGE});
+        put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = 8, .tid = 8, .addr = BASE + at + PAGE, .bytes = file, .len = 16});
+    }
+    assert_int_equal(cofi_writer_trace(writer, 7, 7, sample_trace, sizeof sample_trace, 1), 0);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    free(file);
+    assert_int_equal(cofi_recording_open(&recording, scratch_path("pieces.data"), NULL), 0);
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 7)), 0);
+    cofi_view_advance(view, 1000, NULL, NULL);
+    cofi_view_symbol(view, BASE + PAGE + 0x10, false, &symbol);
+    assert_string_equal(symbol.name, "_text");
+    assert_int_equal(symbol.offset, 0x10);
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
 /* --kallsyms: of that boot, or of the build, below which the kernel was moved. */
 static void names_that_are_told_are_moved_to_where_the_kernel_was(void **state)
 {
@@ -264,6 +324,8 @@ int main(void)
         cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
         cmocka_unit_test(the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs),
+        cmocka_unit_test(this_process_s_vdso_is_taken_by_its_build_id),
+        cmocka_unit_test(a_vdso_in_pieces_has_names),
         cmocka_unit_test(names_that_are_told_are_moved_to_where_the_kernel_was),
         cmocka_unit_test(names_that_cannot_be_told_are_said_to_be_missing),
     };
