@@ -207,12 +207,14 @@ static inline void put_string(struct bytes *out, const char *text)
         add_le(out, 0, 1);
 }
 
-/* struct bpf_prog_info of a program of two functions: nop, ret at bpf_at; nop, nop, ret at bpf_at + 100h. 0: no program. */
+/* struct bpf_prog_info of a program whose code the kernel did not show, and of one of two functions: nop, ret at bpf_at; nop, nop, ret at
+ * bpf_at + 100h. 0: no program. */
 static uint64_t bpf_at;
 
 static inline void put_bpf(struct bytes *out)
 {
     enum { INFO = 208, DATA = 40 };
+    static const uint8_t hidden[INFO + 8];
     uint8_t info[INFO] = {1, [8] = 0xab, 0xcd}, data[DATA] = {0x90, 0xc3, 0x90, 0x90, 0xc3};
     put_le(info + 16, 5, 4);   /* jited_prog_len, jited_prog_insns at 0 of the data */
     memcpy(info + 64, "count", 6);
@@ -224,7 +226,11 @@ static inline void put_bpf(struct bytes *out)
     put_le(data + 16, bpf_at + 0x100, 8);
     put_le(data + 24, 2, 4);
     put_le(data + 28, 3, 4);
-    add_le(out, 1, 4);
+    add_le(out, 2, 4);
+    add_le(out, INFO, 4);
+    add_le(out, 8, 4);
+    add_le(out, 0, 8);
+    add(out, hidden, sizeof hidden);
     add_le(out, INFO, 4);
     add_le(out, DATA, 4);
     add_le(out, 0, 8);

@@ -346,9 +346,10 @@ static void many_samples_that_share_bytes(void **state)
     free(whole.bytes);
 }
 
-/* A sample of all that the kernel may put before the trace, in its order. */
-static void put_full_sample(struct bytes *out, const uint8_t *trace, size_t n)
+/* A sample of all that the kernel may put before the trace, in its order. group: 0 or READ_GROUP. */
+static void put_full_sample(struct bytes *out, const uint8_t *trace, size_t n, uint64_t group)
 {
+    enum { MEMBERS = 9 }; /* how many a group has; a counter by itself has all but that */
     size_t at = out->n, padded = (n + 7) & ~(size_t)7;
     static const uint8_t zeros[8];
     static const uint64_t words[] = {
@@ -366,16 +367,16 @@ static void put_full_sample(struct bytes *out, const uint8_t *trace, size_t n)
     add_le(out, PERF_MISC_USER, 2);
     add_le(out, 0, 2);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        add_le(out, words[i], 8);
+        if (i != MEMBERS || group)
+            add_le(out, words[i], 8);
     add_le(out, padded, 8);
     add(out, trace, n);
     add(out, zeros, padded - n);
     put_le(out->p + at + 6, out->n - at, 2);
 }
 
-static void trace_behind_all_else_in_a_sample(void **state)
+static void trace_is_behind_all_else(uint64_t group)
 {
-    (void)state;
     struct whole whole = read_sample();
     static struct bytes out;
     uint8_t got[64];
@@ -383,14 +384,14 @@ static void trace_behind_all_else_in_a_sample(void **state)
     add_pipe_head(&out, &whole);
     uint8_t *attr = out.p + PERF_PIPE_HEADER_BYTES + 8;
     put_le(attr + ATTR_SAMPLE_TYPE, (UINT64_C(1) << 24) - 1, 8);
-    put_le(attr + ATTR_READ_FORMAT, READ_TIME_ENABLED | READ_TIME_RUNNING | READ_ID | READ_GROUP | READ_LOST, 8);
+    put_le(attr + ATTR_READ_FORMAT, READ_TIME_ENABLED | READ_TIME_RUNNING | READ_ID | READ_LOST | group, 8);
     put_le(attr + ATTR_BRANCH_SAMPLE_TYPE, BRANCH_HW_INDEX | BRANCH_COUNTERS, 8);
     put_le(attr + ATTR_SAMPLE_REGS_USER, 3, 8);
     put_le(attr + ATTR_SAMPLE_REGS_INTR, 1, 8);
     for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
         if (le32(whole.bytes + at) == PERF_AUXTRACE_INFO)
             add(&out, whole.bytes + at, record_bytes(&whole, at));
-    put_full_sample(&out, sample_trace, sizeof sample_trace);
+    put_full_sample(&out, sample_trace, sizeof sample_trace, group);
     const char *path = scratch_path("full.data");
     write_whole(path, out.p, out.n);
     struct cofi_recording *recording;
@@ -401,6 +402,13 @@ static void trace_behind_all_else_in_a_sample(void **state)
     assert_memory_equal(got, sample_trace, sizeof sample_trace);
     cofi_recording_close(recording);
     free(whole.bytes);
+}
+
+static void trace_behind_all_else_in_a_sample(void **state)
+{
+    (void)state;
+    trace_is_behind_all_else(READ_GROUP);
+    trace_is_behind_all_else(0);
 }
 
 static void put_snapshot(struct bytes *out, const uint8_t *trace, size_t n)
