@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <link.h>
@@ -146,6 +147,43 @@ static void a_stub_of_the_plt_is_named_after_what_it_calls(void **state)
     cofi_image_close(image);
 }
 
+/* How many bytes of a file's first pages are in a function of that name. */
+static unsigned bytes_of(const char *path, const char *name)
+{
+    enum { AT = 0x10000000 };
+    struct cofi_image *image;
+    struct cofi_view *view;
+    struct cofi_symbol symbol;
+    unsigned n = 0;
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_elf(image, 0, path, AT, NULL), 0);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    for (uint64_t i = 0; i < 0x4000; i++) {
+        cofi_view_symbol(view, AT + i, false, &symbol);
+        n += symbol.name && !strcmp(symbol.name, name);
+    }
+    cofi_view_close(view);
+    cofi_image_close(image);
+    return n;
+}
+
+/* Their relocations are shorter (REL), and position-independent stubs jump by EBX. */
+static void stubs_of_a_32_bit_library_are_named_too(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/cofi-plt-XXXXXX", command[400], path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command, "cd %s && echo '.globl f; f: call first@PLT; call second@PLT; ret' | as --32 -o f.o - && "
+             "ld -m elf_i386 -shared -z lazy -o f.so f.o", folder);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof path, "%s/f.so", folder);
+    assert_int_equal(bytes_of(path, "first@plt"), 16);
+    assert_int_equal(bytes_of(path, "second@plt"), 16);
+    assert_int_equal(bytes_of(path, ".plt"), 16);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +191,7 @@ int main(void)
         cmocka_unit_test(labels_of_data_are_no_functions),
         cmocka_unit_test(the_vdso_has_symbols_from_its_bytes_alone),
         cmocka_unit_test(a_stub_of_the_plt_is_named_after_what_it_calls),
+        cmocka_unit_test(stubs_of_a_32_bit_library_are_named_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

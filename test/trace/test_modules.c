@@ -35,7 +35,7 @@ static const char module_text[] = NOTE
     ".data\n datum: .quad 0\n";
 
 static const char other_text[] = NOTE ".text\n .fill 0x40, 1, 0x90\n .globl in_other\n in_other: ret\n";
-static const char kernel_text[] = NOTE ".text\n .globl _text\n _text: ret\n";
+static const char kernel_text[] = NOTE ".text\n .globl _text\n .type _text,@function\n _text: ret\n";
 
 static void assemble(const char *text, const char *object)
 {
