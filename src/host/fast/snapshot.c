@@ -20,20 +20,29 @@ static size_t written(const uint8_t *log, size_t n)
     return at;
 }
 
+static const uint8_t *chunk_of(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number)
+{
+    return (const uint8_t *)t + cofi__fast_chunk_offset(&c->made, (uint32_t)(number % c->made.chunks));
+}
+
+/* Bytes of a chunk that is full. */
+static uint64_t used_of(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number)
+{
+    uint64_t used = t->head.used[number % c->made.chunks];
+    return used > c->made.chunk_bytes ? c->made.chunk_bytes : used;
+}
+
 /* Copy a chunk from `from` on. Returns how many bytes that are, or -1: the thread writes over it already. */
-static long copy_chunk(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number, uint64_t from,
-                       uint8_t *copy, bool live)
+static long copy_chunk(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number, uint64_t from, uint8_t *copy)
 {
     const struct cofi__fast_control *k = &c->made;
-    uint32_t chunk = (uint32_t)(number % k->chunks);
-    const uint8_t *log = (const uint8_t *)t + cofi__fast_chunk_offset(k, chunk);
+    const uint8_t *log = chunk_of(c, t, number);
     bool whole = number < __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
-    uint64_t n = whole ? t->head.used[chunk] : written(log, k->chunk_bytes);
-    n = n > k->chunk_bytes ? k->chunk_bytes : n;
+    uint64_t n = whole ? used_of(c, t, number) : written(log, k->chunk_bytes);
     if (n > from)
         memcpy(copy, log + from, n - from);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    if (live && __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE) >= number + k->chunks)
+    if (__atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE) >= number + k->chunks)
         return -1;
     return n > from ? (long)(n - from) : 0;
 }
@@ -56,12 +65,12 @@ static struct untaken untaken(const struct cofi__fast_collector *c, const struct
 
 static uint64_t taken_of(const struct cofi__fast_seat *seat, uint64_t number) { return number == seat->taken_chunks ? seat->taken_bytes : 0; }
 
-static void take_copy(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, uint64_t number, bool whole, const uint8_t *copy, size_t n)
+static void take_bytes(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, uint64_t number, bool whole, const uint8_t *log, size_t n)
 {
     uint64_t before = taken_of(seat, number);
     if (number != seat->taken_chunks)
         cofi__fast_encode_gap(&seat->encoder);
-    cofi__fast_take_log(c, seat, copy, n);
+    cofi__fast_take_log(c, seat, log, n);
     seat->taken_bytes = whole ? 0 : before + n;
     seat->taken_chunks = number + whole;
 }
@@ -73,7 +82,7 @@ static uint64_t copy_untaken(const struct cofi__fast_collector *c, const struct 
 {
     for (uint64_t i = u->end; i-- > u->first;) {
         uint64_t k = i - u->first;
-        sizes[k] = copy_chunk(c, t, i, taken_of(seat, i), copies + k * c->made.chunk_bytes, true);
+        sizes[k] = copy_chunk(c, t, i, taken_of(seat, i), copies + k * c->made.chunk_bytes);
         if (sizes[k] < 0)
             return k + 1;
     }
@@ -93,29 +102,30 @@ static bool take_running(struct cofi__fast_collector *c, const struct thread *t,
         lost = copy_untaken(c, t, seat, &u, copies, sizes);
     }
     for (uint64_t k = lost; k < u.end - u.first; k++)
-        take_copy(c, seat, u.first + k, u.first + k < u.full, copies + k * c->made.chunk_bytes, (size_t)sizes[k]);
+        take_bytes(c, seat, u.first + k, u.first + k < u.full, copies + k * c->made.chunk_bytes, (size_t)sizes[k]);
     bool had = copies && sizes;
     free(copies);
     free(sizes);
     return had;
 }
 
-/* Of one that has ended. */
-static bool take_ended(struct cofi__fast_collector *c, const struct thread *t, struct cofi__fast_seat *seat)
+/* Of one that has ended: as the chunks lie there. What is in the last one ends at its first zero, where the encoder stops. */
+static void take_ended(struct cofi__fast_collector *c, const struct thread *t, struct cofi__fast_seat *seat)
 {
     struct untaken u = untaken(c, t, seat);
-    uint8_t *copy = malloc(c->made.chunk_bytes);
-    for (uint64_t i = u.first; copy && i < u.end; i++)
-        take_copy(c, seat, i, i < u.full, copy, (size_t)copy_chunk(c, t, i, taken_of(seat, i), copy, false));
-    free(copy);
-    return copy;
+    for (uint64_t i = u.first; i < u.end; i++) {
+        uint64_t from = taken_of(seat, i), n = i < u.full ? used_of(c, t, i) : c->made.chunk_bytes;
+        take_bytes(c, seat, i, i < u.full, chunk_of(c, t, i) + from, n > from ? n - from : 0);
+    }
 }
 
 void cofi__fast_take_ring(struct cofi__fast_collector *c, uint32_t index, bool live)
 {
     const struct thread *t = cofi__fast_slot(c, index);
     struct cofi__fast_seat *seat = &c->seats[index];
-    if (!(live ? take_running : take_ended)(c, t, seat)) {
+    if (!live)
+        take_ended(c, t, seat);
+    else if (!take_running(c, t, seat)) {
         cofi__fast_keep_error(c, COFI_ERR_NOMEM);
         return;
     }
