@@ -118,7 +118,8 @@ enum { COFI__FAST_PROGRAMS = 1024, COFI__FAST_MODULES = 6 };
 struct cofi__fast_module {
     uint64_t key;                 /* 0: none */
     uint64_t copy;                /* the newest copy, from the store's start; 0: none yet */
-    uint32_t zone, zone_bytes;    /* where its descriptors are, from the place of all */
+    uint32_t pool, pool_bytes;    /* where its descriptors begin, from the pool's start … */
+    uint32_t zone, zone_bytes;    /* … and go on, from the place of all */
 };
 
 struct cofi__fast_program {

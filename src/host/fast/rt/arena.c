@@ -51,34 +51,49 @@ void arena_init(void)
 {
     keep_out_of_cores(COFI__FAST_SHARED_BASE, cofi__fast_shared_bytes(rt.control));
     keep_out_of_cores(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES);
-    arena_use_huge_pages(CACHE_IBL, CACHE_HASH);
-    arena_use_huge_pages(CACHE_HASH + HUGE, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
+    arena_use_huge_pages(CACHE_IBL, CACHE_INDEX & ~(uint64_t)(HUGE - 1));
     size_t half = (CACHE_DESCRIPTORS_END - CACHE_DESCRIPTORS) / GENERATIONS & ~(size_t)4095;
     for (unsigned i = 0; i < GENERATIONS; i++) {
         struct heap *h = &generations[i].heap;
-        uint8_t *start = (uint8_t *)CACHE_DESCRIPTORS + i * half;
-        h->bottom = h->top = first_use(start);
-        h->end = h->bottom + usable((size_t)(start + half - h->bottom));
-        arena_use_huge_pages((uint64_t)h->bottom + SMALL, (uint64_t)start + half);
+        uint8_t *start = (uint8_t *)CACHE_DESCRIPTORS + i * half, *bottom = first_use(start);
+        heap_begin(h, 1, (uint64_t)bottom, usable((size_t)(start + half - bottom)));
+        arena_use_huge_pages((uint64_t)bottom + SMALL, (uint64_t)start + half);
         h->counts = h->next_count = (uint16_t *)CACHE_COUNTS + i * COUNTS;
         h->counts_end = h->counts + COUNTS;
     }
     rt.epoch = now->epoch = 1;
 }
 
+void arena_take_pool(void) { heap_begin(&generations[0].heap, 0, CACHE_POOL, CACHE_POOL_END - CACHE_POOL); }
+
+void heap_begin(struct heap *h, unsigned piece, uint64_t start, uint64_t bytes)
+{
+    uint8_t *bottom = (uint8_t *)start;
+    h->piece[piece] = (struct piece){bottom, bottom, bottom + bytes};
+}
+
+/* Whether there may be no room for one more block. */
+static bool heap_full(struct heap *h)
+{
+    if (!h->at && h->piece[0].top + ARENA_MARGIN > h->piece[0].end)
+        h->at = 1;
+    return h->piece[h->at].top + ARENA_MARGIN > h->piece[h->at].end;
+}
+
 void *heap_alloc(struct heap *h, size_t n)
 {
-    void *p = h->top;
+    struct piece *piece = &h->piece[h->at];
+    void *p = piece->top;
     n = (n + 7) & ~(size_t)7;
-    if (h->top + n > h->end)
+    if (piece->top + n > piece->end)
         rt_die("descriptor memory is full; bytes", n);
-    h->top += n;
+    piece->top += n;
     return p;
 }
 
 void heap_trim(struct heap *h, void *end)
 {
-    h->top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
+    h->piece[h->at].top = (uint8_t *)(((uintptr_t)end + 7) & ~(uintptr_t)7);
 }
 
 void *rt_alloc(size_t n) { return heap_alloc(&now->heap, n); }
@@ -265,10 +280,10 @@ static bool is_full(const uint8_t *first, const uint8_t *used, const uint8_t *en
 /* Whether there may be no room for one more block. */
 static bool has_no_room(const struct arena *a)
 {
-    const struct heap *h = a->heap;
+    struct heap *h = a->heap;
     size_t blocks = a->module ? SHARE_BLOCKS : CACHE_INDEX_BYTES / sizeof *a->index;
     return is_full(a->first_hot, a->hot, a->base + ARENA_HOT) || is_full(a->first_cold, a->cold, a->base + ARENA_BYTES) ||
-           h->top + ARENA_MARGIN > h->end || h->next_count + 2 > h->counts_end || a->blocks + 1 >= blocks;
+           heap_full(h) || h->next_count + 2 > h->counts_end || a->blocks + 1 >= blocks;
 }
 
 struct arena *arena_for(const struct region *r, uint64_t pc)
@@ -303,6 +318,18 @@ static void give_back(void *from, const void *to)
     sys(SYS_madvise, (uint64_t)from, bytes, MADV_DONTNEED, 0, 0, 0);
 }
 
+/* The pool lies in a huge page, which is not to be split. */
+static void heap_empty(struct heap *h)
+{
+    memset(h->piece[0].bottom, 0, (size_t)(h->piece[0].top - h->piece[0].bottom));
+    give_back(h->piece[1].bottom, h->piece[1].top);
+    give_back(h->counts, h->next_count);
+    h->piece[0].top = h->piece[0].bottom;
+    h->piece[1].top = h->piece[1].bottom;
+    h->at = 0;
+    h->next_count = h->counts;
+}
+
 static void empty(struct generation *g)
 {
     for (unsigned i = 0; i < g->count; i++) {
@@ -314,10 +341,7 @@ static void empty(struct generation *g)
         a->module = NULL;
         begin_arena(a);
     }
-    give_back(g->heap.bottom, g->heap.top);
-    g->heap.top = g->heap.bottom;
-    give_back(g->heap.counts, g->heap.next_count);
-    g->heap.next_count = g->heap.counts;
+    heap_empty(&g->heap);
 }
 
 /* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was

@@ -7,12 +7,13 @@
 #include "host/fast/rt/key.h"
 
 /* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. The first
- * has small pages; those after it are used for more than a page or two, so they share a huge one as far as that goes. */
+ * lies in a huge page that is there anyway; those after it are used for more than a page or two, so they share one as far as that goes. */
 static struct entry { uint32_t key, block; } *table;
 static uint32_t entries, used;
 enum { ENTRIES_FIRST = 1 << 13, ENTRIES_MAX = 1 << 21 };
-static struct entry *const first_table = (struct entry *)CACHE_HASH, *const second_table = (struct entry *)(CACHE_HASH + HUGE);
-_Static_assert(HUGE + (2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all tables");
+static struct entry *const first_table = (struct entry *)CACHE_HASH_FIRST, *const second_table = (struct entry *)CACHE_HASH;
+_Static_assert(ENTRIES_FIRST * sizeof(struct entry) <= CACHE_HASH_FIRST_BYTES, "room for the first table");
+_Static_assert((2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all others");
 
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
@@ -24,9 +25,10 @@ enum {
     IBL_STRIDE = CACHE_IBL_STRIDE / 8,
     IBL2_STRIDE = CACHE_IBL_STRIDE / sizeof(struct second)
 };
-_Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 20, "entry.S");
+_Static_assert(CACHE_IBL == 0x6e200000 && CACHE_IBL2 == 0x6e280000 && CACHE_IBL_STRIDE == 1 << 21, "entry.S");
 _Static_assert(IBL2_ENTRIES - 1 == 0x7fff, "entry.S");
 _Static_assert(CACHE_IBL + MODES * CACHE_IBL_STRIDE <= CACHE_HASH, "the tables' places");
+_Static_assert(!MODE_TRACED && CACHE_SMALL == 0x6e300000 && CACHE_HASH_FIRST == 0x6e320000, "rt.ld");
 
 /* Of a target whose low 16 bits no other one has had, the second table has nothing, either: it is not asked. */
 static void forget_ibl(unsigned mode)
@@ -344,7 +346,7 @@ void cache_replace(struct block *old, struct block *b, bool link)
 static void adopt_link(const struct arena *a, struct exit *e)
 {
     struct block *b = block_at(e->to);
-    if ((uint8_t *)b >= a->heap->bottom && (uint8_t *)b < a->heap->top) {
+    if (heap_has(a->heap, b)) {
         e->next_in = b->incoming;
         b->incoming = address_of(e);
     } else {

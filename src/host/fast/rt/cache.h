@@ -8,8 +8,13 @@
 #define CACHE_IBL (COFI__FAST_RUNTIME_BASE + 0x200000)         /* a mode: 64 K entries, by the target's low 16 bits */
 #define CACHE_IBL_BYTES 0x80000ul
 #define CACHE_IBL2 (CACHE_IBL + CACHE_IBL_BYTES)               /* a mode: what the first table has no place for */
-#define CACHE_IBL_STRIDE (2 * CACHE_IBL_BYTES)                 /* from a mode's tables to the next one's */
-#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0x600000)        /* all blocks by guest address: tables that grow, one behind the other */
+#define CACHE_IBL_STRIDE (4 * CACHE_IBL_BYTES)                 /* from a mode's tables to the next one's: a huge page */
+#define CACHE_SMALL (CACHE_IBL2 + CACHE_IBL_BYTES)             /* the rest of the first mode's, which each program has: first the runtime's variables [rt.ld] */
+#define CACHE_HASH_FIRST (CACHE_SMALL + 0x20000)               /* all blocks by guest address: the first table … */
+#define CACHE_HASH_FIRST_BYTES 0x10000ul
+#define CACHE_POOL (CACHE_HASH_FIRST + CACHE_HASH_FIRST_BYTES) /* first descriptors: of shared code, or else of all */
+#define CACHE_POOL_END (CACHE_IBL + CACHE_IBL_STRIDE)
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0xa00000)        /* … and those that it grows into, one behind the other */
 #define CACHE_HASH_BYTES 0x2200000ul
 #define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
 #define CACHE_INDEX_BYTES 0x200000ul
@@ -28,11 +33,18 @@
 
 enum { HUGE = 2 << 20 }; /* bytes of a huge page */
 
-/* Memory for descriptors, and for what cold blocks count. */
+/* Memory for descriptors, first in the pool, which may be none of it, then elsewhere; and for what cold blocks count. */
 struct heap {
-    uint8_t *bottom, *top, *end;
+    struct piece { uint8_t *bottom, *top, *end; } piece[2];
+    unsigned at; /* the piece that is used */
     uint16_t *counts, *next_count, *counts_end;
 };
+
+static inline bool heap_has(const struct heap *h, const void *p)
+{
+    const uint8_t *b = p;
+    return (b >= h->piece[0].bottom && b < h->piece[0].top) || (b >= h->piece[1].bottom && b < h->piece[1].top);
+}
 
 struct module;
 
@@ -63,6 +75,9 @@ void arena_use_huge_pages(uint64_t from, uint64_t to);
 const struct arena *arena_at(uint64_t address);
 bool arena_full(const struct region *r, uint64_t pc);
 bool arena_next_generation(void);
+/* What is not shared begins in the pool. */
+void arena_take_pool(void);
+void heap_begin(struct heap *h, unsigned piece, uint64_t start, uint64_t bytes);
 void *heap_alloc(struct heap *h, size_t n);
 void heap_trim(struct heap *h, void *end);
 void arena_unmap(void);
@@ -71,7 +86,8 @@ bool arena_is_room(uint64_t address);
 
 /* share.c; the lock is held, but at a program's begin and end. */
 enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */
-void share_begin(void);
+/* Whether there is shared code, or will be. */
+bool share_begin(void);
 /* Code of the region is about to be translated. Whether there are blocks of it now that were not. */
 bool share_meet(struct thread *t, const struct region *r);
 /* The arena of the module that the region shows; null: its code is not shared. */

@@ -354,8 +354,8 @@ static void begin_program(struct thread *t)
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
     cache_init();
-    if (!t->attached)
-        share_begin();
+    if ((t->attached || !share_begin()) && !rt.control->cache_bytes)
+        arena_take_pool();
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();

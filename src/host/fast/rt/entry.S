@@ -17,7 +17,7 @@
 #define COFI__FAST_RUNTIME_SYSCALL 16
 #define COFI__FAST_RUNTIME_OWN_END 0x50
 #define IBL       0x6e200000
-#define IBL_SHIFT 20
+#define IBL_SHIFT 21
 #define IBL2      0x6e280000
 #define IBL2_MASK 0x7fff
 /* DF, NT, AC and ID: what POPF alone can change, which is slow. In the runtime they are clear. */

@@ -191,7 +191,6 @@ struct runtime {
     struct cofi__fast_control *control;
     uint32_t lock;
     struct thread *forking; /* who holds the lock in a call of the guest's, in which a filter may kill it; null: none */
-    struct region regions[REGIONS]; /* by address */
     unsigned region_count;
     bool maps_stale;      /* all regions */
     uint64_t maps_tsc;    /* when the mapping that is being told came; 0: now */
@@ -215,6 +214,7 @@ struct runtime {
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
     uint32_t begun;       /* what all threads share is in place */
     uint32_t halting;     /* futex: the thread that ends the process, or tries to by an exec; 0: none */
+    struct region regions[REGIONS]; /* by address */
 };
 extern struct runtime rt;
 

@@ -33,7 +33,7 @@ struct beside {
 };
 _Static_assert(sizeof(struct beside) <= CACHE_INDEX_BYTES, "the index's place");
 
-enum part { PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_DESCRIPTORS, PART_COUNTS, PART_HOT, PART_COLD, PARTS };
+enum part { PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_POOL, PART_ZONE, PART_COUNTS, PART_HOT, PART_COLD, PARTS };
 
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
 struct copy {
@@ -76,13 +76,13 @@ static bool take_key(uint64_t *place, uint64_t key)
     return __atomic_compare_exchange_n(place, &free, key, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || free == key;
 }
 
-void share_begin(void)
+bool share_begin(void)
 {
     struct stat exe;
     const struct cofi__fast_control *c = rt.control;
     struct cofi__fast_store *store = cofi__fast_store(c);
     if (!store || c->filters || c->cache_bytes || sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/exe", (uint64_t)&exe, 0, 0, 0))
-        return;
+        return false;
     uint64_t key = program_key(&exe);
     for (unsigned i = 0; i < PROBES; i++) {
         struct cofi__fast_program *p = &store->programs[(key + i) % COFI__FAST_PROGRAMS];
@@ -90,8 +90,9 @@ void share_begin(void)
             continue;
         program = p;
         shares = __atomic_load_n(&p->state, __ATOMIC_SEQ_CST) == CHOSEN;
-        return;
+        return shares;
     }
+    return false;
 }
 
 /* Whether the region's code may be shared: it is a file's, as it is there. */
@@ -150,12 +151,14 @@ static struct cofi__fast_module *find_shared(const struct region *r)
 static void begin_heap(struct heap *h, const struct cofi__fast_module *s)
 {
     uint8_t *zone = (uint8_t *)CACHE_MODULES + s->zone;
+    uint64_t bottom = (uint64_t)zone + s->zone_bytes / 32, end = (uint64_t)zone + s->zone_bytes;
     h->counts = h->next_count = (uint16_t *)zone;
-    h->bottom = h->top = zone + s->zone_bytes / 32;
-    h->counts_end = (uint16_t *)h->bottom;
-    h->end = zone + s->zone_bytes;
+    h->counts_end = (uint16_t *)bottom;
+    heap_begin(h, 0, CACHE_POOL + s->pool, s->pool_bytes);
+    heap_begin(h, 1, bottom, end - bottom);
+    h->at = 0;
     if (s->zone_bytes >= HUGE)
-        arena_use_huge_pages((uint64_t)h->bottom, (uint64_t)h->end);
+        arena_use_huge_pages(bottom, end);
 }
 
 static struct beside *beside(const struct arena *a)
@@ -220,7 +223,8 @@ static void *place_of(const struct module *m, enum part part)
     case PART_ADDRESSES: return beside(a)->addresses;
     case PART_PAGES: return beside(a)->pages;
     case PART_HAS: return beside(a)->has;
-    case PART_DESCRIPTORS: return m->heap.bottom;
+    case PART_POOL: return m->heap.piece[0].bottom;
+    case PART_ZONE: return m->heap.piece[1].bottom;
     case PART_COUNTS: return m->heap.counts;
     case PART_HOT: return a->first_hot;
     case PART_COLD: return a->first_cold;
@@ -229,6 +233,8 @@ static void *place_of(const struct module *m, enum part part)
     return NULL;
 }
 
+static uint64_t piece_bytes(const struct piece *p) { return (uint64_t)(p->top - p->bottom); }
+
 static struct copy describe(const struct module *m)
 {
     const struct arena *a = m->arena;
@@ -236,7 +242,7 @@ static struct copy describe(const struct module *m)
     return (struct copy){m->start, base, (uint64_t)a->first_hot - base, (uint64_t)a->first_cold - base, a->blocks, m->fixed,
                          {[PART_INDEX] = a->blocks * sizeof *a->index, [PART_ADDRESSES] = m->addresses * sizeof(uint32_t),
                           [PART_PAGES] = m->pages * sizeof(struct page), [PART_HAS] = (m->end - m->start) / PAGE / 8 + 1,
-                          [PART_DESCRIPTORS] = (uint64_t)(m->heap.top - m->heap.bottom),
+                          [PART_POOL] = piece_bytes(&m->heap.piece[0]), [PART_ZONE] = piece_bytes(&m->heap.piece[1]),
                           [PART_COUNTS] = (uint64_t)(m->heap.next_count - m->heap.counts) * sizeof *m->heap.counts,
                           [PART_HOT] = (uint64_t)(a->hot - a->first_hot), [PART_COLD] = (uint64_t)(a->cold - a->first_cold)}};
 }
@@ -297,21 +303,28 @@ static void leave_copies(void)
             leave_copy(m);
 }
 
-/* The module with most blocks, which are no more of it then; null: there is none that is worth it. */
-static struct module *take_largest(void)
+/* The module with most blocks; null: there is none that is worth it. */
+static struct module *find_largest(void)
 {
     struct module *largest = modules;
     for (struct module *m = modules; m < modules + count; m++)
         largest = m->blocks > largest->blocks ? m : largest;
     if (!count || largest->blocks < LEAST_BLOCKS)
         return NULL;
-    largest->blocks = 0;
     return largest;
 }
 
 static uint64_t zone_bytes(uint64_t code)
 {
     return code < ZONE_LEAST ? ZONE_LEAST : code > ZONE_MOST ? ZONE_MOST : (code + HUGE - 1) & ~(uint64_t)(HUGE - 1);
+}
+
+/* What its descriptors took and half as much again, if the pool has room for them. */
+static uint64_t pool_bytes(uint32_t blocks, uint64_t used)
+{
+    enum { A_BLOCK = 128 };
+    uint64_t bytes = ((uint64_t)blocks * A_BLOCK * 3 / 2 + ARENA_MARGIN) & ~(uint64_t)(PAGE - 1);
+    return bytes <= CACHE_POOL_END - CACHE_POOL - used ? bytes : 0;
 }
 
 static bool is_chosen(uint64_t key, unsigned n)
@@ -326,16 +339,19 @@ static bool is_chosen(uint64_t key, unsigned n)
 static void choose(void)
 {
     uint32_t state = UNKNOWN;
-    uint64_t used = 0;
+    uint64_t used = 0, pool_used = 0;
     unsigned n = 0;
     if (!__atomic_compare_exchange_n(&program->state, &state, CHOOSING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
-    for (const struct module *m; n < COFI__FAST_MODULES && (m = take_largest());) {
-        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code);
+    for (struct module *m; n < COFI__FAST_MODULES && (m = find_largest());) {
+        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code), pool = pool_bytes(m->blocks, pool_used);
+        m->blocks = 0;
         if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places, or is too large */
             continue;
-        program->modules[n++] = (struct cofi__fast_module){key, 0, (uint32_t)used, (uint32_t)zone};
+        program->modules[n++] = (struct cofi__fast_module){.key = key, .pool = (uint32_t)pool_used, .pool_bytes = (uint32_t)pool,
+                                                           .zone = (uint32_t)used, .zone_bytes = (uint32_t)zone};
         used += zone;
+        pool_used += pool;
     }
     __atomic_store_n(&program->state, CHOSEN, __ATOMIC_SEQ_CST);
 }
@@ -430,7 +446,9 @@ static bool adopt(struct module *m, const struct region *r, const struct found *
         populate(place_of(m, i), c->bytes[i]);
         memcpy(place_of(m, i), f->parts[i], c->bytes[i]);
     }
-    m->heap.top = m->heap.bottom + c->bytes[PART_DESCRIPTORS];
+    m->heap.piece[0].top += c->bytes[PART_POOL];
+    m->heap.piece[1].top += c->bytes[PART_ZONE];
+    m->heap.at = c->bytes[PART_ZONE] != 0;
     m->heap.next_count = m->heap.counts + c->bytes[PART_COUNTS] / sizeof *m->heap.counts;
     a->hot = a->first_hot + c->bytes[PART_HOT];
     a->cold = a->first_cold + c->bytes[PART_COLD];
