@@ -37,6 +37,8 @@ struct remote {
     uint64_t mask;    /* the program's own: all signals are blocked meanwhile */
     bool mapped;      /* the runtime's window is ours */
     bool out;         /* of the exec: its system call has ended */
+    uint64_t ignored; /* signals */
+    bool knows_ignored;
     uint64_t came;    /* signals that we let stop the program, and which came: SIGSTOP, which cannot be blocked, and SIGTRAP */
 };
 
@@ -289,10 +291,12 @@ struct stub {
 };
 
 /* Whether the program can run the stub: no filter is to see its calls, and the kernel would forget that SIGTRAP is ignored [signal(7)]. */
-static bool can_run_stub(const struct remote *r)
+static bool can_run_stub(struct remote *r)
 {
     struct cofi__proc_field fields[] = {{"SigIgn:", 16, 0}, {"Seccomp:", 10, 0}};
-    return r->regs.cs == 0x33 && cofi__proc_fields(r->pid, fields, 2) == 2 && !(fields[0].value & cofi__fast_signal_bit(SIGTRAP)) && !fields[1].value;
+    r->knows_ignored = cofi__proc_fields(r->pid, fields, 2) == 2;
+    r->ignored = fields[0].value;
+    return r->regs.cs == 0x33 && r->knows_ignored && !(r->ignored & cofi__fast_signal_bit(SIGTRAP)) && !fields[1].value;
 }
 
 static struct user_regs_struct stub_regs(const struct remote *r, const struct cofi__fast_memory *m, uint64_t at)
@@ -416,6 +420,8 @@ static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, stru
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     fill_context(slot, &r->regs, slot_address);
     slot->limited = cofi__fast_is_limited(r->pid);
+    slot->knows_ignored = r->knows_ignored;
+    slot->ignored = r->ignored;
     slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
     struct user_regs_struct start = r->regs;
     cofi__fast_enter(&start, slot_address);

@@ -119,6 +119,8 @@ struct thread {
     uint64_t section_switches; /* times that it had lost its processor before the latest look at that */
     uint8_t attached;     /* enum attached */
     bool limited;         /* its program began with a limit of its memory */
+    bool knows_ignored;   /* … and ignores these signals: what else an exec leaves of their actions is always the same */
+    uint64_t ignored;
     uint32_t restart;     /* attached in a system call: enum restarts; 0: none, or it has been made */
     uint32_t parked;      /* at rest to leave the runtime: the state is exact */
     uint32_t left;        /* futex: has given back what was the program's */

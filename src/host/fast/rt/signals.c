@@ -76,10 +76,12 @@ void signals_own_stack(struct thread *t)
 }
 
 /* The program's actions become ours. */
-static void take_actions(void)
+static void take_actions(const struct thread *t)
 {
     for (int i = 1; i <= 64; i++)
-        if (i != SIGKILL && i != SIGSTOP)
+        if (t->knows_ignored)
+            first_sighand.actions[i].handler = t->ignored >> (i - 1) & 1;
+        else if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
         if (i != SIGKILL && (first_sighand.actions[i].handler > 1 || comes_anyway(i, &first_sighand.actions[i])))
@@ -148,7 +150,7 @@ void signals_init(struct thread *t)
         t->altstack.flags = 0; /* as the first thread of a program has it, though the call does not say so */
     signals_own_stack(t);
     if (t->attached != ATTACHED_JOINS)
-        take_actions();
+        take_actions(t);
     signals_set_mask(t);
     break_off(t);
 }
