@@ -350,10 +350,10 @@ void rt_dispatch(struct thread *t)
 static void begin_program(struct thread *t)
 {
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
+    cache_init(); /* first: it asks for the huge page that variables lie in */
     rt.maps_stale = true;
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
-    cache_init();
     if ((t->attached || !share_begin()) && !rt.control->cache_bytes)
         arena_take_pool();
     rt.control->call_end = (uint64_t)rt_sys_end;
