@@ -187,7 +187,7 @@ enum {
     COFI_INFO_WORDS
 };
 
-enum { AUX_TRUNCATED = 1, AUX_COLLISION = 8 }; /* flags of an AUX record */
+enum { AUX_TRUNCATED = 1, AUX_PARTIAL = 4 }; /* flags of an AUX record */
 
 /* AUXTRACE: header, size, offset, reference u64; idx, tid, cpu, reserved u32; then the trace.
  * cofi stores in `reserved` how many of the last bytes are padding. */

@@ -81,13 +81,14 @@ static struct cofi_recording *make(void)
 static void warn_of_losses(struct cofi_recording *recording)
 {
     const struct cofi_sideband *rows = recording->sideband.items;
-    uint64_t lost = 0, full = 0, collided = 0;
+    uint64_t lost = 0, full = 0, partial = 0, pieces = 0;
     for (size_t i = 0; i < recording->sideband.n; i++) {
         lost += rows[i].kind == COFI_SB_LOST ? rows[i].len : 0;
         if (rows[i].kind != COFI_SB_AUX)
             continue;
         full += rows[i].aux_flags & AUX_TRUNCATED && rows[i].aux_size; /* of none: see ends_in_overflow */
-        collided += (rows[i].aux_flags & AUX_COLLISION) != 0;
+        partial += (rows[i].aux_flags & AUX_PARTIAL) != 0;
+        pieces++;
     }
     if (lost)
         cofi__warn(recording, "the recorder lost %llu sideband records: mappings or switches may be missing "
@@ -95,9 +96,9 @@ static void warn_of_losses(struct cofi_recording *recording)
     if (full)
         cofi__warn(recording, "the trace buffer was full %llu times, and tracing stopped there for a while "
                    "(a larger one helps: perf record -m ,64M)", (unsigned long long)full);
-    if (collided)
-        cofi__warn(recording, "another user of the trace unit (a guest) interrupted the trace %llu times",
-                   (unsigned long long)collided);
+    if (partial) /* of Intel PT this is the only reason [linux: pt_config_start] */
+        cofi__warn(recording, "%llu of %llu pieces of the trace have gaps: this processor does not trace while virtual machines (KVM) use it",
+                   (unsigned long long)partial, (unsigned long long)pieces);
 }
 
 /* Whether there was no memory for something: what was read is not what the file has. */

@@ -145,9 +145,9 @@ static void every_kind_of_sideband_comes_back_in_time_order(void **state)
 static void where_the_buffer_was_full_is_told(void **state)
 {
     (void)state;
-    enum { FULL = 1, SIZE = 40, BASE = 1000 };
+    enum { FULL = 1, GAPS = 4, SIZE = 40, BASE = 1000 };
     static const struct cofi_sideband aux[] = {
-        {.tid = 1, .aux_flags = FULL}, {.tid = 1, .aux_size = 8}, {.tid = 1, .aux_offset = 8, .aux_size = 8, .aux_flags = FULL}, {.tid = 1, .aux_offset = 16, .aux_flags = FULL},
+        {.tid = 1, .aux_flags = FULL}, {.tid = 1, .aux_size = 8, .aux_flags = GAPS}, {.tid = 1, .aux_offset = 8, .aux_size = 8, .aux_flags = FULL}, {.tid = 1, .aux_offset = 16, .aux_flags = FULL},
         {.tid = 3, .aux_size = 20, .aux_flags = FULL}, {.tid = 1, .aux_offset = 16, .aux_size = SIZE - 16, .aux_flags = FULL},
         {.tid = 1, .aux_offset = SIZE, .aux_size = 8, .aux_flags = FULL},
     };
@@ -169,6 +169,8 @@ static void where_the_buffer_was_full_is_told(void **state)
         assert_int_equal(cofi_writer_close(writer, NULL), 0);
         set_in_auxtraces(path, 16, BASE, 8);
         struct cofi_recording *recording = open_recording(path);
+        assert_non_null(strstr(cofi_recording_warning(recording, 0), "buffer was full 4 times"));
+        assert_non_null(strstr(cofi_recording_warning(recording, 1), "1 of 9 pieces of the trace have gaps"));
         for (size_t i = 0, n; i < 2; i++) {
             const uint64_t *breaks = cofi_recording_breaks(recording, i, &n);
             bool is_it = cofi_recording_stream(recording, i)->tid == 1 && !circular;
