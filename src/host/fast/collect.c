@@ -282,11 +282,7 @@ size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_sea
     return i;
 }
 
-static void wake(uint32_t *word)
-{
-    __atomic_add_fetch(word, 1, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0);
-}
+static void wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0); }
 
 static void take_chunk(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat, uint64_t number)
 {
@@ -310,6 +306,7 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
             take_chunk(c, t, seat, drained);
         }
         __atomic_store_n(&t->head.drained, drained + 1, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&t->head.drained_word, 1, __ATOMIC_SEQ_CST);
         wake(&t->head.drained_word);
         any = true;
     }
@@ -383,7 +380,7 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
 }
 
 /* The thread's process has another name for a file than we do. It waits a moment. False: the file is none to look at. */
-static bool look_for(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
+static bool look_for(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
 {
     uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
     bool hidden = cofi__namespaces_hide(&c->namespaces, h->pid, COFI__NO_DEVICE, name);
@@ -395,7 +392,6 @@ static bool look_for(struct cofi__fast_collector *c, struct thread *t, const str
     } else if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND) {
         cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
     }
-    wake(&t->head.drained_word);
     return !hidden;
 }
 
@@ -460,7 +456,7 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
     switch ((enum cofi__fast_note)h->kind) {
     case COFI__FAST_NOTE_MAP:
         take_name(bytes, h->bytes, name);
-        if (h->d & COFI__FAST_ELSEWHERE ? !look_for(c, t, h, name) : h->d & COFI__FAST_SERVED && is_served(c, h, name))
+        if (h->d & COFI__FAST_ELSEWHERE ? !look_for(c, h, name) : h->d & COFI__FAST_SERVED && is_served(c, h, name))
             sb.build_id_size = COFI_NO_BUILD_ID;
         sb.kind = COFI_SB_MMAP;
         sb.len = h->b - h->a;
@@ -523,6 +519,15 @@ static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, stru
     return true;
 }
 
+/* The thread waits for files that are to be looked for. */
+static void tell_looked(struct thread *t, const struct cofi__fast_note_head *h, uint64_t end)
+{
+    if (h->kind != COFI__FAST_NOTE_MAP || !(h->d & COFI__FAST_ELSEWHERE))
+        return;
+    __atomic_store_n(&t->head.looked, (uint32_t)end, __ATOMIC_SEQ_CST);
+    wake(&t->head.looked);
+}
+
 static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);
@@ -540,6 +545,7 @@ static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
         h.pid = seat->pid;
         h.tid = seat->tid;
         take_note(c, t, seat, &h, bytes);
+        tell_looked(t, &h, tail + h.size);
         any = true;
     }
     return any;

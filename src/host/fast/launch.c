@@ -170,7 +170,7 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
             if (c->control->slots_used < i + 1)
                 c->control->slots_used = i + 1;
             t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
-            t->head.chunk = 0;
+            t->head.chunk = t->head.looked = 0;
             t->head.vfork = 0;
             return t;
         }

@@ -152,7 +152,8 @@ struct cofi__fast_slot {
     uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
     uint64_t used[COFI__FAST_CHUNKS_MAX]; /* bytes in a completed chunk */
     uint64_t notes_head, notes_tail; /* bytes ever written and read */
-    uint32_t drained_word;        /* futex: changes when drained does, and when a file was looked for */
+    uint32_t drained_word;        /* futex: changes when drained does */
+    uint32_t looked;              /* futex: low half of the notes' place behind the last one whose file was looked for */
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The thread's log: chunks that translated code fills, and notes beside it. */
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -37,13 +38,17 @@ void collector_wait(struct thread *t)
     }
 }
 
-/* Give the collector a moment to look for the files of notes while their mappings are there. word: drained_word before they were put. */
-void collector_look(struct thread *t, uint32_t word)
+/* Give the collector a moment for each file of notes that it is to look for while their mappings are there. place: low half of the last one's end. */
+void collector_look(struct thread *t, uint32_t place)
 {
     uint64_t moment[2] = {0, 50000000};
     bell(t);
-    if (!collector_gone())
-        sys(SYS_futex, (uint64_t)&t->head.drained_word, 0, word, (uint64_t)moment, 0, 0);
+    for (;;) {
+        uint32_t looked = __atomic_load_n(&t->head.looked, __ATOMIC_ACQUIRE);
+        if ((int32_t)(looked - place) >= 0 || collector_gone() ||
+            sys(SYS_futex, (uint64_t)&t->head.looked, 0, looked, (uint64_t)moment, 0, 0) == -ETIMEDOUT)
+            return;
+    }
 }
 
 static bool has_room(const struct thread *t)

@@ -261,7 +261,8 @@ static bool goes_on(const struct region *r)
     return true;
 }
 
-static bool met_elsewhere; /* since the mappings were read last */
+static bool met_elsewhere;      /* since the mappings were read last */
+static uint32_t elsewhere_told; /* low half of the notes' place then */
 
 /* Whether there was code that is not forgotten. */
 static bool was_code(uint64_t start, uint64_t end)
@@ -284,10 +285,13 @@ static void meet(struct thread *t, struct region *r, const struct origin *o)
     r->dirty |= tells && !r->told; /* told all the same, block by block */
     if (tells && was_code(r->start, r->end)) /* of a mapping that was cut; its pages are told of this one, as others are when they are come to */
         cache_invalidate(r->start, r->end);
-    met_elsewhere |= found == NOT_FOUND;
     rt.maps_tsc = came(r->start, r->end);
     announce(t, r, o, found, served);
     rt.maps_tsc = 0;
+    if (found != NOT_FOUND)
+        return;
+    met_elsewhere = true;
+    elsewhere_told = (uint32_t)t->head.notes_head;
 }
 
 static void push_region(const struct region *r)
@@ -458,16 +462,13 @@ static void forget_unmapped(void)
     }
 }
 
-static uint32_t reading; /* how far the collector was when it began */
-
-static void begin_reading(struct thread *t)
+static void begin_reading(void)
 {
     memcpy(old_regions, rt.regions, sizeof(struct region) * rt.region_count);
     old_count = rt.region_count;
     rt.region_count = 0;
     met_elsewhere = false;
     names_known = false;
-    reading = __atomic_load_n(&t->head.drained_word, __ATOMIC_ACQUIRE);
 }
 
 static void end_reading(struct thread *t)
@@ -479,7 +480,7 @@ static void end_reading(struct thread *t)
     stale_count = 0;
     rt.maps_stale = false;
     if (met_elsewhere)
-        collector_look(t, reading);
+        collector_look(t, elsewhere_told);
 }
 
 /* Read what is stale only. False: the kernel does not tell, or nobody may ask it: all is as it was. */
@@ -488,7 +489,7 @@ static bool read_stale(struct thread *t, int fd)
     struct reader rd = {.t = t, .fd = fd};
     if (rt.maps_stale || !stale_count || t->filtered)
         return false;
-    begin_reading(t);
+    begin_reading();
     for (const struct stale *s = next_stale(NULL); s; s = next_stale(s))
         if (!read_span(&rd, s->start, s->end)) {
             memcpy(rt.regions, old_regions, sizeof(struct region) * old_count);
@@ -510,7 +511,7 @@ static int parse(struct thread *t, uint64_t pc)
         sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
         return 0;
     }
-    begin_reading(t);
+    begin_reading();
     mappings_read(fd, take_line, t);
     end_reading(t);
     return 0;

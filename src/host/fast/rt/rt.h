@@ -283,7 +283,7 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
 void bell(struct thread *t);
 bool collector_gone(void);
 void collector_wait(struct thread *t);
-void collector_look(struct thread *t, uint32_t word);
+void collector_look(struct thread *t, uint32_t place);
 
 /* mappings.c */
 struct mapping {

@@ -126,7 +126,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     memcpy((uint8_t *)c + from, (uint8_t *)t + from, sizeof *c - from);
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
-    c->head.notes_head = c->head.notes_tail = 0;
+    c->head.notes_head = c->head.notes_tail = c->head.looked = 0;
     c->head.maker = cofi__fast_slot_index(rt.control, (uint64_t)t);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
     t->head.asked_for |= c->head.nested || c->head.vfork;
