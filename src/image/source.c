@@ -16,6 +16,8 @@
 
 enum { BUCKETS = 256 };
 
+static _Atomic int files_open; /* that stay so */
+
 struct cofi__store {
     _Atomic size_t refs;
     pthread_mutex_t lock; /* holds the lists */
@@ -44,6 +46,10 @@ static void free_sources(struct cofi__source *source)
         struct cofi__source *next = source->next;
         for (size_t i = 0; i < source->n_windows; i++)
             free(atomic_load(&source->windows[i]));
+        if (source->is_open) {
+            close(source->fd);
+            atomic_fetch_sub(&files_open, 1);
+        }
         free(source->windows);
         free(source->loads);
         cofi__symbols_free(atomic_load(&source->symbols));
@@ -355,13 +361,31 @@ static size_t window_bytes(const struct cofi__source *source, size_t index)
     return left < COFI__WINDOW + COFI__OVERLAP ? (size_t)left : COFI__WINDOW + COFI__OVERLAP;
 }
 
+/* source->lock is held. */
+static int take_fd(const struct cofi__source *source)
+{
+    return source->is_open ? source->fd : open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void leave_fd(struct cofi__source *source, int fd)
+{
+    if (source->is_open)
+        return;
+    source->is_open = atomic_fetch_add(&files_open, 1) < COFI__FILES_OPEN;
+    source->fd = fd;
+    if (!source->is_open) {
+        atomic_fetch_sub(&files_open, 1);
+        close(fd);
+    }
+}
+
 /* Read one window; source->lock is held. 0, or COFI_ERR_NO_CODE or COFI_ERR_NOMEM with source->why. */
 static int load_window(struct cofi__source *source, size_t index, uint8_t **out)
 {
     struct stat st;
     size_t n = window_bytes(source, index);
     uint8_t *window = NULL;
-    int status = 0, fd = open(cofi__source_file(source), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int status = 0, fd = take_fd(source);
     if (fd < 0)
         return no_code(source, strerror(errno));
     if (fstat(fd, &st) || st.st_dev != source->dev || st.st_ino != source->ino ||
@@ -375,7 +399,7 @@ static int load_window(struct cofi__source *source, size_t index, uint8_t **out)
         free(window);
         window = NULL;
     }
-    close(fd);
+    leave_fd(source, fd);
     *out = window;
     return status;
 }

@@ -237,6 +237,37 @@ static void a_missing_or_changed_file_says_why(void **state)
     cofi_image_close(image);
 }
 
+/* Of more files than stay open: each is whole, as it was when it was opened, while nobody writes into it. */
+static void a_file_is_what_it_was_until_it_is_written_to(void **state)
+{
+    (void)state;
+    enum { N = 1 << 16, FILES = 40 };
+    static uint8_t bytes[N], others[N];
+    memset(bytes, 1, N);
+    memset(others, 2, N);
+    struct cofi_image *image;
+    struct cofi_code code;
+    char name[16], path[FILES][128];
+    assert_int_equal(cofi_image_open(&image), 0);
+    for (unsigned i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "file%u", i);
+        strcpy(path[i], scratch_file(name, bytes, N));
+        cofi_image_map_file(image, 0, (i + 1) * UINT64_C(0x100000), N, path[i], 0, NULL, 0);
+    }
+    struct cofi_view *view = view_of(image);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(byte_at(view, (i + 1) * UINT64_C(0x100000)), 1);
+    for (unsigned i = 0; i < FILES; i++)
+        assert_int_equal(byte_at(view, (i + 1) * UINT64_C(0x100000) + N / 2), 1);
+    assert_int_equal(rename(scratch_file("new", others, N), path[0]), 0);
+    assert_int_equal(byte_at(view, 0x100000 + N - 1), 1);
+    scratch_file("file1", others, N / 2);
+    assert_int_equal(cofi_view_find(view, 0x200000 + N - 1, &code), -8);
+    assert_non_null(strstr(cofi_view_why(view), "the file changed while it was read"));
+    cofi_view_close(view);
+    cofi_image_close(image);
+}
+
 static void bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read(void **state)
 {
     (void)state;
@@ -725,6 +756,7 @@ int main(void)
         cmocka_unit_test(an_exec_counts_where_it_is_seen),
         cmocka_unit_test(an_instruction_across_two_windows_of_a_file_is_whole_where_it_starts),
         cmocka_unit_test(a_missing_or_changed_file_says_why),
+        cmocka_unit_test(a_file_is_what_it_was_until_it_is_written_to),
         cmocka_unit_test(bytes_that_a_file_holds_there_are_the_files_while_it_can_be_read),
         cmocka_unit_test(a_file_that_is_gone_is_found_in_perfs_cache),
         cmocka_unit_test(page_dumps_show_each_page_at_its_address),
