@@ -77,11 +77,10 @@ int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset)
     return 0;
 }
 
-/* The time of the PSB+ that the flow stands at, 0 if none is known: PT's TSC, or what RTIT told before, or tells soon. */
-static uint64_t time_at(struct cofi_flow *flow)
+/* Whether the PSB+ that the flow stands at tells a time (PT's TSC), or what RTIT told before, or tells soon. */
+static bool has_time(struct cofi_flow *flow)
 {
     for (unsigned packets = 0; packets < 64 && !flow->clock.known; packets++) {
-        flow->has_packet = false;
         flow->n = 0;
         if (pump(flow) == PUMP_END || flow->packet_error < 0)
             break;
@@ -90,27 +89,35 @@ static uint64_t time_at(struct cofi_flow *flow)
         cofi__clock_packet(&flow->clock, &flow->packet);
     }
     flow->packet_error = 0;
-    return flow->clock.known ? flow->clock.exact : 0;
+    return flow->clock.known;
+}
+
+/* The first PSB from there on whose time is known; one that damage or a break cut is passed over. False: there is none before end. */
+static bool next_with_time(struct cofi_flow *flow, uint64_t end, uint64_t *psb)
+{
+    while ((*psb = source_offset(&flow->s)) < end) {
+        if (has_time(flow))
+            return true;
+        if (!cofi__sync(flow))
+            return false;
+    }
+    return false;
 }
 
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
 {
     uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
     while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
+        uint64_t middle = low + (high - low) / 2, at;
         int status = cofi_flow_seek(flow, middle);
         if (status < 0 && status != COFI_ERR_NO_SYNC)
             return status;
-        uint64_t at = status < 0 ? high : source_offset(&flow->s);
-        bool early = status == 0 && time_at(flow) <= ticks;
-        if (early)
+        if (status == 0 && next_with_time(flow, high, &at) && flow->clock.exact <= ticks) {
             best = at;
-        if (early && at > low)
-            low = at + 1 > middle + 1 ? at + 1 : middle + 1;
-        else if (early)
-            low = middle + 1;
-        else
+            low = at + 1;
+        } else {
             high = middle;
+        }
     }
     return cofi_flow_seek(flow, best);
 }

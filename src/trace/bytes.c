@@ -114,8 +114,17 @@ static uint64_t time_of_psb(const uint8_t *p, const uint8_t *end, uint64_t near)
     return time;
 }
 
+/* What begins in a piece ends there, or where the trace unit's output was full. */
+static size_t end_of(const struct cofi__in_stream *s, const struct cofi__piece *piece, size_t from)
+{
+    const uint64_t *breaks = s->breaks.items;
+    size_t i = cofi__array_upper_bound(breaks, s->breaks.n, sizeof *breaks, 0, piece->stream_offset + from);
+    uint64_t left = i < s->breaks.n ? breaks[i] - piece->stream_offset : piece->bytes;
+    return (size_t)(left < piece->bytes ? left : piece->bytes);
+}
+
 /* The first PSB in [*at, high) that tells a time, soon: then *at is moved there. 0: none of the next ones does. */
-static uint64_t next_time(const uint8_t *bytes, size_t high, const uint8_t *end, uint64_t near, size_t *at)
+static uint64_t next_time(const struct cofi__in_stream *s, const struct cofi__piece *piece, const uint8_t *bytes, size_t high, size_t *at)
 {
     enum { TRIES = 16, PSB_BYTES = 16 };
     uint64_t time = 0;
@@ -123,21 +132,22 @@ static uint64_t next_time(const uint8_t *bytes, size_t high, const uint8_t *end,
         psb = psb < high ? cofi_sync_forward(COFI_PT, bytes, high, psb) : COFI_NO_PSB;
         if (psb == COFI_NO_PSB)
             return 0;
-        time = time_of_psb(bytes + psb, end, near);
+        time = time_of_psb(bytes + psb, bytes + end_of(s, piece, psb), piece->reference);
         *at = time ? psb : *at;
     }
     return time;
 }
 
 /* In a piece: the last PSB that tells a time at or before, by halves; SIZE_MAX: none. */
-static size_t seek_in_piece(const struct cofi_recording *recording, const struct cofi__piece *piece, uint64_t tsc_ticks)
+static size_t seek_in_piece(const struct cofi_recording *recording, const struct cofi__in_stream *s, const struct cofi__piece *piece,
+                            uint64_t tsc_ticks)
 {
     enum { NEAR_ENOUGH = 4096 };
-    const uint8_t *bytes = cofi__piece_bytes(recording, piece), *end = bytes + piece->bytes;
+    const uint8_t *bytes = cofi__piece_bytes(recording, piece);
     size_t low = 0, high = (size_t)piece->bytes, best = SIZE_MAX;
     while (recording->info.gen == COFI_PT && high - low > NEAR_ENOUGH) {
         size_t middle = low + (high - low) / 2, at = middle;
-        uint64_t time = next_time(bytes, high, end, piece->reference, &at);
+        uint64_t time = next_time(s, piece, bytes, high, &at);
         if (time && time <= tsc_ticks)
             low = best = at;
         else
@@ -157,7 +167,7 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
     /* The last piece that begins at or before that time, and the PSB before its first byte. */
     if (!low)
         return 0;
-    size_t inside = seek_in_piece(recording, &pieces[low - 1], tsc_ticks);
+    size_t inside = seek_in_piece(recording, s, &pieces[low - 1], tsc_ticks);
     if (inside != SIZE_MAX)
         return pieces[low - 1].stream_offset + inside;
     uint64_t psb = cofi_recording_psb(recording, stream, pieces[low - 1].stream_offset, false);

@@ -182,6 +182,30 @@ static void where_the_buffer_was_full_is_told(void **state)
     }
 }
 
+/* A PSB+ each 8 KiB, at the times 1, 2 .. << 40; the fifth is cut within its TSC: what lies behind is none of its bytes. */
+static void a_time_is_not_read_across_a_full_buffer(void **state)
+{
+    (void)state;
+    enum { FULL = 1, STEPS = 8, STEP = 8192, CUT = 4 * STEP + 16 + 3 };
+    static uint8_t bytes[STEPS * STEP];
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("cut.data");
+    for (unsigned i = 0; i < STEPS; i++) {
+        memcpy(bytes + i * STEP, sample_trace, 16);
+        memcpy(bytes + i * STEP + 16, (uint8_t[]){0x19, 0, 0, 0, 0, 0, (uint8_t)(i + 1), 0, 0x02, 0x23}, 10);
+    }
+    memcpy(bytes + CUT, (uint8_t[]){0x99, 1, 0, 0, 0, 0, 0}, 7);
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    assert_int_equal(cofi_writer_trace(writer, 1, 1, bytes, sizeof bytes, 1), 0);
+    put(writer, (struct cofi_sideband){.kind = COFI_SB_AUX, .tid = 1, .time_ns = 100, .aux_size = CUT, .aux_flags = FULL});
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    for (unsigned i = 0; i < STEPS; i++)
+        assert_int_equal(cofi_recording_seek(recording, 0, (UINT64_C(1) << 40) * (i + 1)), (i == 4 ? 3 : i) * STEP);
+    cofi_recording_close(recording);
+}
+
 static void a_stream_that_ends_in_an_overflow_says_so(void **state)
 {
     (void)state;
@@ -705,6 +729,7 @@ int main(void)
         cmocka_unit_test(info_and_trace_come_back),
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
         cmocka_unit_test(where_the_buffer_was_full_is_told),
+        cmocka_unit_test(a_time_is_not_read_across_a_full_buffer),
         cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
         cmocka_unit_test(a_stream_is_called_what_its_thread_was_called_last),
