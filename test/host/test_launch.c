@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cofi/error.h>
 #include <cofi/host.h>
 
 static void *stay(void *nothing)
@@ -40,11 +42,33 @@ static void nothing_but_the_command_is_recorded(void **state)
     assert_in_range(result.insns, 1000, 1000000);
 }
 
+/* The first pipe is made, the second is not. */
+static void without_descriptors_none_is_left_open(void **state)
+{
+    (void)state;
+    char *argv[] = {"/bin/true", NULL};
+    struct cofi_step_options options = {.size = sizeof options, .argv = argv};
+    struct cofi_step_result result = {0};
+    struct cofi_error error = {0};
+    struct rlimit old, few;
+    int next = dup(0);
+    assert_int_equal(close(next), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = (struct rlimit){(rlim_t)next + 3, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(cofi_step_run(&options, &result, &error), COFI_ERR_SYSTEM);
+    assert_int_equal(dup(0), next);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_string_equal(error.text, "pipe: Too many open files");
+    close(next);
+}
+
 int main(void)
 {
     pthread_atfork(NULL, NULL, begin_a_thread);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_the_command_is_recorded),
+        cmocka_unit_test(without_descriptors_none_is_left_open),
     };
     return cmocka_run_group_tests_name("host-launch", tests, NULL, NULL);
 }

@@ -109,11 +109,25 @@ static int first_stop(struct step_engine *engine, pid_t pid)
     return 0;
 }
 
+/* Both or neither. */
+static bool open_pipes(int go[2], int report[2])
+{
+    if (pipe2(go, O_CLOEXEC))
+        return false;
+    if (!pipe2(report, O_CLOEXEC))
+        return true;
+    int error = errno;
+    close(go[0]);
+    close(go[1]);
+    errno = error;
+    return false;
+}
+
 /* The child waits on a pipe until it is seized. */
 int cofi__step_launch(struct step_engine *engine)
 {
     int go[2], report[2], status = 0;
-    if (pipe2(go, O_CLOEXEC) || pipe2(report, O_CLOEXEC))
+    if (!open_pipes(go, report))
         return cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s",
                           strerror(errno));
     pid_t pid = fork();
