@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,8 +17,8 @@ enum { BUFFER_BYTES = 1 << 16, LINE_MAX_BYTES = 40 };
 struct cofi_truth {
     struct cofi_observer observer;
     int fd, status, error;
-    char *made; /* the file's path, if it is new */
-    bool begun; /* a thread has */
+    char *path;
+    bool made, begun; /* the file is new; a thread has begun */
     size_t n;
     char buffer[BUFFER_BYTES];
 };
@@ -72,8 +73,7 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
 static int open_list(struct cofi_truth *truth, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0)
-        truth->made = strdup(path);
+    truth->made = fd >= 0;
     return fd >= 0 ? fd : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 }
 
@@ -83,10 +83,12 @@ int cofi_truth_open(struct cofi_truth **out, const char *path, struct cofi_error
     if (!truth)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
     truth->observer = (struct cofi_observer){.opaque = truth, .begin = begin, .insn = list};
+    truth->path = strdup(path);
     truth->fd = open_list(truth, path);
     if (truth->fd < 0) {
         int code = errno == EACCES || errno == EPERM ? COFI_ERR_PERMISSION : COFI_ERR_IO;
         cofi__fail(error, code, COFI_NOWHERE, "%s: %s", path, strerror(errno));
+        free(truth->path);
         free(truth);
         return code;
     }
@@ -99,21 +101,32 @@ const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth)
     return &truth->observer;
 }
 
+/* No half list stays. Of a link the file is emptied, and a device stays. */
+static void remove_part(struct cofi_truth *truth)
+{
+    struct stat file, named;
+    if (fstat(truth->fd, &file) || !S_ISREG(file.st_mode))
+        return;
+    bool plain = truth->path && !lstat(truth->path, &named) && S_ISREG(named.st_mode);
+    if ((!plain || unlink(truth->path)) && ftruncate(truth->fd, 0))
+        truth->error = errno;
+}
+
 int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error)
 {
     if (!truth)
         return 0;
     flush(truth);
+    if (truth->status || (truth->made && !truth->begun))
+        remove_part(truth);
     if (close(truth->fd) && !truth->status) {
         truth->status = COFI_ERR_IO;
         truth->error = errno;
     }
     int status = truth->status;
     if (status)
-        cofi__fail(error, status, COFI_NOWHERE, "the truth file: %s", strerror(truth->error));
-    if (truth->made && !truth->begun)
-        unlink(truth->made);
-    free(truth->made);
+        cofi__fail(error, status, COFI_NOWHERE, "%s: %s", truth->path ? truth->path : "the truth file", strerror(truth->error));
+    free(truth->path);
     free(truth);
     return status;
 }

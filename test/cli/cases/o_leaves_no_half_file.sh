@@ -18,6 +18,10 @@ echo before >full/x
 "$COFI" asm -o full/x p.txt; tell $?
 "$COFI" flow -o link r.data; tell "$?, $(wc -c <full/target) bytes"
 "$COFI" flow -o full/x -- sh -c 'exit 3'; tell $?
+"$COFI" record -q --host=step --truth=full/x -o t.data true; tell $?
+echo before >full/x
+"$COFI" record -q --host=step --truth=full/x -o t.data true; tell $?
+"$COFI" record -q --host=step --truth=link -o t.data true; tell "$?, $(wc -c <full/target) bytes"
 SCRIPT
 # What a command ends with is not taken for a failure of ours.
 "$COFI" stat -o told -- sh -c 'exit 3' >out 2>&1
