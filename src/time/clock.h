@@ -23,7 +23,7 @@ struct cofi__clock {
     uint64_t step, step_rem; /* PT: ticks between two MTCs, and how many tsc_den-ths more */
     uint64_t reference;    /* upper bits that packets lack */
     uint64_t span_cycles;  /* since the last MTC, for calibration */
-    uint64_t mtc_exact;    /* time of that MTC */
+    uint64_t mtc_exact;    /* time of that MTC; 0 without mtc_seen behind a PSB, so that clocks can be compared (seam.c) */
     uint64_t tma_base;     /* PT: TSC at ART = ctc_base */
     uint64_t ctc_delta;    /* PT: ART ticks since */
     uint8_t last_mtc;

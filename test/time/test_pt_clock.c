@@ -292,6 +292,48 @@ static void guests_tell_the_hosts_time(void **state)
     }
 }
 
+static uint64_t time_in(unsigned guest, uint64_t tsc)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    packet.tsc.tsc = tsc;
+    cofi__clock_guest(&the, guest, guest * 0x1000, false);
+    tell(&packet);
+    return the.exact;
+}
+
+/* More guests than are remembered: the first ones' offsets stay, the last one's is learnt again. */
+static void the_first_guests_of_many_are_remembered(void **state)
+{
+    (void)state;
+    const uint64_t start = UINT64_C(1) << 50, far = UINT64_C(1) << 40;
+    const struct cofi_time_info info = {.tsc_num = 1, .tsc_den = 1, .tsc = true};
+    cofi__clock_init(&the, COFI_PT, &info, 0);
+    assert_int_equal(time_in(0, start), start);
+    for (unsigned guest = 1; guest <= 6; guest++) /* at its first packet there is no telling how much time has passed */
+        assert_int_equal(time_in(guest, start + guest * far), start);
+    for (unsigned guest = 1; guest <= 3; guest++)
+        assert_int_equal(time_in(guest, start + guest * far + 10 * guest), start + 10 * guest);
+    assert_int_equal(time_in(6, start + 6 * far + 40), start + 40);
+    assert_int_equal(time_in(4, start + 4 * far + 50), start + 40);
+    assert_int_equal(time_in(5, start + 5 * far + 60), start + 40);
+    assert_in_range(the.guests_n, 1, sizeof the.guests / sizeof *the.guests);
+}
+
+/* What an earlier TSC told is not another guest's because a PSB+ that has none tells of one. */
+static void a_psb_without_tsc_moves_no_time(void **state)
+{
+    (void)state;
+    const uint64_t start = UINT64_C(1) << 50, far = UINT64_C(1) << 40;
+    const struct cofi_time_info info = {.tsc_num = 1, .tsc_den = 1, .tsc = true};
+    cofi__clock_init(&the, COFI_PT, &info, 0);
+    assert_int_equal(time_in(0, start), start);
+    assert_int_equal(time_in(1, start + far), start);
+    assert_int_equal(time_in(0, start + 10), start + 10);
+    cofi__clock_psb(&the);
+    cofi__clock_guest(&the, true, 0x1000, true);
+    assert_int_equal(the.exact, start + 10);
+}
+
 static void nanoseconds_become_the_first_tick_that_has_them(void **state)
 {
     (void)state;
@@ -324,6 +366,8 @@ int main(void)
         cmocka_unit_test(where_no_time_is_known_a_bound_tells_none),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
         cmocka_unit_test(guests_tell_the_hosts_time),
+        cmocka_unit_test(the_first_guests_of_many_are_remembered),
+        cmocka_unit_test(a_psb_without_tsc_moves_no_time),
         cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

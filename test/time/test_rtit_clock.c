@@ -147,6 +147,15 @@ static void a_reference_supplies_the_bits_above(void **state)
     (void)state;
     start(UINT64_C(0x1234fffffff000), 0);
     assert_int_equal(sts(UINT64_C(0x12350000000000), 0, 0), UINT64_C(0x12350000000000));
+    /* The nearest, up to half a period away. */
+    static const uint64_t rows[][3] = {
+        {0x50000000000, 0x9000000000, 0x49000000000}, {0x50000000000, 0x7000000000, 0x57000000000},
+        {0x5ffffffffff, 0x7000000000, 0x67000000000}, {0x5ffffffffff, 0x9000000000, 0x59000000000},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        start(rows[i][0], 0);
+        assert_int_equal(sts(rows[i][1], 0, 0), rows[i][2]);
+    }
 }
 
 /* A cycle is nominal / actual ticks; under clock modulation nominal / effective (docs/decisions/0218). */
