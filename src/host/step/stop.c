@@ -236,6 +236,13 @@ static void gone(struct step_engine *engine, struct step_task *task, int status)
     cofi__step_end(engine, task);
 }
 
+/* Nobody asked to follow another process; of one made with CLONE_PTRACE its parent will not tell. */
+static void let_go(struct step_task *task)
+{
+    step_ptrace(PTRACE_DETACH, task->tid, 0, NULL);
+    task->state = STEP_GONE;
+}
+
 void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int status)
 {
     if (!WIFSTOPPED(status)) {
@@ -247,6 +254,8 @@ void cofi__step_stopped(struct step_engine *engine, struct step_task *task, int 
         takes_number(engine, task);
     if (!task->process) { /* the parent has not told of it */
         task->early = true;
+        if (engine->options->no_follow && !cofi__step_find_process(engine, cofi__step_tgid(task->tid, NULL)))
+            let_go(task);
         return;
     }
     if (!cofi__step_regs(task)) {
