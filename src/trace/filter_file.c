@@ -12,6 +12,7 @@
 
 #include "base/proc.h"
 #include "image/elf_file.h"
+#include "trace/loader_cache.h"
 
 static char *file_at(const char *folder, const char *name)
 {
@@ -106,11 +107,21 @@ static void read_linked(Elf *elf, Elf_Scn *section, struct linked *linked)
     }
 }
 
+/* Where the loader's configuration has it [ldconfig(8)]. */
+static char *cached(const char *name)
+{
+    char *path = cofi__loader_cache_find("/etc/ld.so.cache", name), *found = path ? file_at("", path) : NULL;
+    free(path);
+    return found;
+}
+
+/* As the loader seeks a library that something was linked to [ld.so(8)]. */
 static char *sought(const struct linked *linked, const char *origin, const char *name)
 {
     static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
     char *found = strchr(name, '/') ? file_at("", name) : file_in(getenv("LD_LIBRARY_PATH"), NULL, name);
     found = found ? found : file_in(linked->folders, origin, name);
+    found = found ? found : cached(name);
     return found ? found : file_in(usual, NULL, name);
 }
 

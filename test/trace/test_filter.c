@@ -17,6 +17,7 @@
 #include <cofi/filter.h>
 
 #include "filter_twice.h"
+#include "trace/loader_cache.h"
 
 static __attribute__((noinline, used)) int twice(int n) { return n + n; } /* another one is in filter_twice.c */
 
@@ -143,10 +144,67 @@ static void a_process_is_found_by_what_it_is_called(void **state)
     assert_string_equal(file_of_this_process("called"), "");
 }
 
+/* A cache of four entries as ldconfig writes it: flags, name, path, processors. */
+struct cache {
+    char magic[20];
+    uint32_t entries, string_bytes, unused[5];
+    struct { uint32_t flags, key, value, os; uint64_t hwcap; } entry[4];
+    char strings[64];
+};
+_Static_assert(sizeof(struct cache) == 48 + 4 * 24 + 64, "as it lies in the file");
+
+enum { A32 = offsetof(struct cache, strings), A = A32 + 9, NAME = A + 7, PATH_V3 = NAME + 7, B = PATH_V3 + 9 };
+
+static struct cache make_cache(void)
+{
+    struct cache cache = {.magic = "glibc-ld.so.cache1.1", .entries = 4, .string_bytes = sizeof cache.strings};
+    memcpy(cache.strings, "/32/liba\0/liba1\0liba.1\0/v3/liba\0libb.1\0/libb1", 46);
+    cache.entry[0] = (typeof(cache.entry[0])){0x3, NAME, A32, 0, 0};
+    cache.entry[1] = (typeof(cache.entry[0])){0x303, NAME, PATH_V3, 0, UINT64_C(1) << 62};
+    cache.entry[2] = (typeof(cache.entry[0])){0x303, NAME, A, 0, 0};
+    cache.entry[3] = (typeof(cache.entry[0])){0x303, B, B + 7, 0, 0};
+    return cache;
+}
+
+static const char *found(const void *bytes, size_t n, const char *name)
+{
+    static char text[64], path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", memfd_create("cache", 0));
+    int fd = atoi(strrchr(path, '/') + 1);
+    assert_int_equal(write(fd, bytes, n), n);
+    char *at = cofi__loader_cache_find(path, name);
+    snprintf(text, sizeof text, "%s", at ? at : "none");
+    free(at);
+    close(fd);
+    return text;
+}
+
+static void the_loaders_cache_tells_where_a_library_lies(void **state)
+{
+    (void)state;
+    struct cache cache = make_cache();
+    assert_string_equal(found(&cache, sizeof cache, "liba.1"), "/liba1");
+    assert_string_equal(found(&cache, sizeof cache, "libb.1"), "/libb1");
+    assert_string_equal(found(&cache, sizeof cache, "liba"), "none");
+    for (size_t n = 0; n < sizeof cache; n++)
+        assert_string_equal(found(&cache, n, "liba.1"), n < NAME + strlen("liba.1") ? "none" : "/liba1");
+    cache.entries = UINT32_MAX;
+    assert_string_equal(found(&cache, sizeof cache, "libc.1"), "none");
+    cache.entry[2].key = UINT32_MAX;
+    cache.entry[3].value = sizeof cache;
+    assert_string_equal(found(&cache, sizeof cache, "liba.1"), "none");
+    assert_string_equal(found(&cache, sizeof cache, "libb.1"), "none");
+    cache = make_cache();
+    cache.magic[0]++;
+    assert_string_equal(found(&cache, sizeof cache, "liba.1"), "none");
+    assert_null(cofi__loader_cache_find("/nowhere/at/all", "liba.1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_two_functions_of_a_name_one_is_chosen),
+        cmocka_unit_test(the_loaders_cache_tells_where_a_library_lies),
         cmocka_unit_test(what_cannot_be_chosen_is_told),
         cmocka_unit_test(a_range_lies_in_the_address_space),
         cmocka_unit_test(a_range_of_no_program_is_not_found),
