@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,13 +112,13 @@ static double ours_threads(const struct cofi_flow_config *config, unsigned threa
     return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
 }
 
-static double ours_cold(const struct job *job, our_view view)
+static double ours_cold(const struct job *job)
 {
     struct cofi_flow *flow;
     double t = now();
     if (cofi_flow_open(&flow, &job->config) < 0)
         exit(3);
-    view(flow);
+    our_blocks(flow);
     t = now() - t;
     cofi_flow_close(flow);
     return t;
@@ -274,6 +275,28 @@ static void line(const struct job *job, const char *view, double *ours, double *
     printf("  %s\n", target);
 }
 
+/* In a process of its own, in which nothing of the job was decoded: files are read, and memory is new. */
+static double in_child(double (*cold)(const struct job *), const struct job *job)
+{
+    int fds[2];
+    double t = 0;
+    fflush(stdout);
+    pid_t pid = pipe(fds) ? -1 : fork();
+    if (pid < 0)
+        exit(3);
+    if (!pid) {
+        t = cold(job);
+        _exit(write(fds[1], &t, sizeof t) != sizeof t);
+    }
+    close(fds[1]);
+    bool ok = read(fds[0], &t, sizeof t) == sizeof t;
+    close(fds[0]);
+    waitpid(pid, NULL, 0);
+    if (!ok)
+        exit(3);
+    return t;
+}
+
 static void measure(struct job *job)
 {
     double blk[ROUNDS], blk_ipt[ROUNDS], insn[ROUNDS], insn_ipt[ROUNDS], cover[ROUNDS], cold[ROUNDS], cold_ipt[ROUNDS];
@@ -282,13 +305,17 @@ static void measure(struct job *job)
     struct ipt ipt;
     struct cofi_flow_stats stats;
     uint64_t count = 0, count_insn = 0;
+    bool pt = job->config.gen == COFI_PT && job->sections_n;
+    for (int i = 0; i < ROUNDS; i++) {
+        cold[i] = in_child(ours_cold, job);
+        cold_ipt[i] = pt ? in_child(ipt_blocks_cold, job) : 0;
+    }
     if (cofi_flow_open(&flow, &job->config) < 0)
         exit(3);
     job->blocks = our_blocks(flow);
     cofi_flow_stats(flow, &stats);
     job->insns = stats.insns;
     job->units = stats.tnt_bits + stats.tips;
-    bool pt = job->config.gen == COFI_PT && job->sections_n;
     struct cofi_flow_config longer = job->config; /* the trace so many times: a long run's */
     struct cofi_flow *long_flow;
     uint8_t *bytes = malloc(job->n * LONG);
@@ -305,8 +332,6 @@ static void measure(struct job *job)
         blk_ipt[i] = pt ? ipt_blocks_warm(&ipt, job, &count) : 0;
         insn[i] = ours_warm(flow, our_insns);
         insn_ipt[i] = pt ? ipt_insns_warm(&ipt, job, &count_insn) : 0;
-        cold[i] = ours_cold(job, our_blocks);
-        cold_ipt[i] = pt ? ipt_blocks_cold(job) : 0;
         one[i] = ours_threads(&longer, 1);
         two[i] = ours_threads(&longer, 2);
         cover[i] = ours_warm(long_flow, our_cover) / LONG;
