@@ -545,11 +545,25 @@ static void recorded(const char *path)
     bench_unload(&load);
 }
 
+/* In a process of its own: no memory is left of the one before. */
+static void alone(void (*bench)(const char *path), const char *path)
+{
+    int status = 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (!pid) {
+        bench(path);
+        exit(0);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
+        exit(3);
+}
+
 int main(int argc, char **argv)
 {
     enum { CYC = 2, USER = 8, MTC = 1 << 9, TSC = 1 << 10, DISRETC = 1 << 11, BRANCH = 1 << 13 };
     for (int i = 1; i < argc; i++)
-        recorded(argv[i]);
+        alone(recorded, argv[i]);
     if (argc > 1)
         return 0;
     synthetic("random", 40, USER | BRANCH, false, 0);
