@@ -96,7 +96,7 @@ struct cofi_code {
 
 /* Fill *code. Errors: COFI_ERR_NO_CODE (nothing mapped, or the file could not be read: cofi_view_why). Cost: a
  * comparison near the address asked for last, else a binary search; the first question about 8 KiB of a file
- * reads them. Of what is read, 16 files stay open until their image is closed. */
+ * reads them. Of what is read, 16 files at most stay open until their image is closed. */
 int cofi_view_find(struct cofi_view *view, uint64_t addr, struct cofi_code *code);
 /* Why the last find failed, in words ("/usr/bin/x: build id differs"). Never null; valid until the next find. */
 const char *cofi_view_why(const struct cofi_view *view);

@@ -101,13 +101,13 @@ const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth)
     return &truth->observer;
 }
 
-/* No half list stays. Of a link the file is emptied, and a device stays. */
+/* No half list stays, as in cli/output.c: of a link the file is emptied, and a device stays, as does what was put in the file's place. */
 static void remove_part(struct cofi_truth *truth)
 {
     struct stat file, named;
     if (fstat(truth->fd, &file) || !S_ISREG(file.st_mode))
         return;
-    bool plain = truth->path && !lstat(truth->path, &named) && S_ISREG(named.st_mode);
+    bool plain = truth->path && !lstat(truth->path, &named) && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
     if ((!plain || unlink(truth->path)) && ftruncate(truth->fd, 0))
         truth->error = errno;
 }
