@@ -205,6 +205,7 @@ static void set_bytes(struct session_stream *stream, struct cofi_flow_config *co
         config->n = n;
     } else {
         config->pull = pull;
+        config->n = stream->bytes;
         config->pull_stays = true;
         config->opaque = stream;
         config->start = start_of(stream);

@@ -122,7 +122,8 @@ struct cofi_flow_config {
     uint64_t reference_tsc; /* a TSC at or before the first byte: supplies bits a packet lacks; 0: none */
 
     /* The bytes: [bytes, bytes + n); or, with pull set, pieces: each call returns the next one (*n > 0)
-     * or sets *n = 0 at the end. A piece must stay valid until the next call. pull may block (a pipe). */
+     * or sets *n = 0 at the end. A piece must stay valid until the next call. pull may block (a pipe). n is then how many bytes come
+     * in all, 0 if that is not known: memory for decoded code is laid out by it. */
     const uint8_t *bytes;
     size_t n;
     const uint8_t *(*pull)(void *opaque, size_t *n);

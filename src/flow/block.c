@@ -2,10 +2,10 @@
  * Address -> block: code decoded once, forgotten where it changes. */
 #include "flow/walker.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "x86/usual.h"
 
 /* A place of the table: a pointer to a block (48 bits) below 16 bits of its key, so that those of others are not looked at; 0: free. */
 enum { TAG_SHIFT = 48 };
@@ -47,18 +47,19 @@ static void start_put(struct cofi_flow *flow, struct block *b)
 
 static bool tables_make(struct cofi_flow *flow, size_t size)
 {
-    uint64_t *table = cofi__table_take(size * sizeof *table);
-    struct block **starts = cofi__table_take(size / STARTS_EACH * sizeof *starts);
+    size_t starts_n = size / STARTS_EACH;
+    uint64_t *table = cofi__table_take(&flow->chunks, size * sizeof *table);
+    struct block **starts = cofi__table_take(&flow->chunks, starts_n * sizeof(struct block *));
     if (!table || !starts) {
-        free(table);
-        free(starts);
+        cofi__table_free(&flow->chunks, table, size * sizeof *table);
+        cofi__table_free(&flow->chunks, starts, starts_n * sizeof(struct block *));
         return false;
     }
-    free(flow->starts);
+    cofi__table_free(&flow->chunks, flow->starts, flow->starts_n * sizeof(struct block *));
     flow->table = table;
     flow->table_size = size;
     flow->starts = starts;
-    flow->starts_n = size / STARTS_EACH;
+    flow->starts_n = starts_n;
     return true;
 }
 
@@ -81,14 +82,14 @@ static bool table_grow(struct cofi_flow *flow)
         return false;
     flow->table_n = 0;
     flow->mortal = false;
-    for (size_t i = 0; i < old; i++) {
-        struct block *b = block_of(was[i]);
-        if (!b || b->dead)
+    for (size_t i = 0; i < flow->all_n; i++) { /* as they lie in memory */
+        struct block *b = flow->all[i];
+        if (b->dead)
             continue;
         table_put(flow, b);
         start_put(flow, b);
     }
-    free(was);
+    cofi__table_free(&flow->chunks, was, old * sizeof *was);
     return true;
 }
 
@@ -109,18 +110,26 @@ static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cu
 
 static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->all_n * flow->id_step + flow->id_first; }
 
+static bool all_grow(struct cofi_flow *flow)
+{
+    size_t max = flow->all_max ? flow->all_max * 2 : 1024, was = flow->all_max * sizeof(struct block *);
+    struct block **all = cofi__table_take(&flow->chunks, max * sizeof(struct block *));
+    if (!all)
+        return false;
+    if (was)
+        memcpy(all, flow->all, was);
+    cofi__table_free(&flow->chunks, flow->all, was);
+    flow->all = all;
+    flow->all_max = max;
+    return true;
+}
+
 static struct block *table_add(struct cofi_flow *flow, const struct block *what)
 {
     if (flow->table_n * 4 >= flow->table_size * 3 && !table_grow(flow))
         return NULL;
-    if (flow->all_n == flow->all_max) {
-        size_t max = flow->all_max ? flow->all_max * 2 : 1024;
-        struct block **all = realloc(flow->all, max * sizeof(struct block *));
-        if (!all)
-            return NULL;
-        flow->all = all;
-        flow->all_max = max;
-    }
+    if (flow->all_n == flow->all_max && !all_grow(flow))
+        return NULL;
     struct block *b = cofi__arena_take(&flow->chunks, &flow->blocks_arena, sizeof *b);
     if (!b)
         return NULL;
@@ -156,9 +165,14 @@ static int decode_one(struct cofi_flow *flow, struct cofi_insn *insn, uint64_t i
 {
     if (ip < code->start || ip >= code->end)
         COFI_TRY(cofi_view_find(flow->view, ip, code));
+    const uint8_t *bytes = code->bytes + (ip - code->start);
     uint64_t left = code->end - ip;
-    int length = cofi_insn_decode(insn, flow->mode, ip, code->bytes + (ip - code->start),
-                                  left < 15 ? left : 15);
+    unsigned usual = flow->mode == 64 && left >= 15 ? cofi__usual_length(bytes) : 0;
+    if (usual) { /* three of four; no branch, so its length is all that matters */
+        *insn = (struct cofi_insn){.length = (uint8_t)usual, .cls = COFI_CLASS_OTHER};
+        return (int)usual;
+    }
+    int length = cofi_insn_decode(insn, flow->mode, ip, bytes, left < 15 ? left : 15);
     if (length == COFI_ERR_TRUNCATED)
         length = decode_seam(flow, insn, ip, code);
     return length == COFI_ERR_TRUNCATED ? COFI_ERR_NO_CODE : length;
@@ -174,41 +188,44 @@ static uint64_t wrap(const struct cofi_flow *flow, uint64_t ip)
     return flow->mode == 64 ? ip : ip & UINT32_MAX;
 }
 
-/* Decode from ip to the next branch. */
-static struct block *decode(struct cofi_flow *flow, uint64_t ip)
+/* Instructions to the next branch, or as far as there is code; the last one is left in *insn. Returns where they end. */
+static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, struct cofi_flow_insn *insns, struct cofi_insn *insn)
 {
-    struct cofi_flow_insn insns[BLOCK_INSNS];
     struct cofi_code code = {0};
-    struct cofi_insn insn = {0};
-    struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->mode}};
-    uint64_t at = ip;
-    uint32_t id = next_id(flow);
-    while (b.pub.n < BLOCK_INSNS) {
-        int length = decode_one(flow, &insn, at, &code);
+    uint64_t at = b->ip;
+    while (b->n < BLOCK_INSNS) {
+        int length = decode_one(flow, insn, at, &code);
         if (length < 0) {
             flow->code_error = length;
-            if (!b.pub.n)
-                return NULL;
-            insn = (struct cofi_insn){.cls = COFI_CLASS_OTHER};
+            *insn = (struct cofi_insn){.cls = COFI_CLASS_OTHER};
             break;
         }
-        insns[b.pub.n++] = (struct cofi_flow_insn){.ip = at, .length = insn.length, .cls = insn.cls,
-            .far = insn.far, .mode = (uint8_t)flow->mode, .block = id};
-        at = wrap(flow, at + insn.length);
-        if (ends_block(insn.cls))
+        insns[b->n++] = (struct cofi_flow_insn){.ip = at, .length = insn->length, .cls = insn->cls, .far = insn->far, .mode = b->mode, .block = b->id};
+        at = wrap(flow, at + insn->length);
+        if (ends_block(insn->cls))
             break;
     }
-    b.pub.end = at;
-    b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
-    b.pub.far = insn.far;
-    b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
-    struct cofi_flow_insn *kept = cofi__arena_take(&flow->chunks, &flow->blocks_arena, b.pub.n * sizeof *kept);
-    if (!kept) {
+    return at;
+}
+
+/* Decode from ip to the next branch. Its instructions lie where the longest block would have room. */
+static struct block *decode(struct cofi_flow *flow, uint64_t ip)
+{
+    struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->mode, .id = next_id(flow)}};
+    struct cofi_flow_insn *insns = cofi__arena_take(&flow->chunks, &flow->blocks_arena, BLOCK_INSNS * sizeof *insns);
+    struct cofi_insn insn = {0};
+    if (!insns) {
         flow->status = flow->code_error = COFI_ERR_NOMEM;
         return NULL;
     }
-    memcpy(kept, insns, b.pub.n * sizeof *kept);
-    b.pub.insns = kept;
+    b.pub.insns = insns;
+    b.pub.end = decode_insns(flow, &b.pub, insns, &insn);
+    cofi__arena_cut(&flow->blocks_arena, insns + b.pub.n);
+    if (!b.pub.n)
+        return NULL;
+    b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
+    b.pub.far = insn.far;
+    b.pub.target = b.pub.cls == COFI_CLASS_OTHER ? 0 : insn.target;
     flow->stats.blocks_decoded++;
     return table_add(flow, &b);
 }
@@ -321,11 +338,13 @@ static size_t tables_bytes(const struct cofi_flow *flow)
 
 static void tables_free(struct cofi_flow *flow)
 {
-    free(flow->table);
-    free(flow->starts);
-    free(flow->all);
-    free(flow->runs);
-    free(flow->spans.slots);
+    struct chunk_pool *pool = &flow->chunks;
+    cofi__table_free(pool, flow->table, flow->table_size * sizeof *flow->table);
+    cofi__table_free(pool, flow->starts, flow->starts_n * sizeof(struct block *));
+    cofi__table_free(pool, flow->all, flow->all_max * sizeof(struct block *));
+    cofi__table_free(pool, flow->runs, flow->runs_size * sizeof *flow->runs);
+    cofi__table_free(pool, flow->spans.slots, SPAN_SLOTS * sizeof *flow->spans.slots);
+    cofi__tables_clear(pool);
     flow->table = NULL;
     flow->starts = flow->all = NULL;
     flow->runs = NULL;

@@ -27,6 +27,8 @@ void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen)
 }
 
 enum { CACHE_USUAL = 48 << 20 };
+/* With that many bytes of trace, and so large a cache, some MB of it will be used, or more. */
+enum { LONG_TRACE = 1 << 15, LARGE_CACHE = 8 << 20 };
 
 static void begin(struct cofi_flow *flow, uint64_t skip)
 {
@@ -99,6 +101,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     if (!flow)
         return COFI_ERR_NOMEM;
     flow->config = *config;
+    flow->chunks.huge = config->n >= LONG_TRACE && config->cache_bytes >= LARGE_CACHE;
     flow->run_bits = RUN_BITS;
     flow->run_retry = RUN_RETRY;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* A fresh page costs a page fault, some 2 us in a virtual machine, so chunks go back to the pool when a cache is
  * emptied, and the kernel is asked for huge pages where much is needed. */
@@ -14,31 +13,41 @@ struct chunk {
     struct chunk *block_next; /* the first chunk of what was allocated at once */
 };
 
-enum { CHUNK_BYTES = 1 << 18, HUGE_BYTES = 1 << 21, SMALL_CHUNKS = 4 /* that are allocated one by one */ };
+enum { CHUNK_BYTES = 1 << 18, SMALL_CHUNKS = 4 /* that are allocated one by one */ };
 
-/* n bytes, a multiple of huge pages. */
-static void *take_huge(size_t n)
-{
-    void *at = aligned_alloc(HUGE_BYTES, n);
-    if (at)
-        madvise(at, n, MADV_HUGEPAGE); /* refused: it is memory all the same */
-    return at;
-}
+/* Too large for a page with others, or in a pool of small pages. */
+static bool is_alone(const struct chunk_pool *pool, size_t n) { return !pool->huge || n > COFI__ROOM_MOST; }
 
-void *cofi__table_take(size_t n)
+static void *table_alone(size_t n)
 {
-    if (n < HUGE_BYTES)
+    if (n < COFI__HUGE_BYTES)
         return calloc(1, n);
-    n = (n + HUGE_BYTES - 1) & ~(size_t)(HUGE_BYTES - 1);
-    void *at = take_huge(n);
+    n = (n + COFI__HUGE_BYTES - 1) & ~(size_t)(COFI__HUGE_BYTES - 1);
+    void *at = cofi__huge_take(n);
     return at ? memset(at, 0, n) : NULL;
 }
 
+void *cofi__table_take(struct chunk_pool *pool, size_t n)
+{
+    if (is_alone(pool, n))
+        return table_alone(n);
+    void *at = cofi__room_take(&pool->tables, n);
+    return at ? memset(at, 0, n) : NULL;
+}
+
+void cofi__table_free(struct chunk_pool *pool, void *at, size_t n)
+{
+    if (is_alone(pool, n))
+        free(at);
+}
+
+void cofi__tables_clear(struct chunk_pool *pool) { cofi__room_free(&pool->tables); }
+
 static bool more(struct chunk_pool *pool)
 {
-    bool large = pool->bytes >= (size_t)SMALL_CHUNKS * CHUNK_BYTES;
-    size_t size = large ? HUGE_BYTES : CHUNK_BYTES;
-    uint8_t *at = large ? take_huge(size) : aligned_alloc(64, size);
+    bool large = pool->huge || pool->bytes >= (size_t)SMALL_CHUNKS * CHUNK_BYTES;
+    size_t size = large ? COFI__HUGE_BYTES : CHUNK_BYTES;
+    uint8_t *at = large ? cofi__huge_take(size) : aligned_alloc(64, size);
     if (!at)
         return false;
     struct chunk *first = (struct chunk *)at;
@@ -60,7 +69,8 @@ void cofi__pool_free(struct chunk_pool *pool)
         pool->blocks = chunk->block_next;
         free(chunk);
     }
-    *pool = (struct chunk_pool){0};
+    cofi__tables_clear(pool);
+    *pool = (struct chunk_pool){.huge = pool->huge};
 }
 
 void *cofi__arena_take(struct chunk_pool *pool, struct arena *arena, size_t n)

@@ -11,10 +11,7 @@
 struct making {
     struct run *run;
     struct block *b;             /* the block that comes next */
-    struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
-    unsigned calls;
-    struct block *guard[RUN_POPS];  /* those that lay there before */
-    unsigned guards;
+    unsigned calls, guards;      /* in the lists below */
     unsigned k;                  /* outcomes it may use */
     struct block *mark;          /* one gone through since the last outcome, and how many were */
     unsigned idle;
@@ -24,6 +21,8 @@ struct making {
     int status;                  /* why it ended before it should, 0 if it did not */
     const char *why;
     uint64_t ip;                 /* where */
+    struct block *local[RUN_CALLS]; /* return sites that the run itself put on the stack */
+    struct block *guard[RUN_POPS];  /* those that lay there before */
 };
 
 /* Make the run from entry by k outcomes, and a TIP if tip is set. Ends early at what only execution can

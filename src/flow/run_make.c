@@ -2,6 +2,7 @@
  * Block + branch outcomes -> a run: the blocks that they lead through. */
 #include "flow/run.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "flow/query.h"
@@ -180,7 +181,12 @@ void cofi__run_make(struct cofi_flow *flow, struct making *m, struct block *entr
     memset(run, 0, sizeof *run);
     run->entry = entry;
     run->epoch = flow->epoch;
-    *m = (struct making){.run = run, .b = entry, .k = k, .bits = bits, .tip = tip};
+    memset(m, 0, offsetof(struct making, local));
+    m->run = run;
+    m->b = entry;
+    m->k = k;
+    m->bits = bits;
+    m->tip = tip;
     while (one_block(flow, m)) {
     }
     run->bits = run->n ? (uint32_t)(bits >> (k - run->n)) : 0;

@@ -2,7 +2,6 @@
  * Runs that are kept, by the address and the outcomes that they are looked up with. */
 #include "flow/run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t slot_tag(uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT; }
@@ -44,10 +43,10 @@ static bool runs_grow(struct cofi_flow *flow)
     if ((flow->runs_n + RUN_POPS) * 2 < flow->runs_size)
         return true;
     size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
-    struct run_slot *slots = cofi__table_take(size * sizeof *slots);
+    struct run_slot *slots = cofi__table_take(&flow->chunks, size * sizeof *slots);
     if (!slots)
         return false;
-    free(flow->runs);
+    cofi__table_free(&flow->chunks, flow->runs, flow->runs_size * sizeof *slots);
     flow->runs = slots;
     flow->runs_size = size;
     flow->runs_n = 0;

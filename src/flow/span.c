@@ -3,7 +3,6 @@
 #include "flow/lists.h"
 #include "flow/walker.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -60,7 +59,7 @@ static uint64_t *slots_of(struct cofi_flow *flow, uint64_t key)
 {
     struct spans *spans = &flow->spans;
     if (!spans->slots)
-        spans->slots = calloc(SPAN_SLOTS, sizeof *spans->slots);
+        spans->slots = cofi__table_take(&flow->chunks, SPAN_SLOTS * sizeof *spans->slots);
     return spans->slots ? &spans->slots[(key >> 8) % SPAN_SLOTS & ~(SPAN_WAYS - 1u)] : NULL;
 }
 

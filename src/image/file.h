@@ -33,6 +33,7 @@ enum { COFI__BUILD_ID_MAX = 20 };
 /* A source: a file, a kernel module's file (both opened at the first question) or bytes. */
 struct cofi__source {
     enum cofi__source_kind kind;
+    struct cofi__store *store; /* not BYTES: where windows are kept */
     char *path; /* or label; never null */
     char *asked_file; /* not BYTES: what is read in place of path (below --symfs), or null */
     char *file;       /* not BYTES: what is read in place of both (perf's cache), or null */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/room.h"
 #include "image/module.h"
 #include "image/symbols.h"
 
@@ -20,8 +21,9 @@ static _Atomic int files_open; /* that stay so */
 
 struct cofi__store {
     _Atomic size_t refs;
-    pthread_mutex_t lock; /* holds the lists */
+    pthread_mutex_t lock; /* holds what follows */
     struct cofi__source *files[BUCKETS], *bytes;
+    struct cofi__room windows;
 };
 
 struct cofi__store *cofi__store_open(void)
@@ -44,8 +46,6 @@ static void free_sources(struct cofi__source *source)
 {
     while (source) {
         struct cofi__source *next = source->next;
-        for (size_t i = 0; i < source->n_windows; i++)
-            free(atomic_load(&source->windows[i]));
         if (source->is_open) {
             close(source->fd);
             atomic_fetch_sub(&files_open, 1);
@@ -71,6 +71,7 @@ void cofi__store_unref(struct cofi__store *store)
     for (size_t i = 0; i < BUCKETS; i++)
         free_sources(store->files[i]);
     free_sources(store->bytes);
+    cofi__room_free(&store->windows);
     pthread_mutex_destroy(&store->lock);
     free(store);
 }
@@ -114,11 +115,12 @@ static size_t bucket_of(const char *path)
     return hash % BUCKETS;
 }
 
-static struct cofi__source *make_file(enum cofi__source_kind kind, const struct wanted *wanted)
+static struct cofi__source *make_file(struct cofi__store *store, enum cofi__source_kind kind, const struct wanted *wanted)
 {
     struct cofi__source *source = make_source(kind, wanted->path);
     if (!source)
         return NULL;
+    source->store = store;
     memcpy(source->build_id, wanted->id, sizeof source->build_id);
     source->build_id_size = (uint8_t)wanted->id_size;
     if (wanted->file && !(source->asked_file = strdup(wanted->file))) {
@@ -145,7 +147,7 @@ struct cofi__source *cofi__store_file(struct cofi__store *store, const char *pat
     struct cofi__source *source = *bucket;
     while (source && !same_file(source, &wanted))
         source = source->next;
-    if (!source && (source = make_file(COFI__SOURCE_FILE, &wanted))) {
+    if (!source && (source = make_file(store, COFI__SOURCE_FILE, &wanted))) {
         source->next = *bucket;
         *bucket = source;
     }
@@ -168,7 +170,7 @@ struct cofi__source *cofi__store_module(struct cofi__store *store, const char *p
                                         const struct cofi__module *module)
 {
     struct wanted wanted = want(path, file, build_id, build_id_size);
-    struct cofi__source *source = make_file(COFI__SOURCE_MODULE, &wanted);
+    struct cofi__source *source = make_file(store, COFI__SOURCE_MODULE, &wanted);
     if (!source)
         return NULL;
     source->module = module;
@@ -379,28 +381,33 @@ static void leave_fd(struct cofi__source *source, int fd)
     }
 }
 
+static uint8_t *keep_window(struct cofi__store *store, const uint8_t *bytes, size_t n)
+{
+    pthread_mutex_lock(&store->lock);
+    uint8_t *at = cofi__room_take(&store->windows, n);
+    pthread_mutex_unlock(&store->lock);
+    return at ? memcpy(at, bytes, n) : NULL;
+}
+
 /* Read one window; source->lock is held. 0, or COFI_ERR_NO_CODE or COFI_ERR_NOMEM with source->why. */
 static int load_window(struct cofi__source *source, size_t index, uint8_t **out)
 {
     struct stat st;
+    uint8_t bytes[COFI__WINDOW + COFI__OVERLAP];
     size_t n = window_bytes(source, index);
-    uint8_t *window = NULL;
     int status = 0, fd = take_fd(source);
     if (fd < 0)
         return no_code(source, strerror(errno));
     if (fstat(fd, &st) || st.st_dev != source->dev || st.st_ino != source->ino ||
         (uint64_t)st.st_size != source->size || mtime_of(source, &st) != source->mtime_ns) {
         status = no_code(source, "the file changed while it was read");
-    } else if (!(window = malloc(n ? n : 1))) {
+    } else if (pread_all(fd, bytes, n, (uint64_t)index * COFI__WINDOW)) {
+        status = no_code(source, "cannot be read to its end");
+    } else if (!(*out = keep_window(source->store, bytes, n))) {
         no_code(source, "out of memory");
         status = COFI_ERR_NOMEM;
-    } else if (pread_all(fd, window, n, (uint64_t)index * COFI__WINDOW)) {
-        status = no_code(source, "cannot be read to its end");
-        free(window);
-        window = NULL;
     }
     leave_fd(source, fd);
-    *out = window;
     return status;
 }
 

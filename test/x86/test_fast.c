@@ -114,12 +114,15 @@ static bool usual_agrees(const uint8_t *p, size_t n)
 {
     struct cofi__fast x;
     struct cofi__usual u = n < 15 ? (struct cofi__usual){0} : cofi__usual(p);
-    if (!u.length)
-        return true;
-    if (cofi__fast_decode(&x, p, n) != u.length)
+    unsigned length = n < 15 ? 0 : cofi__usual_length(p);
+    if (!length)
+        return !u.length;
+    if (cofi__fast_decode(&x, p, n) != (int)length || cofi__fast_class(&x) || x.prefixes || x.attr & COFI__FAST_SLOW)
         return false;
+    if (!u.length)
+        return x.rip_relative || x.sib_offset;
     uint32_t used = cofi__fast_registers(&x);
-    return used == u.registers && cofi__fast_touches(&x, used) == u.touches && !cofi__fast_class(&x) && !x.rip_relative && !x.prefixes;
+    return used == u.registers && cofi__fast_touches(&x, used) == u.touches && u.length == length && !x.rip_relative;
 }
 
 static unsigned disagreements;
@@ -289,6 +292,30 @@ static void evex_with_registers_of_apx_is_not_in_the_table(void **state)
 }
 
 /* COFI_SWEEP_MB sets how much of the installed code is compared; all of it by hand. */
+/* SDM volume 2, ModR/M and SIB Bytes. */
+static void usual_ones_have_their_length_with_and_without_a_base(void **state)
+{
+    static const struct {
+        uint8_t bytes[15];
+        unsigned length, registers_too;
+    } cases[] = {
+        {{0x48, 0x89, 0xd8}, 3, 1},                        /* mov rax, rbx */
+        {{0x8b, 0x44, 0x88, 0x10}, 4, 1},                  /* mov eax, [rax + rcx * 4 + 16] */
+        {{0x8b, 0x05, 1, 0, 0, 0}, 6, 0},                  /* mov eax, [rip + 1] */
+        {{0x8b, 0x04, 0x25, 1, 0, 0, 0}, 7, 0},            /* mov eax, [1] */
+        {{0x4a, 0x8b, 0x04, 0xe5, 1, 0, 0, 0}, 8, 0},      /* mov rax, [r12 * 8 + 1] */
+        {{0xc7, 0x04, 0x25, 1, 0, 0, 0, 2, 0, 0, 0}, 11, 0}, /* mov dword [1], 2 */
+        {{0x8b, 0x44, 0x25, 1}, 4, 1},                     /* mov eax, [rbp + 1]: a base after all */
+        {{0x0f, 0xb6, 0x05, 1, 0, 0, 0}, 7, 0},            /* movzx eax, byte [rip + 1] */
+        {{0x74, 0}, 0, 0}, {{0xc3}, 0, 0}, {{0x66, 0x90}, 0, 0}, {{0x0f, 0x05}, 0, 0}, {{0xf0, 0xff, 0x00}, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(cofi__usual_length(cases[i].bytes), cases[i].length);
+        assert_int_equal(cofi__usual(cases[i].bytes).length, cases[i].registers_too * cases[i].length);
+    }
+    (void)state;
+}
+
 static void installed_programs_decode_as_zydis_decodes_them(void **state)
 {
     (void)state;
@@ -311,6 +338,7 @@ int main(void)
         cmocka_unit_test(all_32_bit_opcodes_decode_as_zydis_decodes_them),
         cmocka_unit_test(pause_with_rex_b_names_r8_as_processors_exchange_it),
         cmocka_unit_test(evex_with_registers_of_apx_is_not_in_the_table),
+        cmocka_unit_test(usual_ones_have_their_length_with_and_without_a_base),
         cmocka_unit_test(installed_programs_decode_as_zydis_decodes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
