@@ -25,7 +25,7 @@ struct check_totals {
     struct cofi_flow_stats stats;
     uint64_t stream_bytes, hidden, ticks, lost_ticks;
     uint64_t missing; /* trace bytes that a damaged file should have */
-    size_t streams, different;
+    size_t streams, different, unfinished;
     bool processors, damaged;
 };
 
@@ -99,6 +99,8 @@ struct check {
     struct cofi_flow_stats stats;
     uint64_t gaps;
     uint64_t offset;     /* of the last event */
+    uint64_t decoded;    /* up to there */
+    bool done;           /* that is its end */
     struct gaps missing; /* of the time */
 };
 
@@ -150,7 +152,8 @@ static void check_end(void *opaque, struct cofi_flow *flow)
     struct check *check = opaque;
     cofi_flow_stats(flow, &check->stats);
     gaps_end(&check->missing, flow);
-    compare_end(&check->comparison, cofi_flow_offset(flow));
+    check->decoded = cofi_flow_offset(flow);
+    compare_end(&check->comparison, check->decoded);
 }
 
 /* How much of the trace's bytes, or of the time that it tells, was decoded. */
@@ -163,14 +166,15 @@ static void print_totals(const struct check_options *options, const struct check
 {
     const struct cofi_flow_stats *s = &totals->stats;
     char share[PERCENT_BYTES];
-    bool good = !s->gaps && !totals->different && !totals->damaged;
+    bool good = !s->gaps && !totals->different && !totals->damaged && !totals->unfinished;
     if (options->session.json) {
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"lost_bytes\":%" PRIu64 ",\"ticks\":%" PRIu64 ",\"lost_ticks\":%" PRIu64 ",\"gaps\":%" PRIu64
                ",\"overflows\":%" PRIu64 ",\"missing_bytes\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64
-               ",\"different_threads\":%zu,\"good\":%s}\n", totals->streams,
+               ",\"different_threads\":%zu,\"unfinished_threads\":%zu,\"good\":%s}\n", totals->streams,
                s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks, totals->lost_ticks, s->gaps,
-               s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, good ? "true" : "false");
+               s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, totals->unfinished,
+               good ? "true" : "false");
         return;
     }
     printf("%zu %s%s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
@@ -187,6 +191,8 @@ static void print_totals(const struct check_options *options, const struct check
         printf(" but for %" PRIu64 " instructions that overflows hid", totals->hidden);
     if (s->overflows && !options->truth)
         printf("; what %" PRIu64 " overflow%s hid is not there", s->overflows, s->overflows == 1 ? "" : "s");
+    if (totals->unfinished)
+        printf("; %zu %s%s NOT to the end", totals->unfinished, totals->processors ? "processor" : "thread", totals->unfinished == 1 ? "" : "s");
     if (totals->damaged)
         printf("; the file is DAMAGED");
     putchar('\n');
@@ -257,6 +263,7 @@ static int write_stream(void *opaque, struct writer *out)
     int status = session_walk(&check->stream, &(struct session_visitor){compared ? check_blocks : NULL, check_event, check_end, check});
     if (status >= 0)
         status = session_drain(&check->stream);
+    check->done = status >= 0;
     if (status >= 0 && !check->options->session.json)
         print_stream(out, &check->stream, &check->stats, &check->comparison);
     return status;
@@ -273,6 +280,9 @@ static int one_stream(void *opaque, size_t i)
 static void add_check(struct check_totals *totals, const struct check *check)
 {
     add_stats(&totals->stats, &check->stats);
+    if (!check->done && check->decoded < check->stream.bytes)
+        totals->stats.lost_bytes += check->stream.bytes - check->decoded;
+    totals->unfinished += !check->done;
     totals->stream_bytes += check->stream.bytes;
     totals->different += check->comparison.differs;
     totals->hidden += check->comparison.hidden;

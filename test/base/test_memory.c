@@ -8,6 +8,8 @@
 
 #include <cofi/analyze.h>
 #include <cofi/demangle.h>
+#include <cofi/flow.h>
+#include <cofi/image.h>
 #include <cofi/present.h>
 
 #include "cli/jobs.h"
@@ -18,15 +20,17 @@
 /* The linker leads the library's calls here (--wrap), not those of other libraries. */
 static atomic_bool armed;
 static atomic_long left; /* allocations until one fails */
-static atomic_long held; /* by malloc and calloc, less those that were freed: means something where nothing else allocates */
+static atomic_long held; /* by these, less those that were freed: means something where nothing else allocates */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t n);
+void *__real_aligned_alloc(size_t alignment, size_t n);
 void __real_free(void *block);
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t n);
+void *__wrap_aligned_alloc(size_t alignment, size_t n);
 void __wrap_free(void *block);
 
 static bool fails(void) { return atomic_load(&armed) && atomic_fetch_sub(&left, 1) == 0; }
@@ -40,7 +44,13 @@ static void *hold(void *block)
 
 void *__wrap_malloc(size_t n) { return fails() ? NULL : hold(__real_malloc(n)); }
 void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : hold(__real_calloc(n, size)); }
-void *__wrap_realloc(void *old, size_t n) { return fails() ? NULL : __real_realloc(old, n); }
+void *__wrap_realloc(void *old, size_t n)
+{
+    if (fails())
+        return NULL;
+    return old ? __real_realloc(old, n) : hold(__real_malloc(n));
+}
+void *__wrap_aligned_alloc(size_t alignment, size_t n) { return fails() ? NULL : hold(__real_aligned_alloc(alignment, n)); }
 void __wrap_free(void *block)
 {
     if (block)
@@ -241,6 +251,82 @@ static void coverage_has_all_functions_or_none(void **state)
     }
 }
 
+/* Indirect jumps, each of which leads to the next; the trace: a TIP of two bytes of address for each but the last. */
+enum { JUMPS = 15000, JUMPS_AT = 0x401000, JUMP_BYTES = 2 };
+
+static struct cofi_image *jumps_image(void)
+{
+    static uint8_t code[JUMPS * JUMP_BYTES];
+    struct cofi_image *image;
+    for (size_t i = 0; i < JUMPS; i++)
+        memcpy(code + i * JUMP_BYTES, "\xff\xe0", JUMP_BYTES); /* jmp rax */
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, JUMPS_AT, code, sizeof code, "code"), 0);
+    return image;
+}
+
+static size_t jumps_trace(uint8_t *trace, unsigned jumps)
+{
+    static const uint8_t begin[] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x23, 0x99, 1,
+                                    0x71, JUMPS_AT & 0xff, JUMPS_AT >> 8 & 0xff, JUMPS_AT >> 16, 0, 0, 0};
+    memcpy(trace, begin, sizeof begin);
+    uint8_t *p = trace + sizeof begin;
+    for (unsigned i = 1; i < jumps; i++, p += 3) {
+        unsigned to = JUMPS_AT + i * JUMP_BYTES;
+        memcpy(p, (uint8_t[]){0x2d, (uint8_t)to, (uint8_t)(to >> 8)}, 3);
+    }
+    return (size_t)(p - trace);
+}
+
+/* 0 and how many blocks there were, or the error. */
+static int jump(const struct cofi_image *image, const uint8_t *trace, size_t n, uint64_t *blocks)
+{
+    static const struct cofi_flow_block *shown[4096];
+    static struct cofi_flow_event events[64];
+    struct cofi_flow_batch batch = {.blocks = shown, .blocks_max = 4096, .events = events, .events_max = 64};
+    struct cofi_flow_config config;
+    struct cofi_flow *flow = NULL;
+    cofi_flow_config_init(&config, COFI_PT);
+    config.image = image;
+    config.bytes = trace;
+    config.n = n;
+    *blocks = 0;
+    int status = cofi_flow_open(&flow, &config);
+    while (!status && (status = cofi_flow_next(flow, &batch)) > 0) {
+        *blocks += batch.blocks_n;
+        status = 0;
+    }
+    cofi_flow_close(flow);
+    return status;
+}
+
+/* A short one, and one long enough for memory in huge pages. */
+static void a_trace_is_decoded_whole_or_out_of_memory(void **state)
+{
+    (void)state;
+    static uint8_t trace[64 + 3 * JUMPS];
+    struct cofi_image *image = jumps_image();
+    for (unsigned jumps = 100; jumps <= JUMPS; jumps += JUMPS - 100) {
+        size_t n = jumps_trace(trace, jumps);
+        uint64_t blocks;
+        bool more = true;
+        long before = atomic_load(&held), fails = 0;
+        for (long i = 0; more; i++) {
+            fail_at(i);
+            int status = jump(image, trace, n, &blocks);
+            more = failed();
+            fails += status < 0;
+            if (status < 0)
+                assert_int_equal(status, COFI_ERR_NOMEM);
+            else
+                assert_int_equal(blocks, jumps - 1); /* nothing tells where the last one leads */
+            assert_int_equal(atomic_load(&held), before);
+        }
+        assert_true(fails >= 4); /* the flow, blocks, tables */
+    }
+    cofi_image_close(image);
+}
+
 /* What is not in a list has been unmapped. */
 static void mappings_are_all_read_or_none(void **state)
 {
@@ -299,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_demangler_that_does_not_open_keeps_nothing),
         cmocka_unit_test(a_line_has_its_names_or_there_is_none),
         cmocka_unit_test(coverage_has_all_functions_or_none),
+        cmocka_unit_test(a_trace_is_decoded_whole_or_out_of_memory),
         cmocka_unit_test(mappings_are_all_read_or_none),
         cmocka_unit_test(a_message_that_cannot_be_held_is_said),
     };

@@ -2,6 +2,7 @@
  * Memory of the caches: what is taken holds until it is cleared, and is used again then. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -72,12 +73,43 @@ static void little_takes_one_chunk(void **state)
     cofi__pool_free(&pool);
 }
 
+static bool is_zero(const uint8_t *p, size_t n)
+{
+    while (n && !*p)
+        p++, n--;
+    return !n;
+}
+
+/* Of all sizes, in pools of both kinds; the memory is what was let go before. */
+static void tables_are_zero_and_no_other_ones(void **state)
+{
+    (void)state;
+    enum { TABLES = 11 };
+    for (unsigned round = 0; round < 6; round++) {
+        struct chunk_pool pool = {.huge = round & 1};
+        uint8_t *table[TABLES];
+        for (unsigned i = 0; i < TABLES; i++) {
+            table[i] = cofi__table_take(&pool, (size_t)4096 << i);
+            assert_non_null(table[i]);
+            assert_true(is_zero(table[i], (size_t)4096 << i));
+            memset(table[i], (int)i + 1, (size_t)4096 << i);
+        }
+        for (unsigned i = 0; i < TABLES; i++) {
+            assert_true(table[i][0] == i + 1 && !memcmp(table[i], table[i] + 1, ((size_t)4096 << i) - 1));
+            cofi__table_free(&pool, table[i], (size_t)4096 << i);
+        }
+        cofi__tables_clear(&pool);
+        cofi__pool_free(&pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_hold_what_was_written),
         cmocka_unit_test(chunks_that_were_cleared_serve_another_arena),
         cmocka_unit_test(little_takes_one_chunk),
+        cmocka_unit_test(tables_are_zero_and_no_other_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
