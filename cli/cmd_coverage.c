@@ -108,7 +108,7 @@ static const char *useless(const struct coverage_options *options)
         return "--sort is of functions (--by=function)";
     if (is_sample(options->format) && (options->source || options->no_source))
         return "a sample profile is of all lines of functions; --module and --function choose which";
-    if (options->no_source && lines)
+    if (options->no_source && (lines || options->source))
         return "--no-source leaves nothing to show of lines";
     if (options->source && (!lines && !(text && options->table.by != BY_INSN)))
         return "--source is of lines, which this shows none of";
@@ -460,7 +460,7 @@ static int write_result(const struct job *job)
 static int judge(const struct job *job, int status)
 {
     const struct coverage_options *options = job->options;
-    bool filtered = options->module || options->function;
+    bool filtered = options->module || options->function || options->source;
     size_t sources, modules;
     cofi_coverage_sources(job->all, &sources);
     cofi_coverage_modules(job->all, &modules);
@@ -476,6 +476,7 @@ static int judge(const struct job *job, int status)
     if (nothing)
         complain("coverage: nothing that ran is of what was asked for; %s",
                  options->function ? "'cofi coverage' lists functions, and one that was inlined is a part of those it is in" :
+                 options->source ? "'cofi coverage --by=line' lists source files" :
                                      "'cofi coverage --by=module' lists modules");
     else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
@@ -523,7 +524,7 @@ static int run(struct coverage_options *options)
     bool lines = format == FORMAT_LCOV || is_sample(format) || ((tables || format == FORMAT_HTML) && !options->no_source);
     struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
-                                .lines = lines, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
+                                .lines = lines, .sourced = options->source, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
                                  .ways = format == FORMAT_BOLT || is_sample(format), .scopes = is_sample(format), .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)

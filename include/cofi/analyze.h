@@ -106,6 +106,7 @@ struct cofi_coverage_options {
     bool targets; /* count where indirect branches led, too. Not by cofi_coverage_flow */
     bool ways;    /* and where all others did: direct ones, conditional ones that were not taken, RETs */
     bool scopes;  /* with `lines`: which function of the source code is of, where it was inlined, too */
+    bool sourced; /* with `names` and `lines`: a function without a line of a source file that is wanted is not wanted */
 };
 
 /* Copies the options. Errors: COFI_ERR_NOMEM, COFI_ERR_UNSUPPORTED (a member that only a newer library knows is set), COFI_ERR_RANGE

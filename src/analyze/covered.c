@@ -56,6 +56,17 @@ static int32_t function_of_place(const struct making *m, const struct place_coun
 
 /* ---- functions ---- */
 
+/* With `sourced`: those that have a line of a source file that is wanted. */
+static void want_sourced(struct making *m)
+{
+    size_t part = 0;
+    for (size_t i = 0; i < m->module->lines_n; i++) {
+        const struct known_line *line = &m->module->lines[i];
+        if (line->start < line->end)
+            m->wanted[function_from(m, &part, line->start)] = true;
+    }
+}
+
 static int begin_functions(struct making *m)
 {
     const struct covered_module *module = m->module;
@@ -68,7 +79,7 @@ static int begin_functions(struct making *m)
     for (size_t i = 0; i < m->functions_n; i++) {
         const struct known_function *known = i < module->functions_n ? &module->functions[i] : &(struct known_function){0};
         m->functions[i] = (struct cofi_coverage_function){.name = known->name, .addr = known->addr};
-        m->wanted[i] = coverage_wants(m->coverage, COFI_COVERAGE_FUNCTION, known->name);
+        m->wanted[i] = !m->coverage->options.sourced;
     }
     int64_t n = module->named ? 0 : cofi__coverage_parts(module->functions, module->functions_n, &m->parts);
     m->parts_n = n < 0 ? 0 : (size_t)n;
@@ -77,6 +88,10 @@ static int begin_functions(struct making *m)
         if (module->functions[function].size)
             m->functions[function].size += m->parts[i].end - m->parts[i].start;
     }
+    if (m->functions_n && m->coverage->options.sourced)
+        want_sourced(m);
+    for (size_t i = 0; i < m->functions_n; i++)
+        m->wanted[i] = m->wanted[i] && coverage_wants(m->coverage, COFI_COVERAGE_FUNCTION, m->functions[i].name);
     return n < 0 ? (int)n : 0;
 }
 

@@ -52,6 +52,13 @@ echo "-- by address"
 functions --sort=address --all
 echo "-- by share"
 functions --sort=share | sort | cmp - - && functions --sort=share | wc -l
+echo "-- of a source file"
+"$COFI" coverage --source=part.h p.data | sed 's/.*: \([0-9]*\) instructions, /\1 /; s/ *[0-9.]*% [^,]*,//; s/  */ /g; s/ *[0-9.]*%//'
+"$COFI" coverage --by=module --source=main.c p.data | tell | sed 1d | awk '{ print $1, $3, $4, $5, $6 }'
+for by in function line branch; do
+    "$COFI" coverage --by=$by --source=nothing.c p.data 2>&1
+    echo "status $?"
+done
 echo "-- without lines"
 "$COFI" coverage --module=program --function=odd --no-source p.data | sed '1,2d; s/ *[0-9.]*%//; s/  */ /g'
 echo "-- a program without lines"

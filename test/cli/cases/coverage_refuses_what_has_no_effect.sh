@@ -17,6 +17,7 @@ say --by=line --no-source
 say --format=lcov --no-source
 say --format=drcov --no-source
 say --by=insn --source=x.c
+say --no-source --source=x.c
 say --format=drcov --source=x.c
 say --format=afl --function=main
 say --format=afl --module=nothing
