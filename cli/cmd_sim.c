@@ -86,16 +86,24 @@ static void say_checked(const char *path, const struct tally *tally)
         printf("%s: %zu scenarios as expected\n", path, tally->n);
 }
 
+static bool find_next(struct sim_file *file, const struct options *o)
+{
+    while (sim_file_next(file))
+        if (!o->only || (file->name && strstr(file->name, o->only)))
+            return true;
+    return false;
+}
+
 static int run_text(const char *path, char *text, const struct options *o)
 {
-    struct sim_file file;
+    struct sim_file file, next;
     struct tally tally = {0};
     int worst = 0;
-    sim_file_begin(&file, path, text);
-    while (sim_file_next(&file)) {
-        if (o->only && (!file.name || !strstr(file.name, o->only)))
-            continue;
-        if (o->raw && tally.n) {
+    sim_file_begin(&next, path, text);
+    for (bool more = find_next(&next, o); more;) {
+        file = next;
+        more = find_next(&next, o);
+        if (o->raw && more) {
             complain("sim: --raw is of one scenario; --scenario=NAME says which");
             return EXIT_USAGE;
         }

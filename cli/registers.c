@@ -2,22 +2,24 @@
  * See registers.h. */
 #include "registers.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 int registers_parse(struct registers *registers, const char *text)
 {
-    while (*text) {
+    do {
         char *end;
         uint64_t msr = strtoull(text, &end, 16);
         if (end == text || *end != '=' || msr > UINT32_MAX || registers->n == REGISTERS_MAX)
             return -1;
         const char *value = end + 1;
+        errno = 0;
         registers->list[registers->n++] = (struct register_value){(uint32_t)msr, strtoull(value, &end, 16)};
-        if (end == value || (*end && *end != ','))
+        if (end == value || errno || (*end && *end != ','))
             return -1;
         text = end + (*end == ',');
-    }
+    } while (*text);
     return 0;
 }
 

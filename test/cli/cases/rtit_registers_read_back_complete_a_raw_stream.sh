@@ -32,4 +32,6 @@ echo "-- circular: $n bytes, the newest 256 at offset 64"
 "$COFI" flow --raw=long --gen=rtit --image=code@0x401000 --format=ip --no-events | tail -n 602 >all
 "$COFI" flow --raw=region --gen=rtit --image=code@0x401000 --format=ip --no-events --msr=772=64 2>errors | tail -n 602 >newest
 cmp all newest && wc -l <newest && tail -2 newest && cat errors
-"$COFI" check --raw=left --gen=rtit --image=code@0x401000 --msr=77d || echo "status $?"
+for bad in 77d '' 77d=12345678901234567; do
+    "$COFI" check --raw=left --gen=rtit --image=code@0x401000 --msr=$bad || echo "status $?"
+done
