@@ -187,13 +187,16 @@ static int check_registers(struct sim *sim)
         snprintf(text, sizeof text, "%s", s->lines[SIM_REGISTERS][i].text);
         for (char *word = strtok(text, " \t"); word; word = strtok(NULL, " \t")) {
             char *equals = strchr(word, '=');
-            uint64_t value = 0, expected = equals ? strtoull(equals + 1, NULL, 0) : 0;
-            if (equals)
+            uint64_t value = 0, expected;
+            bool number = equals && parse_number(equals + 1, UINT64_MAX, &expected);
+            if (number)
                 *equals = 0;
-            bool known = equals && cofi_unit_get_field(sim->unit, word, &value) == 0;
+            bool known = number && cofi_unit_get_field(sim->unit, word, &value) == 0;
             if (known && value == expected)
                 continue;
-            if (known)
+            if (!number)
+                printf("%s:%u: '%s': FIELD=NUMBER is needed (0x for hexadecimal)\n", s->path, s->lines[SIM_REGISTERS][i].number, word);
+            else if (known)
                 printf("%s:%u: expected %s 0x%" PRIx64 ", it is 0x%" PRIx64 "\n", s->path, s->lines[SIM_REGISTERS][i].number, word,
                        expected, value);
             else

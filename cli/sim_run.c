@@ -188,16 +188,25 @@ static int set_fields(struct sim *sim, char *text)
     return 0;
 }
 
+/* What follows is "gp", or nothing. */
+static bool ends(const char *rest, bool *gp)
+{
+    rest += strspn(rest, " \t");
+    *gp = !strcmp(rest, "gp");
+    return *gp || !*rest;
+}
+
 /* "wrmsr MSR VALUE [gp]", both hexadecimal; with gp the write must fault. */
 static int write_register(struct sim *sim, char *text)
 {
     char *end;
+    bool gp;
+    errno = 0;
     uint64_t msr = strtoull(text, &end, 16);
     char *value_text = end + strspn(end, " \t");
     uint64_t value = strtoull(value_text, &end, 16);
-    if (end == value_text || msr > UINT32_MAX)
+    if (end == value_text || errno || msr > UINT32_MAX || !ends(end, &gp))
         return sim_fail(sim->scenario, sim->line, "wrmsr MSR VALUE [gp] is needed, in hexadecimal");
-    bool gp = !strcmp(end + strspn(end, " \t"), "gp");
     int status = cofi_unit_wrmsr(sim->unit, (uint32_t)msr, value);
     if (gp && status != COFI_ERR_GP)
         return sim_fail(sim->scenario, sim->line, "the write did not fault");
@@ -211,8 +220,10 @@ static int read_register(struct sim *sim, const char *text)
 {
     uint64_t value;
     char *end;
+    bool gp;
     uint32_t msr = (uint32_t)strtoul(text, &end, 16);
-    bool gp = !strcmp(end + strspn(end, " \t"), "gp");
+    if (end == text || !ends(end, &gp))
+        return sim_fail(sim->scenario, sim->line, "rdmsr MSR [gp] is needed, in hexadecimal");
     int status = cofi_unit_rdmsr(sim->unit, msr, &value);
     if (gp && status != COFI_ERR_GP)
         return sim_fail(sim->scenario, sim->line, "the read did not fault");

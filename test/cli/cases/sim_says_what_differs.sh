@@ -10,6 +10,6 @@ packets
     fup.pge 0
     tip 401001
 registers
-    pkt_cnt=1 no_such=2
+    pkt_cnt=1 no_such=2 tracestop= user=1x os
 E
 "$COFI" sim --check s
