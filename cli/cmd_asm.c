@@ -22,14 +22,28 @@ static void usage(FILE *out)
           "begins a comment), or one of: .gen pt|rtit    .bytes XX XX ...    .back N (take N bytes back)\n", out);
 }
 
-static int write_out(const struct assembler *a, const char *path)
+/* What could be assembled is not written when some of it could not. */
+static int write_out(const struct assembler *a)
 {
-    if (path)
-        return output_whole("asm", path, a->bytes, a->n);
-    if (fwrite(a->bytes, 1, a->n, stdout) == a->n && !fflush(stdout))
-        return EXIT_DONE;
-    complain("asm: standard output: %s", strerror(errno));
+    int status = output_begin("asm");
+    if (status || (fwrite(a->bytes, 1, a->n, stdout) == a->n && !fflush(stdout)))
+        return status;
+    complain("asm: %s: %s", output_name(), strerror(errno));
     return EXIT_ENVIRONMENT;
+}
+
+static int run(struct assembler *a)
+{
+    struct file file;
+    int status = file_open(&file, "asm", a->path);
+    if (status)
+        return status;
+    status = assemble(a, (const char *)file.bytes, file.n);
+    file_close(&file);
+    if (!status)
+        status = write_out(a);
+    free(a->bytes);
+    return status;
 }
 
 int cmd_asm(int argc, char **argv)
@@ -44,14 +58,16 @@ int cmd_asm(int argc, char **argv)
             usage(stdout);
             return EXIT_DONE;
         }
-        if (option == 'o')
+        if (option == 'o' && *optarg)
             out = optarg;
         else if (option == 'g' && !strcmp(optarg, "rtit"))
             a.context.gen = COFI_RTIT;
         else if (option == 'g' && !strcmp(optarg, "pt"))
             a.context.gen = COFI_PT;
+        else if (option == 'g' || option == 'o')
+            return bad_value("asm", option == 'g' ? "gen" : "output", optarg);
         else
-            return option == 'g' ? bad_value("asm", "gen", optarg) : see_help("asm");
+            return see_help("asm");
     }
     if (argc - optind > 1) {
         fprintf(stderr, "cofi asm: one file at a time; 'cofi asm --help' tells more\n");
@@ -59,15 +75,10 @@ int cmd_asm(int argc, char **argv)
     }
     if (argc > optind)
         a.path = argv[optind];
-    struct file file;
-    int status = file_open(&file, "asm", a.path);
-    if (status)
-        return status;
-    status = assemble(&a, (const char *)file.bytes, file.n);
-    file_close(&file);
-    /* What could be assembled is not written when some of it could not. */
-    if (!status)
-        status = write_out(&a, out);
-    free(a.bytes);
-    return status;
+    int status = output_open("asm", out);
+    if (!status && output_is(a.path)) {
+        complain("asm: %s: it cannot be read and written at once", out);
+        return EXIT_USAGE;
+    }
+    return status ? status : run(&a);
 }
