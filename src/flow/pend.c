@@ -43,7 +43,7 @@ static int show_mode(struct cofi_flow *flow, uint64_t ip)
         return 0;
     if (flow->mode != pend->mode_bits) {
         flow->mode = pend->mode_bits;
-        flow->cur = NULL;
+        place_set(flow, position(flow)); /* there it is another block */
         ret_drop_sites(flow);
     }
     event.ip = ip;

@@ -147,6 +147,14 @@ static void a_mode_told_behind_an_overflow_holds_where_it_goes_on(void **state)
         "[psb] [enabled >401000] 401000 [overflow >401002] [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
 }
 
+/* A MODE.Exec's FUP where execution is (EventEn) says that the code is of another mode from there on, as in the test before. */
+static void a_mode_told_at_a_fup_holds_from_there_on(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "7500 407500 0f05", "H 06 9902 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [mode 401002 a20 b0 c0] 401002 401003 401005 [disabled 401005]");
+}
+
 /* MODE.Exec was among what was lost: 32-bit code cannot be there. */
 static void an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code(void **state)
 {
@@ -1135,6 +1143,7 @@ int main(void)
         cmocka_unit_test(the_first_psb_may_be_ended_by_an_overflow),
         cmocka_unit_test(a_psb_that_ends_an_overflow_tells_nothing_that_is_known),
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
+        cmocka_unit_test(a_mode_told_at_a_fup_holds_from_there_on),
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
