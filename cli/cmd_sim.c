@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "beforehand.h"
 #include "cli.h"
 #include "file.h"
 #include "output.h"
@@ -165,10 +166,15 @@ static int parse_options(int argc, char **argv, struct options *o)
         complain("sim: --raw is of one scenario");
         return EXIT_USAGE;
     }
-    if (optind < argc)
-        return 0;
-    complain("sim: a scenario file is needed; 'cofi sim --help' tells more");
-    return EXIT_USAGE;
+    if (optind == argc) {
+        complain("sim: a scenario file is needed; 'cofi sim --help' tells more");
+        return EXIT_USAGE;
+    }
+    if (o->raw && is_same_file(o->raw, argv[optind])) {
+        complain("sim: %s is read, so it cannot be written: another file for --raw", o->raw);
+        return EXIT_USAGE;
+    }
+    return 0;
 }
 
 int cmd_sim(int argc, char **argv)

@@ -32,6 +32,7 @@ F
 "$COFI" sim --scenario=nothing s || echo "status $?"
 "$COFI" sim --raw=raw s || echo "status $?"
 ls raw 2>/dev/null
+"$COFI" sim --raw=s --scenario='a jump' s >/dev/null || echo "status $?"
 "$COFI" sim --raw=raw --scenario='a jump' s >/dev/null && "$COFI" dump --no-sync --raw raw
 sed '/^bytes/,$ s/0203/02g3/' s >bad; "$COFI" sim --check --scenario='a jump' bad || echo "status $?"
 sed '/^bytes/,$ s/00 20$/00/' s >short; "$COFI" sim --check --scenario='a jump' short || echo "status $?"
