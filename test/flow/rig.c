@@ -88,6 +88,8 @@ static char *put(struct rig *rig, char *at, const char *format, uint64_t v)
 static char *put_event(struct rig *rig, char *at, const struct cofi_flow_event *e)
 {
     at += sprintf(at, "[%s", cofi_flow_event_name(e->kind));
+    if (rig->offsets)
+        at = put(rig, at, "@%lu", e->offset);
     if (e->ip != COFI_NO_IP)
         at = put(rig, at, " %lx", e->ip);
     if (e->target != COFI_NO_IP)

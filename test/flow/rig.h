@@ -14,6 +14,7 @@ struct rig {
     size_t piece;        /* 0: one buffer; else pieces of so many bytes */
     size_t piece_at;
     uint8_t *piece_copy; /* the current piece, allocated, so that a read past it is found */
+    bool offsets;        /* rig_run: with where each event is told, kind@offset */
     char text[1 << 20];
 };
 

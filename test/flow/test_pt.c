@@ -164,6 +164,34 @@ static void an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code(void **s
         "[mode ffffffff81000002 a40 b0 c0] ffffffff81000002 ffffffff81000005 [disabled ffffffff81000005]");
 }
 
+static const char *decode_with_offsets(uint64_t addr, const char *code, const char *trace)
+{
+    static char *kept;
+    rig_open(&rig, COFI_PT, addr, code);
+    rig.offsets = true;
+    rig_trace(&rig, trace);
+    free(kept);
+    kept = strdup(rig_run(&rig));
+    rig_close(&rig);
+    return kept;
+}
+
+/* P takes 16 bytes, H 27. Of two packets that tell one thing, the first is its place. */
+static void each_event_is_told_where_its_packet_is(void **state)
+{
+    (void)state;
+    assert_string_equal(decode_with_offsets(0xffffffff81000000, "7500 407500 0f05", "P 0223 9902 d10000008100000000 06 02f3 7d0200 0081ffff 04 01"),
+        "[psb@0] [mode@18 81000000 a20 b0 c0] [enabled@20 >81000000] [gap@20 81000000 NO_CODE] [overflow@30 >ffffffff81000002] [mode@32 ffffffff81000002 a40 b0 c0] ffffffff81000002 ffffffff81000005 [disabled@40 ffffffff81000005]");
+    assert_string_equal(decode_with_offsets(0x401000, "7500 407500 0f05", "H 06 9902 7d021040000000 04 01"),
+        "[psb@0] [enabled@20 >401000] 401000 [mode@28 401002 a20 b0 c0] 401002 401003 401005 [disabled@38 401005]");
+    assert_string_equal(decode_with_offsets(0x401000, "7500 90 0f22d8 90 f30faee0 0fc730 0f05", "H 06 0243000500000000 02c80100000000 021278563412 2d0e10 01"),
+        "[psb@0] [enabled@20 >401000] 401000 401002 401003 [paging@28 401003 v5000] 401006 401007 40100b [vmcs@36 40100b v1000] [ptwrite@43 a4 b0 c0 v12345678] 40100e 40100e [disabled@52 40100e]");
+    assert_string_equal(decode_with_offsets(0x401000, "90 cd80 90 0f0b 90 48cf", "H 3d0110 2d0710 2d0310 3d0410 2d0710 2d0610 3d0610 01"),
+        "[psb@0] [enabled@20 >401000] 401000 [async@27 401001 >401007] 401007 401003 [async@36 401004 >401007] 401007 [async-disabled@48 401006]");
+    assert_string_equal(decode_with_offsets(0x401000, "7500 7500 0f05", "H 06 02f3 02f3 9929 7d021040000000 04 02130200 3d0410 2d0010 01"),
+        "[psb@0] [enabled@20 >401000] 401000 [overflow@28] [tsx@32 a1 b0 c0] [overflow@30 >401002] 401002 [cfe@42 401004 a2 b0 c0] [async@46 401004 >401000] 401000 [disabled@52 401000]");
+}
+
 /* EventEn: MODE.Exec with a FUP tells a new RFLAGS.IF, here where packets are off. */
 static void a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on(void **state)
 {
@@ -1143,6 +1171,7 @@ int main(void)
         cmocka_unit_test(the_first_psb_may_be_ended_by_an_overflow),
         cmocka_unit_test(a_psb_that_ends_an_overflow_tells_nothing_that_is_known),
         cmocka_unit_test(a_mode_told_behind_an_overflow_holds_where_it_goes_on),
+        cmocka_unit_test(each_event_is_told_where_its_packet_is),
         cmocka_unit_test(a_mode_told_at_a_fup_holds_from_there_on),
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
