@@ -206,7 +206,6 @@ enum pump_result cofi__pt_pump(struct cofi_flow *flow)
             cofi__source_more(flow);
         if (s->p == s->end)
             return PUMP_END;
-        again = false;
         if (s->end - s->p >= SOURCE_AHEAD && !flow->context.block) {
             result = fast(flow, &again);
             if (!again)

@@ -140,7 +140,6 @@ enum pump_result cofi__rtit_pump(struct cofi_flow *flow)
             cofi__source_more(flow);
         if (s->p == s->end)
             return PUMP_END;
-        again = false;
         enum pump_result result = PUMP_FULL;
         if (s->end - s->p >= SOURCE_AHEAD) {
             result = fast(flow, &again);

@@ -272,11 +272,8 @@ int cofi__rtit_act(struct cofi_flow *flow)
     flow->has_packet = false;
     if (flow->just_overflowed && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS) {
         flow->just_overflowed = false;
-        bool spurious = kind == COFI_RTIT_TIP && !flow->lost && spurious_tip(flow);
-        if (spurious || (kind == COFI_RTIT_TIP && flow->enabled)) {
-            flow->has_packet = !spurious; /* else it is a branch's, like any */
-            return 0;
-        }
+        flow->has_packet = kind != COFI_RTIT_TIP || flow->lost || !spurious_tip(flow); /* if not that, it is like any: a TIP is a branch's */
+        return 0;
     }
     if (kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS && kind != COFI_RTIT_BUFFOVF)
         flow->stop_was_last = false;

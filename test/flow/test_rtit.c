@@ -176,6 +176,9 @@ static void where_tracing_went_off_in_an_overflow_is_not_known(void **state)
     (void)state;
     assert_string_equal(decode_in(0x401000, 0x401002, 0x401000, "90 90 90", "R 8500104000 8d01104000 8500104000 9503104000 8500104000 8d01104000"),
         "[psb] [enabled >401000] 401000 [async-disabled 401001] [enabled 401001 >401000] [overflow] [enabled >401000] 401000 [async-disabled 401001]");
+    /* an overflow has shown that it was on again */
+    assert_string_equal(decode_in(0x401000, 0x401002, 0x401000, "90 90 90", "R 8500104000 8d01104000 900110 9503104000 8500104000 8d01104000"),
+        "[psb] [enabled >401000] 401000 [async-disabled 401001] [overflow] [gap a8 b0 c0 MISMATCH] [overflow] [enabled >401000] 401000 [async-disabled 401001]");
 }
 
 /* [ERR E4] */
@@ -393,6 +396,17 @@ static void above_4_gib_there_is_only_64_bit_code(void **state)
     rig_close(&rig);
 }
 
+static void new_code_is_used_from_the_sts_of_its_time_on(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_RTIT, 0x401000, "7500 7500 7500");
+    rig_code(&rig, 0x2000, 0x401000, "7500 90 7500");
+    rig_trace(&rig, "R d0000010000000 8500104000 02 d0000020000000 02 8d05104000");
+    for (rig.piece = 0; rig.piece < 3; rig.piece++)
+        assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 [code v1] 401002 401003 [async-disabled 401005]");
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +439,7 @@ int main(void)
         cmocka_unit_test(the_periodic_cycle_count_may_hold_an_address_that_never_ran),
         cmocka_unit_test(a_stream_without_a_start_begins_at_its_first_tip),
         cmocka_unit_test(above_4_gib_there_is_only_64_bit_code),
+        cmocka_unit_test(new_code_is_used_from_the_sts_of_its_time_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
