@@ -212,6 +212,14 @@ static void behind_a_gap_only_a_whole_address_is_believed(void **state)
         "[async-disabled 401005]");
 }
 
+/* What was before damage is no address that one behind it may rest on. */
+static void behind_damage_only_a_whole_address_is_believed(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("7500 ffe0 90", "R 8500104000 02 ff R 800010 8502104000 b00410 880510"),
+        "[psb] [enabled >401000] 401000 [psb] [gap 401002 BAD_PACKET] [enabled >401002] 401002 401004 [async-disabled 401005]");
+}
+
 static uint8_t nominal_ratio; /* 0: not known; else cycle counts are on too */
 
 static uint64_t last_ticks(uint32_t family, uint32_t model, const char *trace)
@@ -427,6 +435,7 @@ int main(void)
         cmocka_unit_test(after_an_overflow_only_a_whole_address_is_believed),
         cmocka_unit_test(the_first_mtc_behind_a_psb_is_not_believed_on_a_processor_with_e7),
         cmocka_unit_test(behind_a_gap_only_a_whole_address_is_believed),
+        cmocka_unit_test(behind_damage_only_a_whole_address_is_believed),
         cmocka_unit_test(counts_of_zero_stay_zero_on_a_processor_with_e6),
         cmocka_unit_test(cycles_are_not_measured_across_what_was_not_traced),
         cmocka_unit_test(a_change_of_either_ratio_is_told),
