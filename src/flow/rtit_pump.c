@@ -11,7 +11,7 @@ static void take_ip(struct cofi_flow *flow, unsigned code, uint64_t payload)
 {
     unsigned width = 16 + 16 * (code & 3);
     bool zext = code & 4, full = zext || width == 48;
-    uint64_t upper = full ? 0 : flow->last_ip >> width << width & ((UINT64_C(1) << 48) - 1);
+    uint64_t upper = full ? 0 : flow->last_ip >> width << width;
     flow->packet_has_ip = full || flow->last_ip_valid;
     flow->packet_full_ip = full;
     flow->packet_ip = sext(upper | payload, 47);

@@ -327,7 +327,7 @@ static struct cofi_flow *open_flow(void)
 }
 
 /* The times that blocks have, as a list without repetition; ~: estimated. */
-static const char *times(const char *code, const char *trace)
+static const char *times_with(bool mtc, const char *code, const char *trace)
 {
     static char text[512];
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
@@ -344,7 +344,7 @@ static const char *times(const char *code, const char *trace)
     config.bytes = rig.trace;
     config.n = rig.n;
     config.want_time = true;
-    config.time = (struct cofi_time_info){.tsc = true, .mtc = true, .mtc_freq = 3, .tsc_num = 168, .tsc_den = 2, .nominal_ratio = 24};
+    config.time = (struct cofi_time_info){.tsc = true, .mtc = mtc, .mtc_freq = 3, .tsc_num = 168, .tsc_den = 2, .nominal_ratio = 24};
     assert_int_equal(cofi_flow_open(&flow, &config), 0);
     text[0] = 0;
     while (cofi_flow_next(flow, &batch) > 0)
@@ -355,6 +355,8 @@ static const char *times(const char *code, const char *trace)
     rig_close(&rig);
     return text;
 }
+
+static const char *times(const char *code, const char *trace) { return times_with(true, code, trace); }
 
 /* [PTREF 12.15; PTREF 8.3]: MTC 47, 48 and 4a after a TMA of CTC 1234, FC 64 at TSC 1001000; one MTC is lost. */
 static void example_15_has_the_times_of_both_public_decoders(void **state)
@@ -373,6 +375,21 @@ static void skl168_cycles_lost_before_a_psb_calibrate_nothing(void **state)
     assert_string_equal(times("7500 7500 0f05", "P 19 00001000000000 0273 0000 00 0000 02031800 0223 9901 71001040000000"
         " 5901 06 P 19 b0041000000000 0273 0e00 00 1800 9901 7d021040000000 0223 2706 5902 470c 06 01"),
         " 1049248 ~1050120");
+}
+
+/* Without MTCs, a tick a cycle: 20, 200, 74565 and 5000000 of them. Also where nothing follows, which the hot loop leaves to the codec. */
+static void long_cycle_counts_are_read_whole(void **state)
+{
+    (void)state;
+    static const char *const cycs[] = {"a3", "470c", "2f3524", "07b58912"};
+    static const unsigned cycles[] = {20, 200, 74565, 5000000};
+    for (size_t i = 0; i < 2 * sizeof cycs / sizeof *cycs; i++) {
+        char trace[200], expected[40];
+        snprintf(trace, sizeof trace, "P 19 00001000000000 0273 0000 00 0000 02031800 0223 9901 71001040000000 06 %s 06 01 %.*s", cycs[i / 2],
+                 i % 2 ? 60 : 0, "000000000000000000000000000000000000000000000000000000000000");
+        snprintf(expected, sizeof expected, " 1048576 ~%u", 1048576 + cycles[i / 2]);
+        assert_string_equal(times_with(false, "7500 7500 0f05", trace), expected);
+    }
 }
 
 /* The guest's TSC begins at 0 when it is made. 401000 vmlaunch; 401003 nop; 401004 jmp *rax; host: 2^40, guest: 1000, 1800;
@@ -1182,6 +1199,7 @@ int main(void)
         cmocka_unit_test(an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
+        cmocka_unit_test(long_cycle_counts_are_read_whole),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
         cmocka_unit_test(transactions_begin_commit_and_abort),
         cmocka_unit_test(a_psb_tells_of_a_transaction_what_is_not_known),
