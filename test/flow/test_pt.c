@@ -227,6 +227,15 @@ static void a_cfe_that_is_none_shows_nothing_of_event_trace(void **state)
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
         "H 02130a00 2d0210 P 9901 7d001040000000 0223 02f3 9901 7d041040000000 04 01"),
         "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [psb 401000] [enabled >401000] [overflow >401004] 401004 401006 [disabled 401006]");
+    /* Behind a PSB it is taken for sure. */
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05",
+        "H 02130a00 P 9901 7d001040000000 0223 2d0210 02f3 9901 7d041040000000 71041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [mode 401000 a40 b0 c1] [psb 401000] [gap 401000 MISMATCH] [overflow] [mode 401004 a40 b0 c1] "
+        "[enabled >401004] 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "0f05 7500 7500 0f05",
+        "H 02130a00 P 9901 7d001040000000 0223 01 2d0210 02f3 9901 7d041040000000 71041040000000 04 01"),
+        "[psb] [enabled >401000] [cfe aa b0 c0] [mode 401000 a40 b0 c1] [psb 401000] 401000 [disabled 401000] [gap MISMATCH] [overflow] "
+        "[mode 401004 a40 b0 c1] [enabled 401000 >401004] 401004 401006 [disabled 401006]");
     /* Where packets are wrong already, two are believed. */
     assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", "H 2d0210 02130a00 02f3 9901 7d041040000000 04 01"),
         "[psb] [enabled >401000] [cfe aa b0 c0] [gap 401000 MISMATCH] [overflow >401004] 401004 401006 [disabled 401006]");
@@ -897,6 +906,11 @@ static void before_a_psb_the_first_tip_may_have_waited(void **state)
     }
     snprintf(trace, sizeof trace, "6d001040000000 1e 2d0410 06 %s", after); /* what has forced the outcomes before the second one out is itself */
     assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC] 401004 [gap 401006 MISMATCH] [psb] [enabled >401004] 401004 401006 [disabled 401006]");
+    static const char *const next[] = {"0e", "02a3060000000000"}; /* so it has forced this one out */
+    for (size_t i = 0; i < sizeof next / sizeof *next; i++) {
+        snprintf(trace, sizeof trace, "06 6d001040000000 %s 01", next[i]);
+        assert_string_equal(decode_synced(code, trace, 0), "[gap NO_SYNC] 401000 401004 401006 [disabled 401006]");
+    }
 }
 
 /* Below 4 GiB there are three modes: where nothing has told it, code before the first PSB waits for it. */
