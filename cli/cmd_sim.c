@@ -110,16 +110,16 @@ static int run_text(const char *path, char *text, const struct options *o)
         }
         int status = run_scenario(&file, o);
         tally.n++;
-        tally.bad += status != 0;
+        tally.bad += status == EXIT_DATA;
         worst = status > worst ? status : worst;
-        if (status && o->check && file.name)
+        if (status == EXIT_DATA && o->check && file.name)
             printf("%s:%u: %s: DIFFERS\n", path, file.line, file.name);
     }
     if (!tally.n) {
         complain("sim: %s: no scenario's name has '%s' in it", path, o->only);
         return EXIT_DATA;
     }
-    if (o->check)
+    if (o->check && worst <= EXIT_DATA)
         say_checked(path, &tally);
     return worst;
 }

@@ -18,6 +18,7 @@ try 'code 100\n    e8\nstate ip=100\nevents\n    step\n'
 try 'code 100\n    eb fe\nstate ip=100\nevents\n    taken\n'
 try 'buffer x\n'
 try 'errata e9\n'
+printf 'asm 100\n    nop\n' >s; TMPDIR=nowhere "$COFI" sim --check s; echo "status $?"
 "$COFI" sim nowhere
 echo "status $?"
 "$COFI" sim
