@@ -39,7 +39,7 @@ static bool make_folder(void)
         memcpy(first.path, first.folder, strlen(first.folder));
         return true;
     }
-    complain("record: %s: %s", place, strerror(fits ? errno : ENAMETOOLONG));
+    complain("record: no folder for the recording in %s: %s; TMPDIR=FOLDER chooses another place", place, strerror(fits ? errno : ENAMETOOLONG));
     first.folder[0] = 0;
     return false;
 }
