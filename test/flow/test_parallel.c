@@ -398,6 +398,30 @@ static void a_call_of_long_ago_is_not_guessed(void **state)
     free(bytes);
 }
 
+/* Time, ratios, CR3, and CR0.PG, by which a PIP of a MOV CR0 is known: who knows what a piece begins with does not decode it again. */
+static void packets_that_move_nothing_count_for_later_pieces(void **state)
+{
+    enum { JUMPS = 60000 };
+    static const char psb[9] = "\xc0";
+    static const uint8_t code[] = {0x0f, 0x22, 0xd8, 0xff, 0xe0}; /* mov cr3, rax; jmp rax */
+    uint8_t *bytes = malloc(64 + JUMPS * 30), *p = bytes;
+    (void)state;
+    run = (struct prog_run){.gen = COFI_RTIT, .ctl = R_USER | R_MTC | R_STS | R_RETC};
+    assert_int_equal(cofi_image_open(&image), 0);
+    assert_int_equal(cofi_image_map_bytes(image, 0, 0x401000, code, sizeof code, "code"), 0);
+    p = put(put(put(p, psb, sizeof psb), "\xd4\x05\x00\x10\x00\x00\x00", 7), "\x85\x00\x10\x40\x00", 5); /* STS, FUP.PGE */
+    for (unsigned i = 0; i < JUMPS; i++) { /* TIP; MTC; STS, the ratios as before; PIP */
+        p = put(p, "\xb5\x00\x10\x40\x00", 5);
+        p = put(put(p, "\xc4", 1), (char[]){(char)i}, 1);
+        p = i % 100 ? p : put(p, psb, sizeof psb);
+        p = i % 500 != 400 ? p : put(put(p, "\xd4\x05\x00\x10", 4), (char[]){(char)(i >> 9), (char)(i >> 17), 0}, 3);
+        p = i % 1050 != 1000 ? p : put(p, i % 2100 < 1050 ? "\xc3\x01\x50\x00\x00\x00" : "\xc3\x00\x50\x00\x00\x00", 6);
+    }
+    assert_true(compare(bytes, (size_t)(p - bytes)) == 0);
+    cofi_image_close(image);
+    free(bytes);
+}
+
 /* A PSB+ tells a time far ahead: the next one takes it back, and the code with it. */
 static void spoil_time(uint8_t *bytes, size_t n, size_t at)
 {
@@ -673,6 +697,7 @@ int main(void)
         cmocka_unit_test(the_result_is_the_serial_one),
         cmocka_unit_test(so_it_is_for_rtit),
         cmocka_unit_test(a_call_of_long_ago_is_not_guessed),
+        cmocka_unit_test(packets_that_move_nothing_count_for_later_pieces),
         cmocka_unit_test(so_it_is_on_damaged_streams),
         cmocka_unit_test(a_cache_that_is_always_full_changes_nothing),
         cmocka_unit_test(code_is_that_of_its_time_when_a_piece_is_decoded_again),
