@@ -76,7 +76,7 @@ static void table_put(struct cofi_flow *flow, struct block *b)
 
 static bool table_grow(struct cofi_flow *flow)
 {
-    size_t old = flow->table_size, size = old ? old * 2 : 1 << 10;
+    size_t old = flow->table_size, size = old ? old * 4 : 1 << 10;
     uint64_t *was = flow->table;
     if (!tables_make(flow, size))
         return false;
@@ -112,7 +112,7 @@ static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->a
 
 static bool all_grow(struct cofi_flow *flow)
 {
-    size_t max = flow->all_max ? flow->all_max * 2 : 1024, was = flow->all_max * sizeof(struct block *);
+    size_t max = flow->all_max ? flow->all_max * 4 : 1 << 10, was = flow->all_max * sizeof(struct block *);
     struct block **all = cofi__table_take(&flow->chunks, max * sizeof(struct block *));
     if (!all)
         return false;
