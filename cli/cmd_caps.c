@@ -40,6 +40,16 @@ static const char usage[] =
     "      --json           one object a line\n"
     "  -h, --help           this text\n";
 
+/* What would have no effect. */
+static const char *useless(const struct caps_options *o)
+{
+    if (o->rtit && (o->model || o->list))
+        return o->model ? "--model is of PT; RTIT has no models" : "--list is of PT; RTIT has no models";
+    if (o->list && (o->model || o->registers))
+        return o->model ? "--list names all models; --model is without it" : "--list tells no registers; --registers is with --model";
+    return NULL;
+}
+
 static int parse(struct caps_options *o, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -65,15 +75,14 @@ static int parse(struct caps_options *o, int argc, char **argv)
         default: return see_help("caps");
         }
     }
-    if (o->rtit && o->model) {
-        complain("caps: --model is of PT; RTIT has no models");
-        return EXIT_USAGE;
-    }
     if (optind < argc) {
         complain("caps: what is '%s'? 'cofi caps --help' lists the options", argv[optind]);
         return EXIT_USAGE;
     }
-    return 0;
+    const char *wrong = useless(o);
+    if (wrong)
+        complain("caps: %s", wrong);
+    return wrong ? EXIT_USAGE : 0;
 }
 
 /* ---- registers ---- */
