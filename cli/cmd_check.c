@@ -50,7 +50,7 @@ static int take(void *opaque, int letter, const char *argument)
     if (letter == 'g')
         return parse_number(argument, UINT64_MAX, &options->max_gaps) ? 0 : -1;
     options->truth = argument;
-    return 0;
+    return *argument ? 0 : -1;
 }
 
 static int parse(struct check_options *options, int argc, char **argv)

@@ -63,7 +63,7 @@ static int take(void *opaque, int letter, const char *argument)
     switch (letter) {
     case 'L': return parse_number(argument, UINT64_MAX, &options->last) && options->last ? 0 : -1;
     case 'p': return parse_number(argument, INT32_MAX, &options->pid) && options->pid ? 0 : -1;
-    case 'c': options->core = argument; break;
+    case 'c': options->core = argument; return *argument ? 0 : -1;
     case 's': options->stdio = true; break;
     }
     return 0;

@@ -106,10 +106,13 @@ static int take_input(struct session_options *options, char *argument)
 
 static int take_common(struct session_options *options, int letter, char *argument)
 {
-    int bad = 0;
+    static const char files[] = "ioRYUKVQI"; /* which are named */
+    int bad = argument && !*argument && strchr(files, letter) ? -1 : 0;
+    if (bad)
+        return bad;
     switch (letter) {
     case 'i': bad = take_input(options, argument); break;
-    case 'o': options->output = argument; bad = *argument ? 0 : -1; break;
+    case 'o': options->output = argument; break;
     case 'R': options->raw = argument; break;
     case 'G': bad = parse_gen(options, argument); break;
     case 'O': bad = parse_mode(options, argument); break;
