@@ -162,6 +162,7 @@ struct job {
     struct cofi_coverage_options wants;
     struct cofi_coverage *all;
     uint64_t gaps, overflows;
+    bool any; /* recording that could be counted: without one nothing is written */
     /* of the recording that is open */
     struct session *session;
     pthread_mutex_t lock;
@@ -296,6 +297,7 @@ static int count_file(struct job *job, const char *file)
     int status = session_open(&job->session, &options);
     if (status != EXIT_DONE)
         return status;
+    job->any = true;
     status = count_session(job);
     status = session_status(job->session, status);
     session_close(job->session);
@@ -486,7 +488,7 @@ static int judge(const struct job *job, int status)
 static int count_and_write(struct job *job)
 {
     int status = count_all(job);
-    if (status != EXIT_DONE && status != EXIT_DATA)
+    if (!job->any || (status != EXIT_DONE && status != EXIT_DATA))
         return status;
     if (cofi_coverage_finish(job->all) < 0) {
         complain("coverage: %s", cofi_error_text(COFI_ERR_NOMEM));

@@ -372,7 +372,7 @@ static int show_process(const struct gdb_options *options, struct session *sessi
     int status = gdb_history_read(&history);
     if (status < 0)
         complain("gdb: %s", cofi_error_text(status));
-    else if (!history.n && session_streams(session)) /* without any that has been said */
+    else if (!history.n)
         complain("gdb: there is nothing of process %" PRId32 ": 'cofi check' tells what could be decoded", history.pid);
     tell_history(&history);
     if (status >= 0 && history.n)

@@ -2,7 +2,6 @@
  * A file's first bytes -> what it is, where a trace was expected. */
 #include "foreign.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include <cofi/stream.h>
@@ -23,6 +22,8 @@ static bool has_psb(const uint8_t *bytes, size_t n, enum cofi_gen gen) { return 
 
 static bool only_zeros(const uint8_t *bytes, size_t n) { return !bytes[0] && !memcmp(bytes, bytes + 1, n - 1); }
 
+bool foreign_zeros(const uint8_t *bytes, size_t n) { return n < COFI_GUESS_BYTES && only_zeros(bytes, n); }
+
 /* Four bytes are no chance, even if there are PSBs behind them. */
 static const char *packed_as(const uint8_t *bytes, size_t n, enum cofi_gen gen)
 {
@@ -39,7 +40,7 @@ const char *foreign_hint(const uint8_t *bytes, size_t n, enum cofi_gen gen)
     const char *hint = n ? packed_as(bytes, n, gen) : NULL;
     if (hint || !n || has_psb(bytes, n, gen))
         return hint;
-    if (n < COFI_GUESS_BYTES && only_zeros(bytes, n))
+    if (foreign_zeros(bytes, n))
         return "it is nothing but zeros: no trace in it";
     if (gen == COFI_RTIT && has_psb(bytes, n, COFI_PT))
         return "it has PSBs of PT, none of RTIT: --gen=pt";

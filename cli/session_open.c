@@ -32,10 +32,10 @@ static void warn_of_raw(struct session *session)
     const struct session_options *options = &session->options;
     size_t n;
     const uint8_t *bytes = session_beginning(session, &n);
-    const char *hint = n ? foreign_hint(bytes, n, options->gen) : session->pipe.error ? NULL : "no trace in it";
+    const char *hint = foreign_hint(bytes, n, options->gen);
     if (hint)
         complain("%s: %s: %s", options->command, options->raw, hint);
-    else if (!options->image_n && strcmp(options->command, "stat"))
+    else if (n && !options->image_n && strcmp(options->command, "stat"))
         complain("%s: %s: a raw stream tells no code: give it by --image=FILE[@ADDR], or all that ran is missing", options->command,
                  options->raw);
 }
@@ -160,8 +160,21 @@ static bool has_places(const struct session_options *options)
     return !error;
 }
 
-/* Whether there is nothing to show, which is said: no such thread, or --to is before all that was recorded. */
-static bool is_empty(const struct session *session)
+/* Whether the input holds no trace: no stream, no byte, or nothing but zeros, which was said. What could not be read is another matter. */
+static bool lacks_trace(struct session *session)
+{
+    size_t n = 0;
+    const uint8_t *bytes = session->recording ? NULL : session_beginning(session, &n);
+    if (n)
+        return foreign_zeros(bytes, n);
+    bool lacks = session->recording ? !cofi_recording_streams(session->recording) : !session->pipe.error;
+    if (lacks)
+        complain("%s: %s: no trace in it", session->options.command, session->options.raw ? session->options.raw : session->options.file);
+    return lacks;
+}
+
+/* Whether nothing of it is to be shown, which is said: no such thread, or --to is before all that was recorded. */
+static bool chooses_none(const struct session *session)
 {
     const struct session_options *options = &session->options;
     const struct cofi_time_conv *conv = &session->info.time.conv;
@@ -219,10 +232,10 @@ static int open_input(struct session *session, struct cofi_error *error)
 }
 
 /* EXIT_DONE where there is something to show, and a place for it. */
-static int begin_output(const struct session *session)
+static int begin_output(struct session *session)
 {
     const struct session_options *options = &session->options;
-    if (is_empty(session))
+    if ((!options->only_code && lacks_trace(session)) || chooses_none(session))
         return EXIT_DATA;
     if (output_is(options->raw ? options->raw : options->file)) {
         complain("%s: %s: it cannot be read and written at once", options->command, options->output);
@@ -255,8 +268,6 @@ int session_open(struct session **session, const struct session_options *options
         session_close(made);
         return exit;
     }
-    if (made->recording && !cofi_recording_streams(made->recording))
-        complain("%s: %s: no trace in it", options->command, made->options.file);
     *session = made;
     return EXIT_DONE;
 }
