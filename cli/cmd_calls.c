@@ -422,10 +422,14 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
                                                                  .time = feeder->timeline ? feed_time : NULL, .trim = true});
     if (status >= 0)
         status = finish(feeder, i == 0);
-    if (i + 1 == job->n)
-        end_output(job->options, out);
     close_feeder(feeder);
     return status;
+}
+
+static int write_end(void *opaque, struct writer *out)
+{
+    end_output(((struct calls_job *)opaque)->options, out);
+    return 0;
 }
 
 /* ---- processors: threads move between streams, so all are read in the order of time ---- */
@@ -513,7 +517,8 @@ static int write_threads(void *opaque, struct writer *out)
         status = finish(job->feeders[i], first);
         first = false;
     }
-    end_output(job->options, out);
+    if (status >= 0)
+        end_output(job->options, out);
     return status;
 }
 
@@ -527,7 +532,8 @@ static int all_streams(struct calls_job *job)
             return EXIT_ENVIRONMENT;
         }
     }
-    return session_write_each(job->session, write_stream, job);
+    int status = session_write_each(job->session, write_stream, job);
+    return status == EXIT_DONE ? writer_run("calls", write_end, job) : status; /* what looks whole is so */
 }
 
 static int run(struct session *session, const struct calls_options *options, uint64_t *gaps)

@@ -261,8 +261,8 @@ static int write_stream(void *opaque, struct writer *out)
     check->comparison.out = out;
     bool compared = check->comparison.truth; /* else what ran is only counted, which the flow does */
     int status = session_walk(&check->stream, &(struct session_visitor){compared ? check_blocks : NULL, check_event, check_end, check});
-    if (status >= 0)
-        status = session_drain(&check->stream);
+    int drained = session_drain(&check->stream); /* in any case, for the length */
+    status = status < 0 ? status : drained;
     check->done = status >= 0;
     if (status >= 0 && !check->options->session.json)
         print_stream(out, &check->stream, &check->stats, &check->comparison);

@@ -161,6 +161,8 @@ void session_processor(const struct session *session, uint32_t *family, uint32_t
 bool session_cyc(const struct session_stream *stream);
 /* Raw PT that begins without a PSB: whether its first byte seems to begin a packet. */
 bool session_synced(const struct session_stream *stream);
+/* Of a stream whose end has come: 0, or COFI_ERR_IO: it is a pipe that could not be read to its end, which was said. */
+int session_ended(const struct session_stream *stream);
 /* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */
 int session_drain(struct session_stream *stream);
 /* Where decoding begins that shows all from a time (ns) on; 0: at the stream's start. */

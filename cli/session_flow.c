@@ -116,6 +116,8 @@ static const uint8_t *pull_pipe(void *opaque, size_t *n)
     return bytes;
 }
 
+int session_ended(const struct session_stream *stream) { return stream->session->pipe_failed ? COFI_ERR_IO : 0; }
+
 int session_drain(struct session_stream *stream)
 {
     struct session *session = stream->session;
@@ -125,7 +127,7 @@ int session_drain(struct session_stream *stream)
     while (n)
         pull_pipe(stream, &n);
     stream->bytes = session->pipe.taken;
-    return session->pipe_failed ? COFI_ERR_IO : 0;
+    return session_ended(stream);
 }
 
 uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool forward)

@@ -18,6 +18,7 @@ struct walk {
     uint64_t ticks;       /* of the last item that has a time */
     struct cofi_flow_stamp told; /* to the visitor */
     bool ended;
+    int failed;           /* why it ended there: an error, or 0 */
     int side;             /* of --from and --to, of what is trimmed: see session_side */
     bool turned;          /* somebody else ran in what was left out */
     const struct cofi_flow_block *blocks[WALK_BLOCKS];
@@ -35,6 +36,7 @@ int walk_open(struct walk **out, struct session_stream *stream, bool timed, bool
     walk->ticks = 0;
     walk->told = (struct cofi_flow_stamp){0};
     walk->ended = walk->turned = false;
+    walk->failed = 0;
     walk->side = 0;
     walk->batch = (struct cofi_flow_batch){.blocks = timed || blocks ? walk->blocks : NULL, .blocks_max = WALK_BLOCKS,
                                            .times = timed ? walk->times : NULL, .events = walk->events,
@@ -65,10 +67,9 @@ static int fill(struct walk *walk)
         int status = cofi_flow_next(walk->flow, &walk->batch);
         walk->block = walk->event = 0;
         walk->ended = status <= 0;
-        if (status < 0)
-            return status;
+        walk->failed = status < 0 ? status : walk->ended ? session_ended(walk->stream) : 0;
     }
-    return !walk->ended;
+    return walk->ended ? walk->failed : 1;
 }
 
 static bool event_is_next(const struct walk *walk)
@@ -218,6 +219,8 @@ static int walk_split(struct session_stream *stream, const struct session_visito
     if (status != SESSION_WHOLE && split->walk.side < 0)
         session_none(stream);
     free(split);
+    if (!status)
+        status = session_ended(stream);
     return status > 0 ? 0 : status;
 }
 

@@ -85,7 +85,7 @@ int writer_run(const char *command, int (*work)(void *opaque, struct writer *out
         closed = writer_failed(out);
         free(out);
     }
-    if (status < 0)
+    if (status < 0 && status != COFI_ERR_IO) /* what could not be read is named by who reads */
         complain("%s: %s", command, cofi_error_text(status));
     return status < 0 || written != EXIT_DONE ? EXIT_ENVIRONMENT : closed ? -1 : EXIT_DONE;
 }
