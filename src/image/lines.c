@@ -194,8 +194,9 @@ static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split
     Dwarf_Lines *lines;
     size_t n;
     int number;
+    errno = 0;
     if (dwarf_getsrclines(die, &lines, &n))
-        return 0;
+        return errno == ENOMEM ? COFI_ERR_NOMEM : 0;
     walk->folder = folder_of(die);
     walk->told = NULL;
     walk->llvm = cofi__is_llvm(cofi__lines_unit(die, split));
@@ -213,16 +214,19 @@ static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split
 int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
 {
     struct cofi__code_ranges code;
-    if (!cofi__lines_dwarf(symbols))
-        return 0;
+    if (!cofi__lines_dwarf(symbols) || symbols->incomplete)
+        return symbols->incomplete ? COFI_ERR_NOMEM : 0;
     cofi__code_find(&code, symbols->elf);
     struct unit_walk walk = {.symbols = symbols, .code = &code, .each = each, .opaque = opaque};
     Dwarf_CU *cu = NULL;
     Dwarf_Die die, split;
-    int status = 0;
-    while (!status && dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, &split) == 0)
+    int status = 0, got = 0;
+    errno = 0;
+    while (!status && (got = dwarf_get_units(symbols->dwarf, cu, &cu, NULL, NULL, &die, &split)) == 0) {
         if (dwarf_tag(&die) == DW_TAG_compile_unit || dwarf_tag(&die) == DW_TAG_skeleton_unit)
             status = each_of_unit(&walk, &die, &split);
+        errno = 0;
+    }
     free(walk.file);
-    return status;
+    return got < 0 && errno == ENOMEM ? COFI_ERR_NOMEM : status;
 }
