@@ -53,8 +53,7 @@ struct cofi__source {
     uint64_t dev, ino, mtime_ns;
     bool is_open;       /* fd is the file's */
     int fd;
-    _Atomic(uint8_t *) *windows;
-    size_t n_windows;
+    _Atomic(uint8_t *) *windows; /* in the store's memory */
     struct cofi__load *loads;
     size_t n_loads;
     bool elf, elf_exec; /* elf_exec: ET_EXEC, its addresses are absolute */

@@ -273,12 +273,9 @@ static int inspect(struct cofi__source *source, int fd)
     source->dev = st.st_dev;
     source->ino = st.st_ino;
     source->mtime_ns = mtime_of(source, &st);
-    source->n_windows = source->size / COFI__WINDOW + 1;
-    source->windows = calloc(source->n_windows, sizeof *source->windows);
-    if (!source->windows) {
-        source->n_windows = 0;
+    source->windows = calloc(source->size / COFI__WINDOW + 1, sizeof *source->windows);
+    if (!source->windows)
         return no_code(source, "out of memory");
-    }
     return cofi__elf_inspect(source, fd);
 }
 
@@ -312,7 +309,7 @@ static int open_cached(struct cofi__source *source, int status)
     free(source->loads);
     source->windows = NULL;
     source->loads = NULL;
-    source->n_windows = source->n_loads = 0;
+    source->n_loads = 0;
     memcpy(why, source->why, sizeof why);
     source->file = cached_file(source);
     if (source->file && open_path(source) == 0)
