@@ -341,7 +341,7 @@ int cmd_check(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
-    options.session.once = true;
+    options.session.once = options.session.may_lack_trace = true; /* none where nothing ran, as in one of a program that was killed: it may be whole */
     if (options.truth && (status = truth_read(&truth, options.truth)) != EXIT_DONE)
         return status;
     if ((status = session_open(&session, &options.session)) != EXIT_DONE) {

@@ -25,7 +25,7 @@ struct session_options {
     size_t input_n;
     const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */
     bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
-    bool only_code;                /* of a recording: it need not hold a trace */
+    bool may_lack_trace;           /* of a recording: it is said that it has none, and no error */
     bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
     enum cofi_gen gen;             /* of raw */
     unsigned mode;                 /* of raw's code: 16, 32, 64; 0: found out */

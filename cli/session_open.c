@@ -235,7 +235,7 @@ static int open_input(struct session *session, struct cofi_error *error)
 static int begin_output(struct session *session)
 {
     const struct session_options *options = &session->options;
-    if ((!options->only_code && lacks_trace(session)) || chooses_none(session))
+    if ((lacks_trace(session) && !(session->recording && options->may_lack_trace)) || chooses_none(session))
         return EXIT_DATA;
     if (output_is(options->raw ? options->raw : options->file)) {
         complain("%s: %s: it cannot be read and written at once", options->command, options->output);
