@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A fresh page costs a page fault, some 2 us in a virtual machine, so chunks go back to the pool when a cache is
- * emptied, and the kernel is asked for huge pages where much is needed. */
+/* Fresh pages are dear (base/room.h), so chunks go back to the pool when a cache is emptied, and lie in huge pages where much is needed. */
 
 struct chunk {
     _Alignas(64) struct chunk *next;

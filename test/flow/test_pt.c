@@ -23,15 +23,21 @@
 
 static struct rig rig;
 
-static const char *decode(uint64_t addr, const char *code, const char *trace)
+/* What the rig shows, which is closed then; valid until the next one. */
+static const char *shown(void)
 {
     static char *kept;
-    rig_open(&rig, COFI_PT, addr, code);
-    rig_trace(&rig, trace);
     free(kept);
     kept = strdup(rig_run(&rig));
     rig_close(&rig);
     return kept;
+}
+
+static const char *decode(uint64_t addr, const char *code, const char *trace)
+{
+    rig_open(&rig, COFI_PT, addr, code);
+    rig_trace(&rig, trace);
+    return shown();
 }
 
 static void a_loop_with_compressed_returns(void **state)
@@ -166,14 +172,10 @@ static void an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code(void **s
 
 static const char *decode_with_offsets(uint64_t addr, const char *code, const char *trace)
 {
-    static char *kept;
     rig_open(&rig, COFI_PT, addr, code);
     rig.offsets = true;
     rig_trace(&rig, trace);
-    free(kept);
-    kept = strdup(rig_run(&rig));
-    rig_close(&rig);
-    return kept;
+    return shown();
 }
 
 /* P takes 16 bytes, H 27. Of two packets that tell one thing, the first is its place. */
@@ -765,15 +767,11 @@ static void a_psb_with_an_address_before_pge_is_no_start(void **state)
 /* DisTNT: what ran up to the next conditional branch is known, and up to the next RET if that may have been compressed. */
 static const char *decode_untold(uint64_t ctl, const char *code, const char *trace)
 {
-    static char *kept;
     rig_open(&rig, COFI_PT, 0x401000, code);
     rig.config.ctl_known = true;
     rig.config.ctl = UINT64_C(1) << 55 | ctl;
     rig_trace(&rig, trace);
-    free(kept);
-    kept = strdup(rig_run(&rig));
-    rig_close(&rig);
-    return kept;
+    return shown();
 }
 
 /* 401000 jnz; 401002 mov cr3, rax; 401005 nop; 401006 syscall: the PIP is not that of the interrupt's target. */
@@ -845,15 +843,11 @@ static void where_tracing_was_not_known_to_be_on_the_next_packet_tells(void **st
 
 static const char *decode_synced(const char *code, const char *trace, size_t piece)
 {
-    static char *kept;
     rig_open(&rig, COFI_PT, 0x401000, code);
     rig_trace(&rig, trace);
     rig.config.synced = true;
     rig.piece = piece;
-    free(kept);
-    kept = strdup(rig_run(&rig));
-    rig_close(&rig);
-    return kept;
+    return shown();
 }
 
 /* Traces that fuzzers hand over: their first bytes are those that tracing began with, or what a buffer begins with that was full. */
