@@ -213,7 +213,7 @@ int guest_none_pending(void)
     if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd) || setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){0, 0}))
         return 1;
     handle(SIGTRAP);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 40; i++)
         pthread_create(&t, NULL, spin, NULL);
     for (int i = 0; i < 5; i++) {
         for (int before = rounds; rounds - before < 1000;)

@@ -18,14 +18,14 @@ static bool runs(const struct thread *t, uint64_t pid)
 }
 
 /* The fault signals are never blocked, so this one reaches every thread [rt_handler]. It says that it is ours, for it may come
- * when the halt is over. */
+ * when the halt is over. One is on its way at a time, so that each that comes is known by `asked`. */
 static bool ask_to_halt(const struct thread *t, uint64_t pid)
 {
     struct ksiginfo info = {.signo = SIGTRAP, .code = COFI__FAST_SI_HALT, .addr = pid};
-    if (!runs(t, pid))
-        return false;
-    __atomic_store_n((uint32_t *)&t->asked, 1, __ATOMIC_SEQ_CST);
-    sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0);
+    uint32_t *asked = (uint32_t *)&t->asked;
+    if (runs(t, pid) && !__atomic_exchange_n(asked, 1, __ATOMIC_SEQ_CST) &&
+        sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0) < 0)
+        __atomic_store_n(asked, 0, __ATOMIC_SEQ_CST);
     return false;
 }
 
@@ -63,14 +63,14 @@ void halt_over(struct thread *t)
 }
 
 /* Whether SIGTRAP is what asks a thread to halt. Where as many signals are pending as may be (RLIMIT_SIGPENDING), the kernel keeps nothing of
- * it but its number. */
+ * it but its number. One of the program's may have come in the place of ours, for of a number one is pending. */
 bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info)
 {
-    bool lost = info->code == SI_USER && !info->addr && t->asked;
-    if (signo != SIGTRAP || !(lost || (info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid)))
+    if (signo != SIGTRAP)
         return false;
-    t->asked = 0;
-    return true;
+    bool asked = __atomic_exchange_n(&t->asked, 0, __ATOMIC_SEQ_CST);
+    bool lost = info->code == SI_USER && !info->addr && asked;
+    return lost || (info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid);
 }
 
 /* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. */

@@ -164,10 +164,12 @@ static bool is_step(int signo, const struct ksiginfo *info)
     return signo == SIGTRAP && (info->code == TRAP_TRACE || info->code == TRAP_BRKPT);
 }
 
-/* Whether the instruction that was to run in place has run. */
-static bool has_run(const struct thread *t, int signo, const struct ksiginfo *info)
+/* Whether the instruction that was to run in place has run. A SIGTRAP that somebody sent meanwhile takes the place of the step's, for of a
+ * number one is pending [signal(7)]. */
+static bool has_run(const struct thread *t, int signo, const struct ksiginfo *info, uint64_t rip)
 {
-    return is_step(signo, info) && (info->code == TRAP_TRACE || t->step_class != COFI_CLASS_FAR_CALL);
+    bool instead = signo == SIGTRAP && info->code <= 0 && rip != t->pc && !t->step_traps;
+    return instead || (is_step(signo, info) && (info->code == TRAP_TRACE || t->step_class != COFI_CLASS_FAR_CALL));
 }
 
 static uint64_t current_gs(void)
@@ -195,7 +197,7 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
 {
     take_gs(t);
     t->stepping = false;
-    bool ran = has_run(t, signo, info);
+    bool ran = has_run(t, signo, info, uc->mc.rip);
     uint64_t own = t->flags & FLAG_TF;
     regs_from_context(t, &uc->mc);
     t->regs[R11] = uc->mc.r11;
@@ -204,8 +206,9 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     must_be_64_bit(uc->mc.cs, t->pc);
     uint64_t from = t->pc;
     t->pc = uc->mc.rip;
-    if (ran) {
+    if (ran)
         step_done(t, from);
+    if (ran && is_step(signo, info)) {
         if (own) /* the program steps itself */
             keep(t, info, &uc->mc, true);
         return;
@@ -216,6 +219,8 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
     }
     if (halt_asked(t, signo, info)) {
         t->safepoint |= SAFEPOINT_HALT;
+        if (t->step_traps) /* perhaps in the place of its trap */
+            t->pc = from;
         return;
     }
     bool sync = SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0;

@@ -80,6 +80,7 @@ struct thread {
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
     bool step_pushes;     /* … is PUSHF, which pushes our trap flag */
     bool step_pops;       /* … is POPF or IRET, after which the trap flag is the guest's own */
+    bool step_traps;      /* … is a breakpoint, which traps behind itself */
     uint64_t step_next;
     uint64_t fault_pc;
     uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */

@@ -10,17 +10,24 @@ static bool is_interrupt(const struct cofi__fast *x)
            (x->opcode == 0xcc || x->opcode == 0xcd || x->opcode == 0xf1 || x->opcode == 0xce);
 }
 
+/* INT1, and INT3 in both its forms. */
+static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
+{
+    return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || (x->opcode == 0xcd && code[x->length - 1] == 3));
+}
+
 /* Before the instruction at t->pc runs in place. A transfer to the kernel ends tracing: by INT with a FUP, by
  * SYSENTER without one. */
 void step_begin(struct thread *t)
 {
     struct cofi__fast x;
     t->step_class = COFI_CLASS_OTHER;
-    t->step_pushes = t->step_pops = false;
+    t->step_pushes = t->step_pops = t->step_traps = false;
     if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0)
         return;
     t->step_class = (uint8_t)cofi__fast_class(&x);
     t->step_next = t->pc + x.length;
+    t->step_traps = is_breakpoint(&x, (const uint8_t *)t->pc);
     bool legacy = x.space == COFI__FAST_LEGACY && x.map == 0;
     t->step_pushes = legacy && x.opcode == 0x9c;
     t->step_pops = legacy && (x.opcode == 0x9d || x.opcode == 0xcf);
