@@ -147,10 +147,13 @@ rt_miss_slow:
         mov %r11, %gs:P
         jmp 1b
 
-/* Into translated code at target. RDI = thread. */
+/* Into translated code at target. RDI = thread. A signal that has come since rt_dispatch looked is seen here, one from here on sends the thread
+ * back there [stop_soon]. */
         .globl rt_resume
 rt_resume:
         mov STACK(%rdi), %rsp
+        cmpq $0, SAFEPOINT(%rdi)
+        jne 8f
         mov FLAGS(%rdi), %rax
         test $UNUSUAL, %eax
         jne 6f
@@ -182,6 +185,9 @@ rt_resume:
         jmp 7b
         .globl rt_resume_end
 rt_resume_end:
+8:      call rt_dispatch
+        mov %gs:SELF, %rdi
+        jmp rt_resume
 
 /* Run guest code in place: RSI = 15 registers (all but RSP) and an IRET frame. */
         .globl rt_native, rt_native_iret

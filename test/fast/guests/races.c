@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * Guests that make two things happen at once which seldom do. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guests.h"
+
+static volatile bool over;
+static volatile int came;
+
+static void come(int signo)
+{
+    (void)signo;
+    came = 1;
+}
+
+/* long wait(void *buffer, volatile int *came, long rounds): rounds left when it had come. It logs little. */
+extern const uint8_t wait_begin[], wait_end[];
+__asm__(".pushsection .rodata\n"
+        "wait_begin:\n mov %rdi, %r8\n 1: mov %r8, %rdi\n mov $16384, %ecx\n rep stosb\n dec %rdx\n je 2f\n cmpl $0, (%rsi)\n je 1b\n"
+        "2: mov %rdx, %rax\n ret\n"
+        "wait_end:\n .popsection");
+
+/* A function at a place where none has run. */
+static long (*wait_anew(void))(void *, volatile int *, long)
+{
+    long (*wait)(void *, volatile int *, long);
+    uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memcpy(code, wait_begin, (size_t)(wait_end - wait_begin));
+    memcpy(&wait, &code, sizeof wait);
+    return wait;
+}
+
+static void *run_anew(void *arg)
+{
+    volatile int now = 1;
+    while (!over) {
+        long (*wait)(void *, volatile int *, long) = wait_anew();
+        wait(arg, &now, 2);
+        munmap((void *)(uintptr_t)wait, 4096);
+    }
+    return NULL;
+}
+
+/* A signal that comes while a thread waits to translate what it comes to, for others do, is not late. */
+int guest_at_new_code(void)
+{
+    enum { THREADS = 4, TIMES = 1500, ROUNDS = 20000 };
+    static uint8_t buffer[THREADS + 1][16384];
+    pthread_t t[THREADS];
+    timer_t timer;
+    int late = 0;
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    sigprocmask(SIG_BLOCK, &alarm, NULL);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&t[i], NULL, run_anew, buffer[i]))
+            return 1;
+    sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+    if (signal(SIGALRM, come) == SIG_ERR || timer_create(CLOCK_MONOTONIC, NULL, &timer))
+        return 1;
+    for (int i = 0; i < TIMES; i++) {
+        long (*wait)(void *, volatile int *, long) = wait_anew();
+        struct itimerspec soon = {.it_value.tv_nsec = 1 + i * 997 % 300000};
+        came = 0;
+        timer_settime(timer, 0, &soon, NULL);
+        late += !wait(buffer[THREADS], &came, ROUNDS);
+        munmap((void *)(uintptr_t)wait, 4096);
+    }
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    printf("%d late\n", late);
+    return 0;
+}
