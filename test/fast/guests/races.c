@@ -83,3 +83,34 @@ int guest_at_new_code(void)
     printf("%d late\n", late);
     return 0;
 }
+
+static void *step(void *arg)
+{
+    while (!over)
+        __asm__ volatile("lea -128(%%rsp), %%rsp\n mov %%cs, %%ecx\n lea 1f(%%rip), %%rax\n push %%rcx\n push %%rax\n lretq\n"
+                         "1: lea 128(%%rsp), %%rsp" : : : "rax", "rcx", "memory");
+    return arg;
+}
+
+/* Threads halt for an exec, and go on when it has failed, though all that they run traps: a trap that is pending when they are asked is
+ * what comes. */
+int guest_halted_at_steps(void)
+{
+    enum { THREADS = 4, TIMES = 60 };
+    char name[] = "noneXXXXXX";
+    pthread_t t[THREADS];
+    int fd = mkstemp(name), failed = 0;
+    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd))
+        return 1;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&t[i], NULL, step, NULL))
+            return 1;
+    for (int i = 0; i < TIMES; i++)
+        failed += execl(name, name, (char *)NULL);
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    unlink(name);
+    printf("%d\n", failed);
+    return 0;
+}

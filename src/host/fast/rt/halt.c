@@ -62,23 +62,32 @@ void halt_over(struct thread *t)
         sys(SYS_futex, (uint64_t)&rt.halting, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1 << 30, 0, 0, 0);
 }
 
-/* Whether SIGTRAP is what asks a thread to halt. Where as many signals are pending as may be (RLIMIT_SIGPENDING), the kernel keeps nothing of
- * it but its number. One of the program's may have come in the place of ours, for of a number one is pending. */
+/* Whether a signal that has come asks the thread to halt, and is nothing else. Where as many signals are pending as may be
+ * (RLIMIT_SIGPENDING), the kernel keeps nothing of it but its number. Another SIGTRAP, a trap or the program's, may have come in the place of
+ * ours, for of a number one is pending: so it asks, too. Whether ours is still to come is known at the gate. */
 bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info)
 {
     if (signo != SIGTRAP)
         return false;
-    bool asked = __atomic_exchange_n(&t->asked, 0, __ATOMIC_SEQ_CST);
-    bool lost = info->code == SI_USER && !info->addr && asked;
-    return lost || (info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid);
+    bool asked = __atomic_load_n(&t->asked, __ATOMIC_SEQ_CST), lost = info->code == SI_USER && !info->addr && asked;
+    bool ours = lost || (info->code == COFI__FAST_SI_HALT && (int32_t)info->addr == t->pid);
+    if (asked || ours)
+        t->safepoint |= SAFEPOINT_HALT;
+    if (ours)
+        __atomic_store_n(&t->asked, 0, __ATOMIC_SEQ_CST);
+    return ours;
 }
 
-/* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. */
+/* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. What had asked for
+ * that has come, if nobody does. */
 void halt_gate(struct thread *t)
 {
     for (;;) {
+        bool asked = __atomic_load_n(&t->asked, __ATOMIC_SEQ_CST);
         __atomic_store_n(&t->paused, false, __ATOMIC_SEQ_CST);
         uint32_t who = __atomic_load_n(&rt.halting, __ATOMIC_SEQ_CST);
+        if (!who && asked)
+            __atomic_store_n(&t->asked, 0, __ATOMIC_SEQ_CST);
         if (!who || who == (uint32_t)t->tid || t->head.vfork)
             return;
         __atomic_store_n(&t->paused, true, __ATOMIC_SEQ_CST);

@@ -192,11 +192,14 @@ static void take_gs(struct thread *t)
     sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
 }
 
-/* One instruction has run in place (or has not: a fault, a signal before it). */
-static void stepped(struct thread *t, int signo, const struct ksiginfo *info, struct kucontext *uc)
+/* One instruction has run in place (or has not: a fault, a signal before it). `halt`: what asks for a halt, perhaps in the place of the
+ * step's trap. */
+static void stepped(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc, bool halt)
 {
     take_gs(t);
     t->stepping = false;
+    if (halt && !t->step_traps && uc->mc.rip != t->pc)
+        *info = (struct ksiginfo){.signo = SIGTRAP, .code = TRAP_TRACE, .addr = uc->mc.rip};
     bool ran = has_run(t, signo, info, uc->mc.rip);
     uint64_t own = t->flags & FLAG_TF;
     regs_from_context(t, &uc->mc);
@@ -217,9 +220,8 @@ static void stepped(struct thread *t, int signo, const struct ksiginfo *info, st
         t->force_step = true;
         return;
     }
-    if (halt_asked(t, signo, info)) {
-        t->safepoint |= SAFEPOINT_HALT;
-        if (t->step_traps) /* perhaps in the place of its trap */
+    if (halt) {
+        if (t->step_traps) /* so that it traps */
             t->pc = from;
         return;
     }
@@ -441,9 +443,9 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     const struct cofi__fast_control *control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     struct thread *t = (struct thread *)cofi__fast_slot_address(control, cofi__fast_slot_index(control, here));
     learn_fpu(t, &uc->mc);
-    bool nowhere = goes_nowhere(t, uc);
+    bool halt = halt_asked(t, signo, info), nowhere = goes_nowhere(t, uc);
     if (nowhere || (t->stepping && !is_ours(uc->mc.rip))) {
-        stepped(t, signo, info, uc);
+        stepped(t, signo, info, uc, halt);
         t->once |= nowhere;
         redirect(t, uc);
         return;
@@ -455,7 +457,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
             fault(t, signo, info, uc);
         return;
     }
-    if (halt_asked(t, signo, info)) {
+    if (halt) {
         call_again(t, uc);
         stop_soon(t, uc, SAFEPOINT_HALT);
         return;
