@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Guests that make two things happen at once which seldom do. */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,5 +113,55 @@ int guest_halted_at_steps(void)
         pthread_join(t[i], NULL);
     unlink(name);
     printf("%d\n", failed);
+    return 0;
+}
+
+enum { QUEUED = 20000, AT_ONCE = 32 };
+static volatile int last, astray;
+static pthread_t main_thread;
+
+static void follow(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)context;
+    astray += info->si_value.sival_int != last + 1;
+    last = info->si_value.sival_int;
+    came++;
+}
+
+static void pass(int signo)
+{
+    (void)signo;
+}
+
+static void *queue(void *arg)
+{
+    for (int i = 1; i <= QUEUED;) {
+        union sigval value = {.sival_int = i};
+        if (i - came <= AT_ONCE && !pthread_sigqueue(main_thread, SIGRTMIN + 3, value))
+            i++;
+        else
+            sched_yield();
+    }
+    return arg;
+}
+
+/* Queued signals of a number keep their order, though they come where a handler of another one returns. */
+int guest_in_order(void)
+{
+    pthread_t t;
+    sigset_t all, before;
+    struct sigaction a = {.sa_sigaction = follow, .sa_flags = SA_SIGINFO | SA_RESTART};
+    main_thread = pthread_self();
+    signal(SIGUSR1, pass);
+    sigaction(SIGRTMIN + 3, &a, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&t, NULL, queue, NULL))
+        return 1;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (came < QUEUED)
+        raise(SIGUSR1);
+    pthread_join(t, NULL);
+    printf("%d of %d astray\n", astray, came);
     return 0;
 }

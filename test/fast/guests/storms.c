@@ -348,6 +348,33 @@ int guest_storm_blocks(void)
     return 0;
 }
 
+/* So does one that comes while a handler returns to where it is blocked. */
+int guest_storm_returns(void)
+{
+    int n = times(4000), kept = 0;
+    struct sigaction a = {.sa_handler = count_it};
+    sigset_t both, none;
+    sigemptyset(&none);
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &both, NULL);
+    sigaction(SIGUSR1, &a, NULL);
+    sigaction(SIGUSR2, &a, NULL);
+    pid_t parent = getpid(), child = fork();
+    while (!child && !kill(parent, SIGUSR1))
+        usleep(rand() % 50);
+    for (int i = 0; i < n; i++) {
+        raise(SIGUSR2);
+        sigsuspend(&none);
+        kept += has_own_pending();
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    printf("%d kept\n", kept);
+    return 0;
+}
+
 static void *spin(void *arg)
 {
     volatile uint64_t h = (uint64_t)(uintptr_t)arg;

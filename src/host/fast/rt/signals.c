@@ -55,10 +55,16 @@ static void set_default(int signo)
     sys(SYS_rt_sigaction, (uint64_t)signo, (uint64_t)&a, 0, 8, 0, 0);
 }
 
-/* The guest's mask is in force, or, while a signal waits to be delivered, one of all. */
+/* The guest's mask is in force, or, while a signal waits to be delivered, one of all: one more would wait again, behind those of its number
+ * that were sent later. */
+static uint64_t kernel_mask(const struct thread *t)
+{
+    return (t->has_signal ? ~0ul : t->mask) & ~SYNC_SIGNALS;
+}
+
 void signals_set_mask(const struct thread *t)
 {
-    uint64_t m = (t->has_signal ? ~0ul : t->mask) & ~SYNC_SIGNALS;
+    uint64_t m = kernel_mask(t);
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, 0, 8, 0, 0);
 }
 
@@ -590,7 +596,7 @@ void signals_deliver(struct thread *t)
     trace_resume(t);
 }
 
-/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame. */
+/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame or a signal comes first. */
 void do_sigreturn(struct thread *t)
 {
     struct kframe f;
@@ -599,6 +605,9 @@ void do_sigreturn(struct thread *t)
         signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});
         return;
     }
+    signals_block_all();
+    if (came_before(t, f.uc.mask & ~t->mask)) /* it is delivered before, as to where it came */
+        return;
     uint64_t kept = t->flags & ~FLAGS_OF_FRAME;
     regs_from_context(t, &f.uc.mc);
     t->flags = kept | (t->flags & FLAGS_OF_FRAME);
@@ -616,7 +625,7 @@ void do_sigreturn(struct thread *t)
     uc->mc.eflags = 0x202;
     uc->mc.cs = 0x33;
     uc->mc.ss = 0x2b;
-    uc->mask = t->mask & ~SYNC_SIGNALS;
+    uc->mask = kernel_mask(t);
     uc->stack = (struct kstack){(uint64_t)t + COFI__FAST_SLOT_ALT, 0, 0, COFI__FAST_STACK_BYTES};
     rt_sigreturn(uc);
 }
