@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,25 @@ int guest_at_new_code(void)
     return 0;
 }
 
+static volatile int taken;
+
+static void *take_signals(void *arg)
+{
+    sigset_t all;
+    struct signalfd_siginfo info;
+    const struct timespec moment = {.tv_nsec = 1000};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    int fd = signalfd(-1, &all, SFD_NONBLOCK);
+    for (int n = 0; !over; n++) {
+        for (volatile int i = 0; i < n * 7 % 500; i++)
+            ;
+        bool got = arg ? read(fd, &info, sizeof info) > 0 : sigtimedwait(&all, NULL, &moment) > 0;
+        __atomic_add_fetch(&taken, got, __ATOMIC_SEQ_CST);
+    }
+    return arg;
+}
+
 static void *step(void *arg)
 {
     while (!over)
@@ -93,26 +113,47 @@ static void *step(void *arg)
     return arg;
 }
 
+static int exec_nothing(unsigned times)
+{
+    char name[] = "noneXXXXXX";
+    int fd = mkstemp(name), failed = 0;
+    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd))
+        return 1;
+    while (times--)
+        failed += execl(name, name, (char *)NULL);
+    unlink(name);
+    return failed;
+}
+
 /* Threads halt for an exec, and go on when it has failed, though all that they run traps: a trap that is pending when they are asked is
  * what comes. */
 int guest_halted_at_steps(void)
 {
-    enum { THREADS = 4, TIMES = 60 };
-    char name[] = "noneXXXXXX";
+    enum { THREADS = 4 };
     pthread_t t[THREADS];
-    int fd = mkstemp(name), failed = 0;
-    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd))
-        return 1;
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&t[i], NULL, step, NULL))
             return 1;
-    for (int i = 0; i < TIMES; i++)
-        failed += execl(name, name, (char *)NULL);
+    printf("%d\n", exec_nothing(60));
     over = true;
     for (int i = 0; i < THREADS; i++)
         pthread_join(t[i], NULL);
-    unlink(name);
-    printf("%d\n", failed);
+    return 0;
+}
+
+/* … and nobody who waits for any signal takes what asks for a halt. */
+int guest_halted_at_waits(void)
+{
+    enum { THREADS = 4 };
+    pthread_t t[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&t[i], NULL, take_signals, i & 1 ? t : NULL))
+            return 1;
+    int failed = exec_nothing(2000);
+    over = true;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(t[i], NULL);
+    printf("%d, %d taken\n", failed, taken);
     return 0;
 }
 

@@ -17,16 +17,35 @@ static bool runs(const struct thread *t, uint64_t pid)
            __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE;
 }
 
+static void pause_in(unsigned round)
+{
+    uint64_t pause[2] = {0, PAUSE_NS};
+    sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+}
+
 /* The fault signals are never blocked, so this one reaches every thread [rt_handler]. It says that it is ours, for it may come
- * when the halt is over. One is on its way at a time, so that each that comes is known by `asked`. */
+ * when the halt is over. One is on its way at a time, so that each that comes is known by `asked`. A thread that is about to make a call
+ * has said so before it looks at that [halt_await]. */
 static bool ask_to_halt(const struct thread *t, uint64_t pid)
 {
     struct ksiginfo info = {.signo = SIGTRAP, .code = COFI__FAST_SI_HALT, .addr = pid};
     uint32_t *asked = (uint32_t *)&t->asked;
-    if (runs(t, pid) && !__atomic_exchange_n(asked, 1, __ATOMIC_SEQ_CST) &&
-        sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0) < 0)
+    if (!runs(t, pid) || __atomic_exchange_n(asked, 1, __ATOMIC_SEQ_CST))
+        return false;
+    if (!runs(t, pid) || sys(SYS_rt_tgsigqueueinfo, pid, (uint64_t)t->tid, SIGTRAP, (uint64_t)&info, 0, 0) < 0)
         __atomic_store_n(asked, 0, __ATOMIC_SEQ_CST);
     return false;
+}
+
+/* What asks the thread to halt comes before its call, which might take it for a signal of the program's (sigtimedwait, a signalfd). If it
+ * does not come within a second, a tracer has taken it away. */
+void halt_await(struct thread *t)
+{
+    unsigned round = 0;
+    while (__atomic_load_n(&t->asked, __ATOMIC_SEQ_CST) && !(t->safepoint & SAFEPOINT_HALT) && round < ROUNDS / 2)
+        pause_in(round++);
+    if (round == ROUNDS / 2)
+        __atomic_store_n(&t->asked, 0, __ATOMIC_SEQ_CST);
 }
 
 static void wait_while(uint32_t who)
@@ -47,10 +66,9 @@ void halt_others(struct thread *t)
         nobody = 0;
     }
     for (unsigned round = 0; round < ROUNDS && threads_any(runs, (uint64_t)t->pid); round++) {
-        uint64_t pause[2] = {0, PAUSE_NS};
         if (round % YIELDS == 0)
             threads_any(ask_to_halt, (uint64_t)t->pid);
-        sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+        pause_in(round);
     }
 }
 

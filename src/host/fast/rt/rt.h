@@ -435,6 +435,7 @@ void section_barrier(const struct thread *t);
 /* halt.c */
 void halt_others(struct thread *t);
 void halt_over(struct thread *t);
+void halt_await(struct thread *t);
 bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info);
 void halt_gate(struct thread *t);
 

@@ -481,7 +481,9 @@ void do_syscall(struct thread *t)
     trace_pause(t, COFI__FAST_PGD, t->pc);
     if (t->dispatch && forbid_call(t))
         return;
-    __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST); /* as the kernel; before what is watched is looked at */
+    __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST); /* as the kernel; before what is watched is looked at, and what asks for a halt */
+    if (t->asked)
+        halt_await(t);
     t->restart = 0;
     if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
         follow_no_more(t);
