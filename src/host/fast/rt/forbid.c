@@ -84,7 +84,7 @@ bool forbid_fault(struct thread *t)
 {
     struct cofi__fast x;
     const struct ksiginfo info = {.signo = SIGSEGV, .code = SI_KERNEL_CODE};
-    if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0 || !forbid_is_tsc(&x))
+    if (step_decode(&x, t->pc) <= 0 || !forbid_is_tsc(&x))
         return false;
     t->err = 0;
     t->trapno = TRAP_PROTECTION;

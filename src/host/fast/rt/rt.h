@@ -451,6 +451,8 @@ void leave_now(struct thread *t) __attribute__((noreturn));
 void step_begin(struct thread *t);
 void step_done(struct thread *t, uint64_t from);
 bool step_is_call(const struct thread *t);
+struct cofi__fast;
+int step_decode(struct cofi__fast *x, uint64_t pc);
 void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 

@@ -16,6 +16,15 @@ static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
     return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || (x->opcode == 0xcd && code[x->length - 1] == 3));
 }
 
+/* What stands at pc; the bytes it takes, not more than 0 where it is none. The lock is not held. */
+int step_decode(struct cofi__fast *x, uint64_t pc)
+{
+    rt_lock(); /* the mappings change */
+    size_t n = maps_readable(pc);
+    rt_unlock();
+    return cofi__fast_decode(x, (const uint8_t *)pc, n);
+}
+
 /* Before the instruction at t->pc runs in place. A transfer to the kernel ends tracing: by INT with a FUP, by
  * SYSENTER without one. */
 void step_begin(struct thread *t)
@@ -23,7 +32,7 @@ void step_begin(struct thread *t)
     struct cofi__fast x;
     t->step_class = COFI_CLASS_OTHER;
     t->step_pushes = t->step_pops = t->step_traps = false;
-    if (cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) <= 0)
+    if (step_decode(&x, t->pc) <= 0)
         return;
     t->step_class = (uint8_t)cofi__fast_class(&x);
     t->step_next = t->pc + x.length;
@@ -42,7 +51,7 @@ void step_begin(struct thread *t)
 bool step_is_call(const struct thread *t)
 {
     struct cofi__fast x;
-    return cofi__fast_decode(&x, (const uint8_t *)t->pc, maps_readable(t->pc)) > 0 && x.space == COFI__FAST_LEGACY &&
+    return step_decode(&x, t->pc) > 0 && x.space == COFI__FAST_LEGACY &&
            x.map == 1 && x.opcode == 0x05;
 }
 
