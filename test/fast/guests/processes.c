@@ -408,11 +408,11 @@ int guest_cleared(void)
 
 static int what_was_handed_over(void)
 {
-    static const int signals[] = {SIGTRAP, SIGSEGV, SIGUSR1, SIGUSR2};
+    static const int signals[] = {SIGTRAP, SIGSEGV, SIGUSR1, SIGUSR2, SIGILL, SIGFPE};
     sigset_t blocked, pending;
     sigprocmask(SIG_BLOCK, NULL, &blocked);
     sigpending(&pending);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         struct sigaction a;
         sigaction(signals[i], NULL, &a);
         printf("%d:%s%s%s\n", signals[i], a.sa_handler == SIG_IGN ? " ignored" : "", sigismember(&blocked, signals[i]) ? " blocked" : "",
@@ -421,7 +421,7 @@ static int what_was_handed_over(void)
     return 0;
 }
 
-/* What is executed ignores what was ignored, faults too, and finds pending what was. */
+/* What is executed ignores what was ignored, faults too, and finds pending what was, faults that are ignored and blocked too. */
 int guest_handed_over(void)
 {
     sigset_t set;
@@ -430,12 +430,19 @@ int guest_handed_over(void)
     setenv("HANDED_OVER", "1", 1);
     signal(SIGSEGV, SIG_IGN);
     signal(SIGUSR2, SIG_IGN);
+    signal(SIGILL, SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, SIGTRAP);
     sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    sigaddset(&set, SIGILL);
+    sigaddset(&set, SIGFPE);
     sigprocmask(SIG_BLOCK, &set, NULL);
     raise(SIGTRAP);
     raise(SIGUSR1);
+    raise(SIGUSR2);
+    raise(SIGILL);
+    raise(SIGFPE);
     execlp("missing program", "missing", NULL);
     execl("/etc/passwd", "no program", NULL);
     execl("/proc/self/exe", "guests", "handed_over", NULL);

@@ -635,15 +635,15 @@ void do_sigreturn(struct thread *t)
 void signals_hand_over(struct thread *t, bool before)
 {
     struct ksiginfo info;
-    for (int signo; before && (signo = take_held(t, ~0ul, &info));)
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
-    for (int i = 1; i < 32; i++) {
+    for (int i = 1; i < 32; i++) { /* first, for the kernel forgets what is pending when it is told to ignore it */
         const struct ksigaction *a = &t->sighand->actions[i];
         if (is_sync(i) && a->handler == 1 && before)
             sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)a, 0, 8, 0, 0);
         else if (is_sync(i) && a->handler == 1)
             rt_set_action(i, a);
     }
+    for (int signo; before && (signo = take_held(t, ~0ul, &info));)
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
 }
 
 /* CLONE_CLEAR_SIGHAND: the kernel has taken all handlers away, ours too. */
