@@ -32,6 +32,9 @@ static void spoil_frame(ucontext_t *uc)
     case 4: memset(fpu + 512, 0xff, 64); break; /* XSAVE's header */
     case 5: r[REG_RIP] = 0x1234567812345678; break;
     case 6: r[REG_RSP] = 0x1234567812345678; break;
+    case 7: r[REG_CSGSFS] &= ~0xffffll; break;
+    case 8: r[REG_CSGSFS] |= 0xffff; break;
+    case 9: r[REG_CSGSFS] = (r[REG_CSGSFS] & ~0xffffll) | 0x2b; break; /* of data */
     }
 }
 
@@ -159,7 +162,7 @@ int guest_queued(void)
 int guest_frames(void)
 {
     tell_of_all();
-    for (int i = 1; i <= 6; i++) {
+    for (int i = 1; i <= 9; i++) {
         if (!sigsetjmp(back, 1)) {
             spoil = i;
             raise(SIGUSR1);

@@ -596,6 +596,16 @@ void signals_deliver(struct thread *t)
     trace_resume(t);
 }
 
+/* Whether there is a code segment of that selector. */
+static bool is_code(uint16_t selector)
+{
+    enum { IS_CODE = 0x1800 }; /* not a system segment, and executable */
+    uint32_t rights = 0;
+    bool valid;
+    __asm__("lar %2, %0" : "+r"(rights), "=@ccz"(valid) : "r"((uint32_t)selector));
+    return valid && (rights & IS_CODE) == IS_CODE;
+}
+
 /* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame or a signal comes first. */
 void do_sigreturn(struct thread *t)
 {
@@ -612,10 +622,15 @@ void do_sigreturn(struct thread *t)
     regs_from_context(t, &f.uc.mc);
     t->flags = kept | (t->flags & FLAGS_OF_FRAME);
     t->regs[R11] = f.uc.mc.r11;
-    must_be_64_bit(f.uc.mc.cs | 3, t->pc);
+    uint16_t cs = f.uc.mc.cs | 3;
     t->pc = f.uc.mc.rip;
     t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
     set_altstack(t, &f.uc.stack);
+    if (!is_code(cs)) { /* a spoiled frame: the kernel's IRET faults */
+        signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});
+        return;
+    }
+    must_be_64_bit(cs, t->pc);
     t->miss_id = 2;
     trace_resume(t);
     struct kucontext *uc = &f.uc;
