@@ -2,6 +2,7 @@
  * Guests about signals that are hard to deliver: many at once, without room for a frame, of which nothing is wanted any more. */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -223,6 +224,88 @@ int guest_none_pending(void)
     }
     unlink(name);
     printf("%d traps\n", (int)got[SIGTRAP]);
+    return 0;
+}
+
+/* Signals of faults that are sent to the process, where the first thread blocks them: whoever does not, or waits for them, gets them. */
+static pthread_t first_thread;
+static sem_t may_go, has_gone;
+
+static void tell_thread(int signo)
+{
+    printf("%d in the %s thread\n", signo, pthread_equal(pthread_self(), first_thread) ? "first" : "other");
+    sem_post(&has_gone);
+}
+
+static void tell_pending(const char *who)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    printf("%s: %d %d\n", who, sigismember(&pending, SIGSEGV), sigismember(&pending, SIGBUS));
+}
+
+static void *let_in(void *set)
+{
+    siginfo_t info;
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    sem_post(&has_gone); /* 1: does not block */
+    sem_wait(&may_go);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    sem_post(&has_gone); /* 2: all block */
+    sem_wait(&may_go);
+    tell_pending("the other thread");
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    tell_pending("the other thread");
+    sem_post(&has_gone); /* 3: waits */
+    printf("%d, code %d\n", sigwaitinfo(set, &info), info.si_code);
+    return NULL;
+}
+
+static void wait_twice(void)
+{
+    for (int i = 0; i < 2; i++)
+        while (sem_wait(&has_gone))
+            ;
+}
+
+int guest_sent_to_process(void)
+{
+    sigset_t set;
+    pthread_t t;
+    first_thread = pthread_self();
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigaddset(&set, SIGBUS);
+    signal(SIGSEGV, tell_thread);
+    signal(SIGBUS, tell_thread);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (sem_init(&may_go, 0, 0) || sem_init(&has_gone, 0, 0) || pthread_create(&t, NULL, let_in, &set))
+        return 1;
+    while (sem_wait(&has_gone))
+        ;
+    kill(getpid(), SIGSEGV);
+    sem_wait(&has_gone);
+    sem_post(&may_go);
+    sem_wait(&has_gone);
+    kill(getpid(), SIGBUS);
+    tell_pending("the first thread");
+    fflush(stdout);
+    if (!fork()) {
+        tell_pending("a child");
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(NULL);
+    sem_post(&may_go);
+    wait_twice();
+    usleep(100000);
+    kill(getpid(), SIGSEGV);
+    pthread_join(t, NULL);
+    sigqueue(getpid(), SIGBUS, (union sigval){.sival_int = 1});
+    tell_pending("the first thread");
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    tell_pending("the first thread");
     return 0;
 }
 

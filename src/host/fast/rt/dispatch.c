@@ -276,7 +276,7 @@ static void cross(struct thread *t)
 /* What comes before the instruction at t->pc, or in its place; in a section signals wait. False: nothing. */
 static bool attend(struct thread *t, bool section)
 {
-    if (!section && (t->safepoint || t->has_signal || (t->held && signals_release(t)) || leave_wanted(t)))
+    if (!section && (t->safepoint || t->has_signal || signals_release(t) || leave_wanted(t)))
         safepoint(t);
     else if (t->flags & FLAG_TF && step_is_call(t)) /* the next trap is behind the instruction after it */
         do_syscall(t);

@@ -443,6 +443,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     const struct cofi__fast_control *control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     struct thread *t = (struct thread *)cofi__fast_slot_address(control, cofi__fast_slot_index(control, here));
     learn_fpu(t, &uc->mc);
+    held_as_sent(info);
     bool halt = halt_asked(t, signo, info), nowhere = goes_nowhere(t, uc);
     if (nowhere || (t->stepping && !is_ours(uc->mc.rip))) {
         stepped(t, signo, info, uc, halt);

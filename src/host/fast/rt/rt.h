@@ -39,6 +39,13 @@ struct ksiginfo {
 /* The errors by which the kernel tells itself to restart a call that a stop has interrupted [linux/errno.h]. */
 enum restarts { RESTARTSYS = 512, RESTARTNOINTR, RESTARTNOHAND, RESTART_BLOCK = 516 };
 
+/* Signals of faults that wait because the guest blocks them; it never sees that the kernel does not. */
+struct held {
+    uint64_t taken;       /* places that are in use, */
+    uint64_t set;         /* … and hold one */
+    struct ksiginfo info[12];
+};
+
 /* A thread: GS points here. The first page is the slot's head; entry.S knows the marked offsets. */
 struct thread {
     struct cofi__fast_slot head;
@@ -75,8 +82,7 @@ struct thread {
     bool unchecked;       /* … and its code could not be compared with what was translated */
     bool has_second;      /* an asynchronous signal waits behind a fault */
     struct ksiginfo second;
-    uint64_t held;        /* signals of faults that were sent while the guest blocks them; it never sees that the kernel does not */
-    struct ksiginfo held_info[12];
+    struct held held;     /* what was sent to this thread */
     uint8_t step_class;   /* enum cofi_class of the instruction run in place */
     bool step_pushes;     /* … is PUSHF, which pushes our trap flag */
     bool step_pops;       /* … is POPF or IRET, after which the trap flag is the guest's own */
@@ -432,6 +438,14 @@ bool section_here(struct thread *t);
 bool section_aborts(struct thread *t);
 void section_barrier(const struct thread *t);
 
+/* held.c */
+void held_put(struct thread *t, const struct ksiginfo *info);
+uint64_t held_set(const struct thread *t); /* those that wait for t */
+int held_take(struct thread *t, uint64_t set, struct ksiginfo *info); /* the first of the set; 0: none */
+void held_drop(struct thread *t, int signo);
+void held_as_sent(struct ksiginfo *info);
+void held_forked(void);
+
 /* halt.c */
 void halt_others(struct thread *t);
 void halt_over(struct thread *t);
@@ -520,7 +534,7 @@ uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
 void signals_own_stack(struct thread *t);
-void signals_give_back(const struct thread *t);
+void signals_give_back(struct thread *t);
 void signals_give_back_actions(const struct thread *t);
 
 #define SYNC_SIGNALS (1ul << (11 - 1) | 1ul << (7 - 1) | 1ul << (4 - 1) | 1ul << (8 - 1) | 1ul << (5 - 1))

@@ -33,12 +33,15 @@ static bool comes_anyway(int signo, const struct ksigaction *guest)
     return is_sync(signo) || (!guest->handler && is_fatal(signo));
 }
 
+/* Flags that every kernel knows. */
+static const uint64_t known_flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | SA_RESTORER_FLAG;
+
 /* The kernel's action for what the guest wants. Handlers become ours. */
 void rt_set_action(int signo, const struct ksigaction *guest)
 {
     struct ksigaction a = *guest;
     if (a.handler > 1 || comes_anyway(signo, guest)) {
-        uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT;
+        uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | ~known_flags;
         uint64_t again = guest->handler > 1 ? 0 : SA_RESTART; /* what the guest ignores, or has no handler for, ends no call */
         a.flags = (a.flags & keep) | again | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
         a.handler = (uint64_t)rt_handler;
@@ -104,14 +107,14 @@ void signals_give_back_actions(const struct thread *t)
 
 /* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
  * the kernel then. */
-void signals_give_back(const struct thread *t)
+void signals_give_back(struct thread *t)
 {
+    struct ksiginfo info;
     struct kstack s = t->altstack;
     s.flags = s.size ? s.flags : SS_DISABLE;
     sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
-    for (int i = 1; i < (int)ARRAY_LEN(t->held_info); i++)
-        if (t->held >> (i - 1) & 1)
-            sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)i, (uint64_t)&t->held_info[i], 0, 0);
+    for (int signo; (signo = held_take(t, ~0ul, &info));)
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
 }
 
 /* The thread was stopped in a system call, which it is about to make again, and a handler is to run first: some calls return
@@ -139,6 +142,7 @@ void signals_copy(const struct thread *t, struct thread *c, bool shares_memory)
 /* The first thread of a process with its own memory, which lives on when the thread's slot is another's. */
 void signals_forked(struct thread *t)
 {
+    held_forked();
     if (t->sighand == &first_sighand)
         return;
     first_sighand = *t->sighand;
@@ -161,9 +165,14 @@ void signals_init(struct thread *t)
     break_off(t);
 }
 
-static void drop_held(struct thread *t, int signo)
+/* Those of the flags that the kernel has kept, by which programs find out which it knows (SA_UNSUPPORTED) [sigaction(2)]. */
+static uint64_t flags_kept(int signo, uint64_t flags)
 {
-    __atomic_and_fetch(&t->held, ~(1ul << (signo - 1)), __ATOMIC_SEQ_CST);
+    struct ksigaction now = {0};
+    if (!(flags & ~known_flags))
+        return flags;
+    sys(SYS_rt_sigaction, (uint64_t)signo, 0, (uint64_t)&now, 8, 0, 0);
+    return flags & (known_flags | now.flags);
 }
 
 long do_sigaction(struct thread *t)
@@ -178,10 +187,11 @@ long do_sigaction(struct thread *t)
     old = t->sighand->actions[signo];
     if (t->regs[RSI]) {
         in.mask &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
-        t->sighand->actions[signo] = in;
         rt_set_action(signo, &in);
+        in.flags = flags_kept(signo, in.flags);
+        t->sighand->actions[signo] = in;
         if (in.handler == 1)
-            drop_held(t, signo); /* as the kernel forgets what is pending */
+            held_drop(t, signo); /* as the kernel forgets what is pending */
     }
     rt_unlock();
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, sizeof old) ? -14 : 0;
@@ -501,35 +511,26 @@ void signals_put_back(struct thread *t, const struct ksiginfo *info)
     int signo = info->signo;
     if (!is_sync(signo)) {
         sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)info, 0, 0);
-    } else if (!(t->held >> (signo - 1) & 1)) {
-        t->held_info[signo] = *info;
-        __atomic_or_fetch(&t->held, 1ul << (signo - 1), __ATOMIC_SEQ_CST);
+    } else {
+        held_put(t, info);
     }
-}
-
-/* Take the first of the signals in `set` that are held; 0: none. */
-static int take_held(struct thread *t, uint64_t set, struct ksiginfo *info)
-{
-    uint64_t due = t->held & set;
-    if (!due)
-        return 0;
-    int signo = __builtin_ctzl(due) + 1;
-    *info = t->held_info[signo];
-    drop_held(t, signo);
-    return signo;
 }
 
 /* Whether a held signal is to be delivered now. */
 bool signals_release(struct thread *t)
 {
-    if (t->has_signal || !(t->held & ~t->mask))
+    if (t->has_signal || !(held_set(t) & ~t->mask))
         return false;
     signals_block_all(); /* until it is delivered; those of faults come all the same */
     if (__atomic_exchange_n(&t->has_signal, true, __ATOMIC_SEQ_CST))
         return true;
-    take_held(t, ~t->mask, &t->info);
-    t->sync_signal = false;
-    return true;
+    if (held_take(t, ~t->mask, &t->info)) {
+        t->sync_signal = false;
+        return true;
+    }
+    t->has_signal = false; /* another thread has taken it */
+    signals_set_mask(t);
+    return false;
 }
 
 long do_sigpending(struct thread *t)
@@ -538,9 +539,9 @@ long do_sigpending(struct thread *t)
     void *at = (void *)t->regs[RDI];
     if (rt_guest_syscall(t))
         return SYS_PENDING;
-    if (t->regs[RAX] || !t->held || rt_probe(&set, at, 8))
+    if (t->regs[RAX] || !held_set(t) || rt_probe(&set, at, 8))
         return (long)t->regs[RAX];
-    set |= t->held;
+    set |= held_set(t);
     return rt_probe(at, &set, 8) ? -14 : 0;
 }
 
@@ -548,10 +549,17 @@ long do_sigtimedwait(struct thread *t)
 {
     uint64_t set;
     struct ksiginfo info;
-    int signo = t->held && !rt_probe(&set, (void *)t->regs[RDI], 8) ? take_held(t, set, &info) : 0;
+    int signo = held_set(t) && !rt_probe(&set, (void *)t->regs[RDI], 8) ? held_take(t, set, &info) : 0;
     if (signo)
         return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &info, sizeof info) ? -14 : signo;
-    return rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
+    if (rt_guest_syscall(t))
+        return SYS_PENDING;
+    signo = (int)t->regs[RAX];
+    if (signo > 0 && is_sync(signo) && t->regs[RSI] && !rt_probe(&info, (void *)t->regs[RSI], sizeof info)) {
+        held_as_sent(&info);
+        rt_probe((void *)t->regs[RSI], &info, sizeof info);
+    }
+    return (long)t->regs[RAX];
 }
 
 /* Whether a frame at this place, which was to lie on the alternate stack, is below it. */
@@ -657,7 +665,7 @@ void signals_hand_over(struct thread *t, bool before)
         else if (is_sync(i) && a->handler == 1)
             rt_set_action(i, a);
     }
-    for (int signo; before && (signo = take_held(t, ~0ul, &info));)
+    for (int signo; before && (signo = held_take(t, ~0ul, &info));)
         sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
 }
 

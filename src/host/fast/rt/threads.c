@@ -144,7 +144,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
         c->altstack = (struct kstack){.flags = SS_DISABLE};
     c->has_signal = false;
     c->clear_sighand = flags & CLONE_CLEAR_SIGHAND;
-    c->held = 0;
+    c->held.taken = c->held.set = 0;
     c->asked = 0;
     c->dispatch = false;
     c->inside = 0;
