@@ -157,7 +157,7 @@ int guest_halted_at_waits(void)
     return 0;
 }
 
-enum { QUEUED = 20000, AT_ONCE = 32 };
+enum { QUEUED = 5000, AT_ONCE = 32 };
 static volatile int last, astray;
 static pthread_t main_thread;
 
