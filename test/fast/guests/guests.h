@@ -4,7 +4,7 @@
 #define COFI_TEST_FAST_GUESTS_H
 
 #define GUESTS(X)                                                                                \
-    X(faults) X(edit) X(storm) X(overflow) X(masks) X(restart) X(terminated) X(crash)            \
+    X(faults) X(edit) X(storm) X(overflow) X(masks) X(action_flags) X(restart) X(terminated) X(crash)            \
     X(trapped) X(threads) X(many_threads) X(fork_tree) X(pid_namespaces) X(fork_in_threads) X(spawn)               \
     X(exec_fails) X(vfork) X(vfork_deep) X(shared_memory) X(jit) X(straddle) X(jit_same_block) X(jit_thread) X(jit_dual) X(jit_strewn) X(jit_pages) X(jit_rights) X(jit_back) \
     X(jit_as_it_was) X(jit_threads) X(jit_busy) X(jit_once) X(jit_named) X(patched) \

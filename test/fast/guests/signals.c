@@ -199,6 +199,32 @@ int guest_masks(void)
     return 0;
 }
 
+static void do_nothing(int signo)
+{
+    (void)signo;
+}
+
+/* The kernel forgets flags that it does not know, of handlers and of what else is done. */
+int guest_action_flags(void)
+{
+    struct {
+        void (*handler)(int);
+        unsigned long flags;
+        void (*restorer)(void);
+        unsigned long mask;
+    } set = {0}, is = {0};
+    void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, do_nothing};
+    for (int signo = SIGUSR1; signo <= SIGSEGV; signo++)
+        for (int i = 0; i < 3 * 64; i++) {
+            set.handler = handlers[i % 3];
+            set.flags = 1ul << i / 3;
+            syscall(SYS_rt_sigaction, signo, &set, NULL, 8);
+            syscall(SYS_rt_sigaction, signo, NULL, &is, 8);
+            printf("%d %d %lx: %lx\n", signo, i % 3, set.flags, is.flags);
+        }
+    return 0;
+}
+
 static int told[2];
 
 static void tell(int signo, siginfo_t *info, void *context)
