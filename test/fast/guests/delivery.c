@@ -246,7 +246,7 @@ static void tell_pending(const char *who)
 
 static void *let_in(void *set)
 {
-    siginfo_t info;
+    siginfo_t info = {0};
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
     sem_post(&has_gone); /* 1: does not block */
     sem_wait(&may_go);
@@ -258,7 +258,8 @@ static void *let_in(void *set)
     pthread_sigmask(SIG_BLOCK, set, NULL);
     tell_pending("the other thread");
     sem_post(&has_gone); /* 3: waits */
-    printf("%d, code %d\n", sigwaitinfo(set, &info), info.si_code);
+    int signo = sigwaitinfo(set, &info);
+    printf("%d, code %d errno %d, of us: %d\n", signo, info.si_code, info.si_errno, info.si_pid == getpid());
     return NULL;
 }
 
