@@ -203,8 +203,6 @@ struct cofi__fast_control {
 
 /* A SIGTRAP of this code, with the process in si_addr, asks a thread to come to the runtime. */
 enum { COFI__FAST_SI_HALT = -0x636f };
-/* A signal of this code was sent to the process with the code in si_errno, and a thread that blocks it has passed it on. */
-enum { COFI__FAST_SI_PASSED = -0x6370 };
 
 /* Layout of a slot: head and context, notes, stacks, then chunks each with a guard page behind it. */
 enum {

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -193,37 +191,6 @@ int guest_alternates(void)
     sigaction(SIGUSR1, &a, NULL);
     for (int i = 0; i < SETS; i++)
         frame_of(&sets[i]);
-    return 0;
-}
-
-static volatile int rounds;
-
-static void *spin(void *arg)
-{
-    for (;;)
-        rounds++;
-    return arg;
-}
-
-/* No signal of the process may be pending: an exec that fails stops its threads, and they go on. */
-int guest_none_pending(void)
-{
-    char name[] = "noneXXXXXX";
-    pthread_t t;
-    int fd = mkstemp(name);
-    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd) || setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){0, 0}))
-        return 1;
-    handle(SIGTRAP);
-    for (int i = 0; i < 40; i++)
-        pthread_create(&t, NULL, spin, NULL);
-    for (int i = 0; i < 5; i++) {
-        for (int before = rounds; rounds - before < 1000;)
-            ;
-        int r = execl(name, name, (char *)NULL);
-        printf("%d %s\n", r, strerror(errno));
-    }
-    unlink(name);
-    printf("%d traps\n", (int)got[SIGTRAP]);
     return 0;
 }
 

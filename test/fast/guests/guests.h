@@ -13,14 +13,14 @@
     X(barrier) X(vsyscall) X(vectors) X(fsgsbase) X(small_stacks) X(seccomp_strict_filter)       \
     X(seccomp_kills) X(seccomp_refused) X(seccomp_mode_1) X(seccomp_trap) X(seccomp_threads) X(seccomp_exec)        \
     X(seccomp_asks) X(exit_group) X(exec_in_thread) X(nested) X(waited) X(interrupted)           \
-    X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen) X(storm_traps) X(storm_breakpoints) \
+    X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen) \
     X(storm_jit) X(storm_mappings) X(storm_blocks) X(storm_returns) X(sections) X(sections_moved) X(exec_fails_in_threads) X(results) X(killed_early) X(killed_first)         \
     X(alternate_overflow) X(io_waits) X(cleared) X(handed_over) X(high_numbers) X(killed_unborn) X(undecodable) X(tsc) X(dispatch) X(unheard) \
     X(limits) X(limited) X(resident) X(queued) X(frames) X(disarmed) X(memory_file) X(nowhere) X(missed_page) X(far_arguments) X(pid_namespaces_gone) \
     X(advised) X(sealed) X(shrunk) X(layout) X(broken_off) X(grown) X(huge_pages) X(jit_aligned) X(watchpoints) X(droppable) X(random) \
-    X(sent_together) X(no_room) X(ignored_pending) X(alternates) X(seccomp_nothing_done) X(seccomp_no_end) X(seccomp_answered) X(seccomp_kills_thread) X(none_pending) X(sent_to_process) X(faults_shown) X(jit_attached) X(jit_beside_tids) \
+    X(sent_together) X(no_room) X(ignored_pending) X(alternates) X(seccomp_nothing_done) X(seccomp_no_end) X(seccomp_answered) X(seccomp_kills_thread) X(sent_to_process) X(faults_shown) X(jit_attached) X(jit_beside_tids) \
     X(moved) X(rseq_beside) X(robust_beside) X(frames_beside) X(kernel_loses) X(kernel_waits) X(rights_in_threads) X(reused) X(keys) X(looked_at) X(mappings) \
-    X(at_new_code) X(halted_at_steps) X(halted_at_waits) X(in_order)
+    X(at_new_code) X(halted_at_steps) X(halted_at_waits) X(in_order) X(none_pending) X(sent_at_steps) X(halted_at_breakpoints)
 
 /* Without an end: to be killed. */
 int guest_busy(void);

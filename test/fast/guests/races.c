@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Guests that make two things happen at once which seldom do. */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -22,7 +24,7 @@ static volatile int came;
 static void come(int signo)
 {
     (void)signo;
-    came = 1;
+    came++;
 }
 
 /* long wait(void *buffer, volatile int *came, long rounds): rounds left when it had come. It logs little. */
@@ -105,24 +107,116 @@ static void *take_signals(void *arg)
     return arg;
 }
 
+/* It runs in place, under the trap flag. */
+static void return_far(void)
+{
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n mov %%cs, %%ecx\n lea 1f(%%rip), %%rax\n push %%rcx\n push %%rax\n lretq\n 1: lea 128(%%rsp), %%rsp"
+                     : : : "rax", "rcx", "memory");
+}
+
 static void *step(void *arg)
 {
     while (!over)
-        __asm__ volatile("lea -128(%%rsp), %%rsp\n mov %%cs, %%ecx\n lea 1f(%%rip), %%rax\n push %%rcx\n push %%rax\n lretq\n"
-                         "1: lea 128(%%rsp), %%rsp" : : : "rax", "rcx", "memory");
+        return_far();
     return arg;
+}
+
+/* A file of that name (a template), which no exec can execute; false: it cannot be. */
+static bool no_program(char *name)
+{
+    int fd = mkstemp(name);
+    return fd >= 0 && write(fd, "\177ELF", 4) == 4 && !fchmod(fd, 0700) && !close(fd);
 }
 
 static int exec_nothing(unsigned times)
 {
     char name[] = "noneXXXXXX";
-    int fd = mkstemp(name), failed = 0;
-    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd))
+    int failed = 0;
+    if (!no_program(name))
         return 1;
     while (times--)
         failed += execl(name, name, (char *)NULL);
     unlink(name);
     return failed;
+}
+
+static volatile int rounds;
+
+static void *spin(void *arg)
+{
+    for (;;)
+        rounds++;
+    return arg;
+}
+
+/* No signal of the process may be pending: an exec that fails stops its threads, and they go on. */
+int guest_none_pending(void)
+{
+    char name[] = "noneXXXXXX";
+    pthread_t t;
+    if (!no_program(name) || setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){0, 0}) || signal(SIGTRAP, come) == SIG_ERR)
+        return 1;
+    for (int i = 0; i < 40; i++)
+        pthread_create(&t, NULL, spin, NULL);
+    for (int i = 0; i < 5; i++) {
+        for (int before = rounds; rounds - before < 1000;)
+            ;
+        int r = execl(name, name, (char *)NULL);
+        printf("%d %s\n", r, strerror(errno));
+    }
+    unlink(name);
+    printf("%d traps\n", came);
+    return 0;
+}
+
+static void *trap_it(void *thread)
+{
+    while (!over) {
+        pthread_kill(*(pthread_t *)thread, SIGTRAP);
+        for (volatile int i = 0; i < 300; i++)
+            ;
+    }
+    return NULL;
+}
+
+/* Signals of the number that the kernel traps steps with. */
+int guest_sent_at_steps(void)
+{
+    pthread_t t, self = pthread_self();
+    signal(SIGTRAP, SIG_IGN);
+    if (pthread_create(&t, NULL, trap_it, &self))
+        return 1;
+    for (int i = 0; i < 8000; i++)
+        return_far();
+    over = true;
+    pthread_join(t, NULL);
+    return 0;
+}
+
+static void *exec_fails(void *name)
+{
+    while (!over)
+        execl(name, name, (char *)NULL);
+    return NULL;
+}
+
+/* Who is asked to halt where a breakpoint traps has the trap, too. */
+int guest_halted_at_breakpoints(void)
+{
+    enum { TIMES = 3000 };
+    char name[] = "noneXXXXXX";
+    pthread_t t;
+    if (!no_program(name) || signal(SIGTRAP, come) == SIG_ERR || pthread_create(&t, NULL, exec_fails, name))
+        return 1;
+    for (int i = 0; i < TIMES; i++) {
+        __asm__ volatile("int3");
+        return_far();
+    }
+    over = true;
+    pthread_join(t, NULL);
+    unlink(name);
+    printf("%d of %d\n", came, TIMES);
+    return 0;
 }
 
 /* Threads halt for an exec, and go on when it has failed, though all that they run traps: a trap that is pending when they are asked is

@@ -7,14 +7,12 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -105,65 +103,6 @@ int guest_storm_queue(void)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     printf("%d %d %x\n", received == n, sum == (uint64_t)n * ((uint64_t)n + 1) / 2, status);
-    return 0;
-}
-
-static void return_far(void)
-{
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n mov %%cs, %%ecx\n lea 1f(%%rip), %%rax\n push %%rcx\n push %%rax\n lretq\n 1: lea 128(%%rsp), %%rsp"
-                     : : : "rax", "rcx", "memory");
-}
-
-static volatile bool far_enough;
-
-static void *trap_it(void *thread)
-{
-    while (!far_enough) {
-        pthread_kill(*(pthread_t *)thread, SIGTRAP);
-        for (volatile int i = 0; i < 300; i++)
-            ;
-    }
-    return NULL;
-}
-
-/* Signals of the number that the kernel traps steps with. */
-int guest_storm_traps(void)
-{
-    pthread_t t, self = pthread_self();
-    signal(SIGTRAP, SIG_IGN);
-    if (pthread_create(&t, NULL, trap_it, &self))
-        return 1;
-    for (int i = times(8000); i; i--)
-        return_far();
-    far_enough = true;
-    pthread_join(t, NULL);
-    return 0;
-}
-
-static void *exec_fails(void *name)
-{
-    while (!far_enough)
-        execl(name, name, (char *)NULL);
-    return NULL;
-}
-
-/* An exec stops the other threads, and lets them go on when it fails. */
-int guest_storm_breakpoints(void)
-{
-    char name[] = "noneXXXXXX";
-    pthread_t t;
-    int fd = mkstemp(name), n = times(3000);
-    if (fd < 0 || write(fd, "\177ELF", 4) != 4 || fchmod(fd, 0700) || close(fd) || signal(SIGTRAP, count_it) == SIG_ERR ||
-        pthread_create(&t, NULL, exec_fails, name))
-        return 1;
-    for (int i = 0; i < n; i++) {
-        __asm__ volatile("int3");
-        return_far();
-    }
-    far_enough = true;
-    pthread_join(t, NULL);
-    unlink(name);
-    printf("%d of %d\n", received, n);
     return 0;
 }
 

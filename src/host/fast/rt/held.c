@@ -6,6 +6,9 @@
 
 #include "host/fast/rt/rt.h"
 
+/* A signal of this code was sent to the process with the code in si_errno, and a thread that blocks it has passed it on. */
+enum { SI_PASSED = -0x6370 };
+
 static struct held process_held;
 
 static uint64_t bit_of(int signo) { return 1ul << (signo - 1); }
@@ -66,14 +69,14 @@ static bool takes(const struct thread *t, uint64_t value)
     const struct offer *o = (const struct offer *)value;
     struct ksiginfo passed = *o->info;
     passed.error = passed.code;
-    passed.code = COFI__FAST_SI_PASSED;
+    passed.code = SI_PASSED;
     return would_take(t, value) &&
            !sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)passed.signo, (uint64_t)&passed, 0, 0);
 }
 
 void held_as_sent(struct ksiginfo *info)
 {
-    if (info->code != COFI__FAST_SI_PASSED)
+    if (info->code != SI_PASSED)
         return;
     info->code = info->error;
     info->error = 0;
