@@ -110,10 +110,12 @@ void *rt_alloc_kept(size_t n)
     return p;
 }
 
+#define LOW_END 0x80000000ul /* below, everything reaches everything */
+
 static bool near(uint64_t a, uint64_t b)
 {
     uint64_t d = a > b ? a - b : b - a;
-    return d < 0x60000000;
+    return d < 0x60000000 || (a < LOW_END && b < LOW_END);
 }
 
 _Static_assert(COFI__FAST_ARENAS_BYTES == ARENAS * GENERATIONS * ARENA_BYTES, "what limits have room for [limits.h]");
@@ -177,14 +179,26 @@ static bool map_arena_at(struct arena *a, uint64_t base)
     return map_code(base, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)base;
 }
 
+/* For code below 2 GB: below the runtime, as far as can be from the break, which begins up to 1 GB above the program and grows up to what it comes to.
+ * Not before the break, though there is often room: later runs, whose break begins elsewhere, are to have shared code at the same place. */
+static bool map_low_arena(struct arena *a)
+{
+    for (uint64_t base = COFI__FAST_RUNTIME_BASE - ARENA_BYTES; base >= ARENA_BYTES; base -= ARENA_BYTES)
+        if (map_arena_at(a, base))
+            return true;
+    return false;
+}
+
 /* Reserve an arena so near to pc that RIP-relative operands reach from it. */
 static bool map_arena_near(struct arena *a, uint64_t pc)
 {
+    if (pc < LOW_END && map_low_arena(a))
+        return true;
     static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
                                     0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
     for (unsigned i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         uint64_t want = (pc + (uint64_t)tries[i]) & ~(uint64_t)0x1fffff;
-        if (want < 0x100000 || want + ARENA_BYTES > 0x7fffff000000)
+        if (want + ARENA_BYTES > 0x7fffff000000)
             continue;
         if (map_arena_at(a, want))
             return true;
