@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Guests about signals that are hard to deliver: many at once, without room for a frame, of which nothing is wanted any more. */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -130,6 +131,73 @@ int guest_ignored_pending(void)
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
         printf("%d: pending %d, got %d\n", numbers[i], sigismember(&pending, numbers[i]), (int)got[numbers[i]]);
+    }
+    return 0;
+}
+
+static void show_mask(int signo)
+{
+    sigset_t now;
+    sigprocmask(SIG_BLOCK, NULL, &now);
+    for (int i = 1; i <= 64; i++)
+        if (sigismember(&now, i) == 0)
+            printf("handler of %d: %d is not blocked\n", signo, i);
+    fflush(stdout);
+}
+
+/* A wait with a mask of all but the signal that comes then, which has an action or ends the process, though others wait that have handlers. */
+int guest_waited_with_one_open(void)
+{
+    static const int ends[] = {SIGALRM, SIGQUIT, SIGBUS, SIGUSR2};
+    for (int i = 0; i < 8; i++) {
+        int status;
+        pid_t child = fork();
+        if (!child) {
+            sigset_t all, wait;
+            handle(SIGCHLD);
+            handle(SIGSEGV);
+            signal(ends[i / 2], i % 2 ? show_mask : SIG_DFL);
+            sigfillset(&all);
+            sigprocmask(SIG_SETMASK, &all, NULL);
+            raise(SIGCHLD);
+            raise(SIGSEGV);
+            raise(ends[i / 2]);
+            wait = all;
+            sigdelset(&wait, ends[i / 2]);
+            sigsuspend(&wait);
+            _exit(3 + got[SIGCHLD] + 2 * got[SIGSEGV]);
+        }
+        waitpid(child, &status, 0);
+        printf("%d: %x\n", i, status & 0xff7f);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+/* A wait that lets a pending signal in, and whose descriptor is ready or is not: what is ready comes first, and the signal waits on. */
+int guest_waited_while_ready(void)
+{
+    int ends[2];
+    struct timespec none = {0, 0};
+    if (pipe(ends))
+        return 1;
+    handle(SIGSEGV);
+    handle(SIGUSR1);
+    for (int i = 0; i < 4; i++) {
+        int signo = i & 1 ? SIGUSR1 : SIGSEGV, ready, behind;
+        struct pollfd p = {ends[0], POLLIN, 0};
+        sigset_t open, pending;
+        sigemptyset(&open);
+        block(signo);
+        raise(signo);
+        if (i & 2 && write(ends[1], "", 1) != 1)
+            return 2;
+        ready = ppoll(&p, 1, &none, &open);
+        behind = (int)got[signo];
+        sigpending(&pending);
+        printf("%d: ppoll %d, handled %d, pending %d\n", i, ready, behind, sigismember(&pending, signo));
+        sigprocmask(SIG_SETMASK, &open, NULL);
+        printf("handled %d\n", (int)got[signo]);
     }
     return 0;
 }

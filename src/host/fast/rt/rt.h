@@ -533,6 +533,7 @@ void signals_set_mask(const struct thread *t);
 uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
+bool signals_offer(struct thread *t);
 void signals_own_stack(struct thread *t);
 void signals_give_back(struct thread *t);
 void signals_give_back_actions(const struct thread *t);

@@ -58,6 +58,11 @@ static void set_default(int signo)
     sys(SYS_rt_sigaction, (uint64_t)signo, (uint64_t)&a, 0, 8, 0, 0);
 }
 
+static uint64_t blockable(uint64_t mask)
+{
+    return mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+}
+
 /* The guest's mask is in force, or, while a signal waits to be delivered, one of all: one more would wait again, behind those of its number
  * that were sent later. */
 static uint64_t kernel_mask(const struct thread *t)
@@ -186,7 +191,7 @@ long do_sigaction(struct thread *t)
     rt_lock();
     old = t->sighand->actions[signo];
     if (t->regs[RSI]) {
-        in.mask &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+        in.mask = blockable(in.mask);
         rt_set_action(signo, &in);
         in.flags = flags_kept(signo, in.flags);
         t->sighand->actions[signo] = in;
@@ -211,7 +216,7 @@ long do_sigprocmask(struct thread *t)
     if (t->regs[RSI]) {
         if (rt_probe(&set, (void *)t->regs[RSI], 8))
             return -14;
-        set &= ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+        set = blockable(set);
         switch ((int)t->regs[RDI]) {
         case SIG_BLOCK: now = old | set; break;
         case SIG_UNBLOCK: now = old & ~set; break;
@@ -328,7 +333,21 @@ static uint64_t mask_now(const struct thread *t)
             at = mask_address(t, &waiting[i]);
     if (at)
         rt_probe(&m, (void *)at, 8);
-    return m;
+    return blockable(m);
+}
+
+/* Signals that are held, but that the mask of the call lets in, are pending in the kernel while it lasts, which tells what comes first. Not SIGTRAP:
+ * of that one may be pending, and ours is not to be lost. */
+bool signals_offer(struct thread *t)
+{
+    struct ksiginfo info;
+    uint64_t open = held_set(t) ? held_set(t) & t->mask & ~mask_now(t) & ~(1ul << (SIGTRAP - 1)) : 0, all = ~0ul;
+    if (!open)
+        return false;
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
+    for (int signo; (signo = held_take(t, open, &info));)
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    return true;
 }
 
 /* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
@@ -426,8 +445,8 @@ static void die_of(struct thread *t, int signo)
         native_step(t);
     }
     die_with_registers(t, signo);
-    uint64_t none = 0;
-    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&none, 0, 8, 0, 0);
+    uint64_t others = ~SYNC_SIGNALS & ~(1ul << (signo - 1)); /* one that waits would come first, and block this one */
+    sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&others, 0, 8, 0, 0);
     sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
 }
 
@@ -632,7 +651,7 @@ void do_sigreturn(struct thread *t)
     t->regs[R11] = f.uc.mc.r11;
     uint16_t cs = f.uc.mc.cs | 3;
     t->pc = f.uc.mc.rip;
-    t->mask = f.uc.mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
+    t->mask = blockable(f.uc.mask);
     set_altstack(t, &f.uc.stack);
     if (!is_code(cs)) { /* a spoiled frame: the kernel's IRET faults */
         signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});

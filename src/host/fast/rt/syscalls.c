@@ -495,7 +495,10 @@ void do_syscall(struct thread *t)
     }
     if (rt.protected_pages)
         targets_release(t);
+    bool offered = signals_offer(t);
     long r = call(t);
+    if (offered)
+        signals_set_mask(t); /* those that the call did not take come now, and are held again */
     if (r != SYS_PENDING)
         call_done(t, (uint64_t)r);
     if (r != -EINTR) /* else the mask with which the call has waited is the one in force */
