@@ -64,10 +64,11 @@ static uint64_t blockable(uint64_t mask)
 }
 
 /* The guest's mask is in force, or, while a signal waits to be delivered, one of all: one more would wait again, behind those of its number
- * that were sent later. */
+ * that were sent later. Signals of faults come before others, as from the kernel, so for one that is held, too. */
 static uint64_t kernel_mask(const struct thread *t)
 {
-    return (t->has_signal ? ~0ul : t->mask) & ~SYNC_SIGNALS;
+    bool waits = t->has_signal || held_set(t) & ~t->mask;
+    return (waits ? ~0ul : t->mask) & ~SYNC_SIGNALS;
 }
 
 void signals_set_mask(const struct thread *t)
