@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What is named more often is done more often. */
 #define ACTS(X) \
     X(act) X(act) X(mask) X(mask) X(send) X(send) X(send) X(queue) X(pending) X(alternate) X(suspend) X(take) X(wait_with) X(from_descriptor) X(timer) X(interval) \
     X(fault) X(fault) X(fault) X(jump_out) \
@@ -36,17 +37,18 @@ enum { DEPTH_MAX = 3 };
 /* A signal by chance, and whether it is one that instructions raise. */
 int some_signal(void);
 bool is_of_faults(int signo);
-/* What the thread blocks, with only what the kernel lets one block. */
+/* What the thread blocks. */
 sigset_t blocked(void);
-/* A set of a few signals. */
+/* A few signals, by chance. */
 sigset_t some_set(void);
+/* Their numbers, each behind a blank. */
 const char *names(const sigset_t *set, char text[static 256]);
 
-/* Where the handler of the next fault goes on, with RSP as in stack if that is not 0; it sets resume_at to 0. */
+/* Where the handler of the next fault goes on, and with which RSP; 0 if none is expected. */
 extern volatile uint64_t resume_at, resume_stack;
-/* Run f; a fault in it whose handler knows resume_at goes on behind it. */
+/* Run f, which sets these. */
 void run_resumed(int (*f)(void), int *result);
-/* What the execed program is told: see main.c. */
+/* Execute the program again, to go on with so many acts. */
 _Noreturn void become(unsigned acts);
 
 #endif

@@ -111,16 +111,22 @@ void signals_give_back_actions(const struct thread *t)
             sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)&t->sighand->actions[i], 0, 8, 0, 0);
 }
 
+/* What is held of a set waits in the kernel instead. */
+static void send_held(struct thread *t, uint64_t set)
+{
+    struct ksiginfo info;
+    for (int signo; (signo = held_take(t, set, &info));)
+        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+}
+
 /* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
  * the kernel then. */
 void signals_give_back(struct thread *t)
 {
-    struct ksiginfo info;
     struct kstack s = t->altstack;
     s.flags = s.size ? s.flags : SS_DISABLE;
     sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
-    for (int signo; (signo = held_take(t, ~0ul, &info));)
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    send_held(t, ~0ul);
 }
 
 /* The thread was stopped in a system call, which it is about to make again, and a handler is to run first: some calls return
@@ -341,13 +347,11 @@ static uint64_t mask_now(const struct thread *t)
  * of that one may be pending, and ours is not to be lost. */
 bool signals_offer(struct thread *t)
 {
-    struct ksiginfo info;
     uint64_t open = held_set(t) ? held_set(t) & t->mask & ~mask_now(t) & ~(1ul << (SIGTRAP - 1)) : 0, all = ~0ul;
     if (!open)
         return false;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
-    for (int signo; (signo = held_take(t, open, &info));)
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    send_held(t, open);
     return true;
 }
 
@@ -677,7 +681,6 @@ void do_sigreturn(struct thread *t)
  * and finds pending what is. */
 void signals_hand_over(struct thread *t, bool before)
 {
-    struct ksiginfo info;
     for (int i = 1; i < 32; i++) { /* first, for the kernel forgets what is pending when it is told to ignore it */
         const struct ksigaction *a = &t->sighand->actions[i];
         if (is_sync(i) && a->handler == 1 && before)
@@ -685,8 +688,8 @@ void signals_hand_over(struct thread *t, bool before)
         else if (is_sync(i) && a->handler == 1)
             rt_set_action(i, a);
     }
-    for (int signo; before && (signo = held_take(t, ~0ul, &info));)
-        sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    if (before)
+        send_held(t, ~0ul);
 }
 
 /* CLONE_CLEAR_SIGHAND: the kernel has taken all handlers away, ours too. */
