@@ -96,6 +96,13 @@ static void the_program_has_the_caller_s_signal_mask(void **state)
     assert_int_equal(WEXITSTATUS(result.wait_status), 0);
 }
 
+static void waits_that_let_signals_in_end_while_the_program_blocks_traps(void **state)
+{
+    (void)state;
+    struct cofi_step_result result = run((struct cofi_step_options){0}, "waits");
+    assert_int_equal(WEXITSTATUS(result.wait_status), 8);
+}
+
 static volatile int stop;
 static volatile int32_t started;
 
@@ -195,6 +202,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_handler_that_waits_for_all_children_takes_none_of_the_program_s),
         cmocka_unit_test(the_interval_timer_stays_the_caller_s),
         cmocka_unit_test(the_program_has_the_caller_s_signal_mask),
+        cmocka_unit_test(waits_that_let_signals_in_end_while_the_program_blocks_traps),
         cmocka_unit_test(a_run_in_another_thread_that_blocks_all_signals_can_be_stopped),
         cmocka_unit_test(who_waits_for_a_child_of_vfork_is_let_go_with_it),
         cmocka_unit_test(a_process_whose_first_thread_has_ended_is_attached_to_and_followed_through_exec),

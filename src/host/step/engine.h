@@ -62,6 +62,7 @@ struct step_task {
     uint64_t nr, args[6];         /* of the system call */
     bool compat;                  /* it is an i386 one */
     bool trap_blocked;            /* the program blocks SIGTRAP, which stepping must not see blocked */
+    bool mask_waits;              /* that it does is to be hidden, but the kernel has the mask of a wait (sigsuspend) to put away first */
     bool trap_held;               /* one was sent meanwhile: trap_info; it is sent again when that may be seen */
     siginfo_t trap_info;
     uint64_t rseq;                /* address of its struct rseq, 0: none */
@@ -132,7 +133,6 @@ void cofi__step_let_go(struct step_engine *engine);
 void cofi__step_resume(struct step_engine *engine, struct step_task *task);
 void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip);
 bool cofi__step_wants_restart(const struct step_task *task);
-bool cofi__step_catches(const struct step_task *task, int signal);
 bool cofi__step_forget_tf(struct step_task *task);
 
 /* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS, do most of it */
@@ -155,11 +155,16 @@ void cofi__step_in_user(struct step_engine *engine, struct step_task *task, uint
 bool cofi__step_ptwrite(struct step_engine *engine, struct step_task *task);
 bool cofi__step_ptwrite_for(struct step_engine *engine, struct step_task *task);
 
-/* syscall.c: around a system call; signal mask and affinity as the program must see them */
+/* syscall.c: around a system call; affinity as the program must see it */
 void cofi__step_kernel_entry(struct step_engine *engine, struct step_task *task);
 void cofi__step_kernel_exit(struct step_engine *engine, struct step_task *task);
+
+/* mask.c: SIGTRAP in the signal mask, as the program must see it */
+bool cofi__step_catches(const struct step_task *task, int signal);
 void cofi__step_show_trap_mask(struct step_task *task);
 void cofi__step_hide_trap_mask(struct step_task *task);
+void cofi__step_hide_trap_mask_behind(struct step_task *task); /* a call */
+void cofi__step_hide_trap_mask_before_step(struct step_task *task);
 
 /* rseq.c */
 void cofi__step_rseq_find(struct step_task *task);

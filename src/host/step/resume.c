@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * A stopped task -> resumed in the one way that loses nothing. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ptrace.h>
 
 #include "base/error.h"
@@ -25,20 +22,6 @@ bool cofi__step_wants_restart(const struct step_task *task)
         return false;
     return is_restart((int64_t)task->regs.rax) ||
            (task->mode == 32 && is_restart((int32_t)task->regs.rax));
-}
-
-bool cofi__step_catches(const struct step_task *task, int signal)
-{
-    char name[64], line[128];
-    unsigned long caught = 0;
-    snprintf(name, sizeof name, "/proc/%d/status", (int)task->tid);
-    FILE *f = fopen(name, "re");
-    if (!f)
-        return false;
-    while (fgets(line, sizeof line, f))
-        sscanf(line, "SigCgt: %lx", &caught);
-    fclose(f);
-    return caught >> (signal - 1) & 1;
 }
 
 void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip)
@@ -130,7 +113,10 @@ void cofi__step_resume(struct step_engine *engine, struct step_task *task)
         task->restarting = true;
         cofi__step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);
         go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);
-    } else if (check_segment(engine, task) && !resume_vsyscall(engine, task)) {
+    } else if (check_segment(engine, task)) {
+        cofi__step_hide_trap_mask_before_step(task);
+        if (resume_vsyscall(engine, task))
+            return;
         cofi__step_fetch(engine, task, task->regs.rip);
         cofi__step_rseq_before(task);
         if (task->code.insn.length && task->code.syscall)

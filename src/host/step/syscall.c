@@ -1,51 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Around a system call: what it changed for us, and what stepping must not let the program see. */
-#include <errno.h>
 #include <linux/prctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/step/engine.h"
 #include "host/step/numbers.h"
-
-/* ---- SIGTRAP in the signal mask ----
- * A step's SIGTRAP is forced: if the program blocks it, the kernel unblocks it and takes its
- * handler away. So the real mask never has it outside of the kernel; inside, the program's own mask
- * stands. */
-
-enum { TRAP_BIT = 1 << (SIGTRAP - 1) };
-
-static bool get_mask(pid_t tid, uint64_t *mask)
-{
-    return !ptrace(PTRACE_GETSIGMASK, tid, sizeof *mask, mask);
-}
-
-void cofi__step_show_trap_mask(struct step_task *task)
-{
-    uint64_t mask;
-    if (!task->trap_blocked || !get_mask(task->tid, &mask))
-        return;
-    mask |= TRAP_BIT;
-    ptrace(PTRACE_SETSIGMASK, task->tid, sizeof mask, &mask);
-    task->trap_blocked = false;
-    if (task->trap_held)
-        syscall(SYS_tgkill, task->process->pid, task->tid, SIGTRAP); /* pending, as it should be */
-}
-
-void cofi__step_hide_trap_mask(struct step_task *task)
-{
-    uint64_t mask;
-    if (!get_mask(task->tid, &mask) || !(mask & TRAP_BIT))
-        return;
-    mask &= ~(uint64_t)TRAP_BIT;
-    ptrace(PTRACE_SETSIGMASK, task->tid, sizeof mask, &mask);
-    task->trap_blocked = true;
-}
 
 /* ---- SIGTRAP ignored: stepping makes it default, so we remember and answer for it ---- */
 
@@ -195,5 +158,5 @@ void cofi__step_kernel_exit(struct step_engine *engine, struct step_task *task)
         result = -1;
     if (result >= 0 || task->compat)
         finished(engine, task, result);
-    cofi__step_hide_trap_mask(task);
+    cofi__step_hide_trap_mask_behind(task);
 }
