@@ -343,11 +343,11 @@ static uint64_t mask_now(const struct thread *t)
     return blockable(m);
 }
 
-/* Signals that are held, but that the mask of the call lets in, are pending in the kernel while it lasts, which tells what comes first. Not SIGTRAP:
- * of that one may be pending, and ours is not to be lost. */
+/* Signals that are held, but that the mask of the call lets in, are pending in the kernel while it lasts, which tells what comes first. A SIGTRAP may
+ * stand there in the place of ours, and is taken for it, too [halt_asked]. */
 bool signals_offer(struct thread *t)
 {
-    uint64_t open = held_set(t) ? held_set(t) & t->mask & ~mask_now(t) & ~(1ul << (SIGTRAP - 1)) : 0, all = ~0ul;
+    uint64_t open = held_set(t) ? held_set(t) & t->mask & ~mask_now(t) : 0, all = ~0ul;
     if (!open)
         return false;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
