@@ -100,7 +100,7 @@ bool cofi__fast_other_pids(int32_t pid);
 /* A free slot, which is not that any more, or null. */
 struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
-void cofi__fast_exec_failed(int32_t tid);
+void cofi__fast_exec_failed(struct thread *t, int32_t tid);
 int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
 
 /* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,

@@ -204,23 +204,27 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
     return 0;
 }
 
+static void answer(struct thread *t, uint32_t what)
+{
+    __atomic_store_n(&t->head.answer, what, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 /* The thread is about to call execve: attach, so that the new program stops at its start. */
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
 {
     bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
     c->result->foreign += !seized && errno != ESRCH && !cofi__fast_has_ended(tid); /* a debugger has it, or it is another user's */
-    __atomic_store_n(&t->head.answer, seized ? 1 : 2, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+    answer(t, seized ? 1 : 2);
 }
 
-/* … but it failed: let go of it again. */
-void cofi__fast_exec_failed(int32_t tid)
+/* … but it failed: let go of it again, while it waits for that. */
+void cofi__fast_exec_failed(struct thread *t, int32_t tid)
 {
-    if (ptrace(PTRACE_INTERRUPT, tid, 0, 0))
-        return;
-    int stop = cofi__fast_wait_stop(tid);
+    int stop = ptrace(PTRACE_INTERRUPT, tid, 0, 0) ? -1 : cofi__fast_wait_stop(tid);
     if (stop >= 0)
         ptrace(PTRACE_DETACH, tid, 0, (void *)(long)(stop >> 8 ? 0 : stop));
+    answer(t, 1);
 }
 
 /* Whether a thread that we hold was killed. */
@@ -327,8 +331,7 @@ static void serve_snapshots(struct cofi__fast_collector *c)
         if (!t->head.asks)
             continue;
         t->head.asks = 0;
-        __atomic_store_n(&t->head.answer, 1, __ATOMIC_SEQ_CST);
-        syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+        answer(t, 1);
     }
 }
 

@@ -191,10 +191,12 @@ long do_sigaction(struct thread *t)
 {
     int signo = (int)t->regs[RDI];
     struct ksigaction in, old;
-    if (t->regs[R10] != 8 || signo < 1 || signo > 64 || ((signo == SIGKILL || signo == SIGSTOP) && t->regs[RSI]))
+    if (t->regs[R10] != 8)
         return -22;
     if (t->regs[RSI] && rt_probe(&in, (void *)t->regs[RSI], sizeof in))
         return -14;
+    if (signo < 1 || signo > 64 || ((signo == SIGKILL || signo == SIGSTOP) && t->regs[RSI]))
+        return -22;
     rt_lock();
     old = t->sighand->actions[signo];
     if (t->regs[RSI]) {
@@ -573,7 +575,7 @@ long do_sigtimedwait(struct thread *t)
 {
     uint64_t set;
     struct ksiginfo info;
-    int signo = held_set(t) && !rt_probe(&set, (void *)t->regs[RDI], 8) ? held_take(t, set, &info) : 0;
+    int signo = held_set(t) && t->regs[R10] == 8 && !rt_probe(&set, (void *)t->regs[RDI], 8) ? held_take(t, set, &info) : 0;
     if (signo)
         return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &info, sizeof info) ? -14 : signo;
     if (rt_guest_syscall(t))

@@ -235,21 +235,26 @@ static bool is_refused(const struct thread *t)
     return e < 0 && e != -ENOSYS && e != -EPERM && e != -EINVAL;
 }
 
-/* The collector attaches, so that it can follow. */
-static void ask_to_follow(struct thread *t)
+/* The collector attaches, so that it can follow, or lets go again. */
+static void ask(struct thread *t, uint32_t note)
 {
     __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
-    note_put(t, COFI__FAST_NOTE_EXEC, NULL, NULL, 0);
+    note_put(t, note, NULL, NULL, 0);
     collector_wait(t);
+}
+
+static void ask_to_follow(struct thread *t)
+{
+    ask(t, COFI__FAST_NOTE_EXEC);
     t->followed = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) == 1;
 }
 
-/* The exec has failed. Who looks for a program in many places tries the next one now; so this waits for another call. */
+/* The exec has failed. Who looks for a program in many places tries the next one now; so this comes before another call, which the stop for
+ * it would end if it waited (sigtimedwait, epoll_wait). */
 static void follow_no_more(struct thread *t)
 {
     t->followed = false;
-    note_put(t, COFI__FAST_NOTE_EXEC_FAILED, NULL, NULL, 0);
-    bell(t);
+    ask(t, COFI__FAST_NOTE_EXEC_FAILED);
 }
 
 /* Followed, with the program's own mask. */
@@ -316,8 +321,8 @@ static long do_clone_call(struct thread *t)
     if (t->sysno == NR_clone3) {
         uint64_t args[8];
         uint64_t size = t->regs[RSI] < sizeof args ? t->regs[RSI] : sizeof args;
-        if (size < 64)
-            return pass(t);
+        if (size < 64 || t->regs[RSI] > 4096)
+            return pass(t); /* errors */
         if (rt_probe(args, (void *)t->regs[RDI], size))
             return -14;
         targets_release_tids(args);
