@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * The calls that the runtime makes itself or looks into, with arguments by chance, most of them bad: the kernel's results. */
+ * Calls with arguments by chance, most of them bad: the kernel's results. First those that the runtime makes itself or looks into. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -209,20 +212,124 @@ static uint64_t sum_of(const char *p, size_t n)
     return sum;
 }
 
-int guest_arguments(void)
+static bool begin(void)
 {
     room = mmap(NULL, (PAGES + BEHIND) * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED)
+    return room != MAP_FAILED;
+}
+
+static void call(unsigned n, const struct drawn *d)
+{
+    long r = syscall(d->nr, d->a[0], d->a[1], d->a[2], d->a[3], d->a[4], d->a[5]);
+    show(n, d, r == -1 ? -(long)errno : r);
+    sigprocmask(SIG_SETMASK, &(sigset_t){0}, NULL);
+}
+
+int guest_arguments(void)
+{
+    if (!begin())
         return 1;
     for (unsigned n = 0; n < DRAWS * sizeof draws / sizeof draws[0]; n++) {
         struct drawn d;
         lay_out();
         draws[n % (sizeof draws / sizeof draws[0])](&d);
-        long r = syscall(d.nr, d.a[0], d.a[1], d.a[2], d.a[3], d.a[4], d.a[5]);
-        show(n, &d, r == -1 ? -(long)errno : r);
-        sigprocmask(SIG_SETMASK, &(sigset_t){0}, NULL);
+        call(n, &d);
         if (draws[n % (sizeof draws / sizeof draws[0])] != draw_mapping)
             printf("%lx\n", sum_of(room, 2 * PAGE));
+    }
+    return 0;
+}
+
+/* ---- calls that are the kernel's ----
+ * A letter an argument: p a pointer, b one that is bad for all, s a structure, v iovecs, t a time of a millisecond at most, or a bad pointer,
+ * a a place for mappings, l a length, n a number, z a set's size, c a count of none or too many, 0 and 1 themselves, o one of them, - no
+ * descriptor, F a file to read, W one to write, S a socket, E an epoll, d MSG_DONTWAIT. None waits longer, and none changes what outlives it. */
+
+#define PASSED(X)                                                                                                                                  \
+    X(rt_sigsuspend, "bz") X(ppoll, "sctpz") X(poll, "sc0") X(pselect6, "npppts") X(epoll_pwait, "Epn0pz") X(epoll_ctl, "E-np") X(signalfd, "-sz") \
+    X(signalfd4, "-szn") X(futex, "sont") X(nanosleep, "tp") X(clock_nanosleep, "o0tp") X(wait4, "np1p") X(waitid, "nnpnp") X(kill, "-0")         \
+    X(tgkill, "--0") X(tkill, "-0") X(rt_sigqueueinfo, "--s") X(rt_tgsigqueueinfo, "---s") X(timer_gettime, "-p") X(getitimer, "np")               \
+    X(mlock, "al") X(munlock, "al") X(mlock2, "aln") X(msync, "aln") X(mincore, "alp") X(read, "Fpl") X(readv, "Fvn") X(pread64, "Fpln")           \
+    X(preadv, "Fvnnn") X(write, "Wp1") X(writev, "Wvo") X(pwrite64, "Wp1o") X(pwritev2, "Wvoonn") X(recvfrom, "Spldpp") X(sendto, "Sp1npn")        \
+    X(recvmsg, "Ssd") X(getsockopt, "Snnpp") X(ioctl, "F1p") X(statx, "-pnnp") X(newfstatat, "-ppn") X(fstat, "Fp") X(getcwd, "pl")                \
+    X(readlink, "ppn") X(getdents64, "Fpl") X(uname, "p") X(capget, "pp") X(getgroups, "np") X(sched_getaffinity, "0lp") X(sched_getparam, "0p")   \
+    X(sched_getattr, "0pnn") X(get_robust_list, "-pp") X(pipe2, "bn") X(dup3, "--0") X(openat, "-pz") X(process_vm_readv, "-vnvnn")                \
+    X(membarrier, "0nn") X(io_uring_enter, "-nnnpn") X(io_pgetevents, "-nnpts") X(shmat, "-an") X(shmdt, "b") X(remap_file_pages, "alnnn")         \
+    X(pkey_alloc, "1n") X(modify_ldt, "0pn") X(fcntl, "Foo") X(select, "0pppb") X(getrandom, "bnn") X(copy_file_range, "-p-pnn")                    \
+    X(sendfile, "--pn") X(splice, "-p-pnn") X(vmsplice, "-vnn") X(tee, "--nn")
+
+static const struct {
+    const char *name;
+    long nr;
+    const char *letters;
+} passed[] = {
+#define X(name, letters) {#name, SYS_##name, letters},
+    PASSED(X)
+#undef X
+};
+
+static int file, memory, socket_end, epoll;
+
+static uint64_t bad(void)
+{
+    static const uint64_t some[] = {8, UINT64_MAX, UINT64_C(0x800000000000), UINT64_C(0xffffffff81000000)};
+    return some[below(4)];
+}
+
+static uint64_t argument(char letter)
+{
+    switch (letter) {
+    case 'p': return pointer();
+    case 'b': return bad();
+    case 's': return structure();
+    case 'v': return below(2) ? (uint64_t)room + PAGE + 2048 : pointer();
+    case 't': return below(2) ? (uint64_t)room + PAGE + 1024 : bad();
+    case 'a': return place();
+    case 'l': return length();
+    case 'n': return number();
+    case 'z': return set_size();
+    case 'c': return below(2) ? 0 : UINT64_MAX;
+    case '1': return 1;
+    case 'o': return below(2);
+    case '-': return below(2) ? UINT64_MAX : 777777;
+    case 'F': return (uint64_t)file;
+    case 'W': return (uint64_t)memory;
+    case 'S': return (uint64_t)socket_end;
+    case 'E': return (uint64_t)epoll;
+    case 'd': return MSG_DONTWAIT;
+    default: return 0;
+    }
+}
+
+static void fill(void)
+{
+    for (size_t at = 0; at < 1024; at += 8)
+        put(at, number());
+    put(1024, 0);
+    put(1032, below(3) ? below(1000000) : UINT64_MAX);
+    for (size_t at = 2048; at < 2048 + 160; at += 16) {
+        put(at, pointer());
+        put(at + 8, below(100));
+    }
+}
+
+int guest_arguments_passed(void)
+{
+    int ends[2];
+    file = open("/proc/version", O_RDONLY);
+    memory = memfd_create("memory", 0);
+    epoll = epoll_create1(0);
+    if (!begin() || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        return 1;
+    socket_end = ends[0];
+    for (unsigned n = 0; n < 4000; n++) {
+        unsigned k = below(sizeof passed / sizeof passed[0]);
+        struct drawn d = {passed[k].name, passed[k].nr, {0}};
+        lay_out();
+        fill();
+        for (int i = 0; passed[k].letters[i]; i++)
+            d.a[i] = argument(passed[k].letters[i]);
+        call(n, &d);
     }
     return 0;
 }
