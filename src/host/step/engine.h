@@ -159,11 +159,11 @@ bool cofi__step_ptwrite_for(struct step_engine *engine, struct step_task *task);
 void cofi__step_kernel_entry(struct step_engine *engine, struct step_task *task);
 void cofi__step_kernel_exit(struct step_engine *engine, struct step_task *task);
 
-/* mask.c: SIGTRAP in the signal mask, as the program must see it */
+/* mask.c: whether the program has a handler for a signal; SIGTRAP in the signal mask, as the program must see it */
 bool cofi__step_catches(const struct step_task *task, int signal);
 void cofi__step_show_trap_mask(struct step_task *task);
 void cofi__step_hide_trap_mask(struct step_task *task);
-void cofi__step_hide_trap_mask_behind(struct step_task *task); /* a call */
+void cofi__step_hide_trap_mask_behind(struct step_task *task); /* a system call */
 void cofi__step_hide_trap_mask_before_step(struct step_task *task);
 
 /* rseq.c */

@@ -213,6 +213,21 @@ int guest_let_in_together(void)
     return 0;
 }
 
+/* Timed waits right behind an exec that fails. */
+int guest_waited_behind_exec(void)
+{
+    struct timespec time = {0, 3000000};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    for (int i = 0; i < 50; i++) {
+        execl("/none/such", "such", (char *)NULL);
+        int signo = sigtimedwait(&set, NULL, &time);
+        printf("%d: %s\n", signo, strerror(errno));
+    }
+    return 0;
+}
+
 /* A wait that lets a pending signal in, and whose descriptor is ready or is not: what is ready comes first, and the signal waits on. */
 int guest_waited_while_ready(void)
 {
