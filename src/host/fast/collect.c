@@ -579,14 +579,17 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_freed(c->control, index);
 }
 
-static void free_slot(struct cofi__fast_collector *c, uint32_t index)
+/* Returns whether packets of the thread are in its stream. */
+static bool free_slot(struct cofi__fast_collector *c, uint32_t index)
 {
     take_notes(c, index);
     begin_seat(c, index);
     take_rest(c, index);
     if (cofi__fast_slot(c, index)->head.asked_for)
         tell_children(c, index);
+    bool begun = c->seats[index].encoder.begun;
     cofi__fast_vacate(c, index);
+    return begun;
 }
 
 uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index)
@@ -682,15 +685,18 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
     return left;
 }
 
-void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
+bool cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
 {
+    bool begun = false;
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         if (cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
         begin(c, i);
+        bool is_first = c->seats[i].tid == pid;
         if (c->seats[i].pid == pid)
-            free_slot(c, i);
+            begun |= free_slot(c, i) && is_first;
     }
+    return begun;
 }
 
 static void free_taken(struct cofi__fast_collector *c, uint32_t index)

@@ -69,8 +69,9 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c);
 bool cofi__fast_collect(struct cofi__fast_collector *c);
 /* The recording ends here: take what all threads, which go on, have written. Returns how many they are. */
 unsigned cofi__fast_leave(struct cofi__fast_collector *c);
-/* Take what is left of a process's slots, however it ended, and free them. */
-void cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
+/* Take what is left of a process's slots, however it ended, and free them. Returns whether packets of its first thread are in the recording,
+ * to which those of a program that it executes belong. */
+bool cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* How many slots were ever taken. */
 uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
 /* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the
@@ -101,7 +102,6 @@ bool cofi__fast_other_pids(int32_t pid);
 struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
 void cofi__fast_exec_failed(struct thread *t, int32_t tid);
-int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error);
 
 /* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,
  * COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */

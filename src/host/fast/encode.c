@@ -396,7 +396,7 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
 
 void cofi__fast_encode_gap(struct cofi__fast_encoder *e)
 {
-    e->lost |= e->synced;
+    e->lost |= e->begun;
     e->synced = e->enabled = false;
     e->outstanding = 1;
 }

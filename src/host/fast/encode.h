@@ -16,7 +16,7 @@ struct cofi__fast_encoder {
     uint64_t last_ip;
     unsigned outstanding;  /* up to 5 outcomes below a marker bit, oldest highest; 0 before the first record */
     bool synced;           /* a PSB has been written, and nothing is missing since */
-    bool begun;            /* a PSB has been written, ever */
+    bool begun;            /* a PSB has been written, ever, by this one or to the same stream before */
     bool lost;             /* records were, before what comes */
     bool enabled;          /* between PGE and PGD */
     struct cofi__fast_memo *memo; /* of what was encoded before, for any thread; the caller's; null: none */

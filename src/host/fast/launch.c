@@ -178,8 +178,8 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
     return NULL;
 }
 
-/* A program stands at its first instruction: put the runtime into it. */
-int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct cofi_error *error)
+/* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the program before. */
+static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, struct cofi_error *error)
 {
     uint32_t index = 0;
     if (cofi__fast_lacks_room(c->control, pid))
@@ -197,7 +197,7 @@ int cofi__fast_inject_here(struct cofi__fast_collector *c, int32_t pid, struct c
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
     }
-    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started};
+    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started, .encoder.begun = begun};
     cofi__fast_comm(c, pid, pid, tsc, true);
     struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
     cofi__fast_sideband(c, &sb, tsc);
@@ -243,9 +243,9 @@ static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
         ptrace(PTRACE_CONT, pid, 0, (void *)(long)signal);
         return;
     }
-    cofi__fast_end_process(c, pid);
+    bool begun = cofi__fast_end_process(c, pid);
     bool wanted = pid == c->child || c->made.follow;
-    int result = wanted ? cofi__fast_inject_here(c, pid, error) : COFI_ERR_UNSUPPORTED;
+    int result = wanted ? inject_here(c, pid, begun, error) : COFI_ERR_UNSUPPORTED;
     c->result->started = true;
     if (result < 0 && is_gone(pid))
         return; /* before its first instruction */
