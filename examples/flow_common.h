@@ -22,13 +22,14 @@ static struct cofi_recording *open_recording(const char *path)
 }
 
 /* The stream's bytes in one piece (to be freed), and what the recording tells of how they were made. Of a machine with guests the
- * flow's `space` is needed, too (cofi_recording_guest_image), and of one whose trace tells the time seldom cofi_recording_bounds. */
+ * flow's `space` is needed, too (cofi_recording_guest_image). */
 static void configure(struct cofi_flow_config *config, struct cofi_recording *recording, size_t stream)
 {
     const struct cofi_recording_info *info = cofi_recording_info(recording);
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
     uint8_t *bytes = s ? malloc(s->bytes + 1) : NULL;
-    if (!bytes) {
+    cofi_flow_config_init(config, info->gen);
+    if (!bytes || cofi_recording_bounds(recording, stream, &config->bounds, &config->bounds_n) < 0) {
         fprintf(stderr, "%s\n", s ? "out of memory" : "no such stream in the recording");
         exit(s ? 3 : 1);
     }
@@ -39,7 +40,6 @@ static void configure(struct cofi_flow_config *config, struct cofi_recording *re
             break;
         memcpy(bytes + at, piece, n);
     }
-    cofi_flow_config_init(config, info->gen);
     config->bytes = bytes;
     config->n = s->bytes;
     config->image = cofi_recording_stream_image(recording, stream);

@@ -133,8 +133,8 @@ struct cofi_flow_config {
     size_t tail_n;
     bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had ended: shown as a last OVERFLOW */
 
-    /* The code. The image is viewed as of the trace's time; as of its end where the configuration (ctl) says that the trace tells
-     * no full time, or with code_at_end. space, if set, is asked at each change of CR3 or VMCS for the image that is then seen (null: keep). */
+    /* The code. The image is viewed as of the trace's time; where the configuration (ctl) says that the trace tells no full time, as of
+     * that of `bounds`, or of its end where there are none; with code_at_end as of its end. space, if set, is asked at each change of CR3 or VMCS for the image that is then seen (null: keep). */
     const struct cofi_image *image; /* not null */
     const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
     void *opaque;
@@ -147,8 +147,9 @@ struct cofi_flow_config {
      * decoded nothing beyond it; RTIT's DISABLED may have the ENABLED behind it with it. */
     uint64_t pause_offset, pause_ns;
     bool no_blocks;         /* cofi_flow_parallel: batches come without blocks, and times, see there */
-    /* PT: what is known of the time besides packets, by offset (those of bytes); must outlive the flow. Where the kernel returns to
-     * user code it is as of `least`; code that is not there yet, but is before `most`, is as of when it comes. */
+    /* What is known of the time besides packets, by offset (those of bytes); must outlive the flow. Where the kernel returns to user code, or
+     * tracing is enabled, that is as of `least`; code that is not there yet, but is before `most`, is as of when it comes. RTIT: only where
+     * the configuration says that the trace tells no full time. */
     const struct cofi_time_bound *bounds;
     size_t bounds_n;
     /* PT: the first byte begins a packet, so that decoding need not wait for a PSB. Before one, it begins at a TIP.PGE that is the first

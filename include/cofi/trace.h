@@ -222,9 +222,10 @@ const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *reco
 const struct cofi_image *cofi_recording_guest_image(struct cofi_recording *recording, size_t stream);
 /* Where a stream of kernel and user tells full times so seldom that processes are switched and code is mapped between two of them
  * (TSC alone; MTCs that are rare): what is known of the time there, for a flow, in the order of offsets. Of a processor's stream the
- * changes of CR3 are laid beside the switches and execs that were recorded [SDM Paging Information (PIP) Packet]. *n is 0 where time is
- * told often, and of RTIT. Owned by the recording. Not for one stream from two threads at a time. Errors: COFI_ERR_NOMEM. Cost: the first time
- * all packets of the stream are read. */
+ * changes of CR3 are laid beside the switches and execs that were recorded [SDM Paging Information (PIP) Packet]. Also of a thread whose trace
+ * tells no full time, in cofi's own recordings: there a piece begins where its code had changed. *n is 0 elsewhere. Owned by the
+ * recording. Not for one stream from two threads at a time. Errors: COFI_ERR_NOMEM. Cost: the first time all packets of the
+ * stream are read, or its pieces gone over. */
 int cofi_recording_bounds(struct cofi_recording *recording, size_t stream, const struct cofi_time_bound **bounds, size_t *n);
 /* Which thread a stream shows at a time: its own, or the one that ran on its processor; *pid (may be null)
  * its process. -1: not known. Cost: a binary search. */

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sized.h"
 #include "flow/query.h"
+#include "packet/full_time.h"
 
 const char *cofi_flow_event_name(enum cofi_flow_event_kind kind)
 {
@@ -55,25 +56,20 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->paused = flow->speculative = false;
 }
 
-/* Whether a trace of this configuration never tells a full time: PT without TSCEn; RTIT without STS_En, or with
- * Less_Pkts, which drops the STS before a FUP.PGE [RTIT 4.2.13]. */
-static bool timeless(const struct cofi_flow_config *config)
+static bool is_at_end(const struct cofi_flow *flow)
 {
-    bool full_time = config->ctl >> 10 & 1, less_pkts = config->gen == COFI_RTIT && config->ctl >> 12 & 1;
-    return config->ctl_known && (!full_time || less_pkts);
+    return flow->config.code_at_end || (flow->timeless && !flow->config.bounds_n);
 }
-
-static bool is_at_end(const struct cofi_flow_config *config) { return config->code_at_end || timeless(config); }
 
 bool cofi__view_is_late(const struct cofi_flow *flow, uint64_t ns)
 {
-    return !is_at_end(&flow->config) && cofi_view_last_change(flow->view) > ns;
+    return !is_at_end(flow) && cofi_view_last_change(flow->view) > ns;
 }
 
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image)
 {
     COFI_TRY(cofi_view_open(view, image));
-    if (!is_at_end(&flow->config))
+    if (!is_at_end(flow))
         return 0;
     int status = cofi_view_advance(*view, UINT64_MAX, NULL, NULL);
     if (status < 0)
@@ -106,6 +102,7 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     flow->run_retry = RUN_RETRY;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->sift_wide = flow->errata & ERR_SKD007 ? NULL : sift_widest();
+    flow->timeless = config->ctl_known && cofi__tells_no_full_time(config->gen, config->ctl);
     flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */
@@ -148,15 +145,40 @@ static const struct cofi_time_bound *bound_at(const struct cofi_flow *flow, uint
     return n ? &rows[n - 1] : NULL;
 }
 
+static uint64_t until_ns(const struct cofi_flow *flow, const struct cofi_time_bound *bound)
+{
+    return bound->most == UINT64_MAX ? UINT64_MAX : cofi__ns(flow, bound->most);
+}
+
+/* Where packets tell no time, it is as late as what follows the byte is known to be; of code that comes while that is all that is known
+ * (cofi__code_comes), as late as that. */
+static bool time_by_bound(const struct cofi_flow *flow, const struct cofi_time_bound *bound, uint64_t *ns)
+{
+    if (!bound)
+        return false;
+    *ns = cofi__ns(flow, bound->least);
+    if (flow->seen_ns > *ns && flow->seen_ns < until_ns(flow, bound))
+        *ns = flow->seen_ns;
+    return true;
+}
+
+bool cofi__code_time(struct cofi_flow *flow, uint64_t offset, uint64_t *ns)
+{
+    const struct cofi_time_bound *bound = bound_at(flow, offset);
+    if (flow->timeless)
+        return time_by_bound(flow, bound, ns);
+    if (bound)
+        cofi__clock_at_least(&flow->clock, bound->least);
+    *ns = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
+    return flow->clock.known;
+}
+
 /* The packet in hand tells the time exactly, and execution stands where it belongs. If code changed up to
  * then, the batch ends here, so that all of it was seen with the same code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
 {
-    const struct cofi_time_bound *bound = bound_at(flow, offset);
-    if (bound)
-        cofi__clock_at_least(&flow->clock, bound->least);
-    uint64_t ns = cofi__ns(flow, cofi__clock_ticks(&flow->clock));
-    if (!flow->clock.known)
+    uint64_t ns;
+    if (!cofi__code_time(flow, offset, &ns))
         return 0;
     flow->seen_ns = ns;
     if (cofi_view_next_change(flow->view) > ns && !cofi__view_is_late(flow, ns))
@@ -184,24 +206,25 @@ static int view_again(struct cofi_flow *flow)
 bool cofi__code_comes(struct cofi_flow *flow)
 {
     const struct cofi_time_bound *bound = bound_at(flow, flow->used_offset);
-    if (!bound || !flow->clock.known || flow->code_error != COFI_ERR_NO_CODE)
+    if (!(bound || flow->time_hidden) || !(flow->clock.known || flow->timeless) || flow->code_error != COFI_ERR_NO_CODE)
         return false;
-    uint64_t until = bound->most == UINT64_MAX ? UINT64_MAX : cofi__ns(flow, bound->most);
+    uint64_t until = bound ? until_ns(flow, bound) : UINT64_MAX;
     uint64_t ns = cofi_view_when(flow->view, position(flow), until);
     if (ns == UINT64_MAX)
         return false;
-    cofi__clock_at_least(&flow->clock, cofi_time_ticks(&flow->config.time.conv, ns));
+    if (flow->config.time.conv.mult)
+        cofi__clock_at_least(&flow->clock, cofi_time_ticks(&flow->config.time.conv, ns));
     flow->seen_ns = flow->code_ns = ns;
     flow->code_due = true;
     flow->code_offset = flow->used_offset;
     return true;
 }
 
-/* Back in user code a packet that needs no code (a FUP) may be next. */
+/* Back in user code, or found again, a packet that needs no code (a FUP) may be next. */
 void cofi__code_at_return(struct cofi_flow *flow)
 {
     bool there = flow->enabled && !flow->lost && !flow->async && !flow->tip_due && position(flow) != COFI_NO_IP;
-    if (flow->config.bounds_n && !flow->code_due && there && !here(flow))
+    if ((flow->config.bounds_n || flow->time_hidden) && !flow->code_due && there && !here(flow))
         cofi__code_comes(flow);
 }
 
@@ -490,7 +513,7 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->n = 0;
     flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
     flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->headless = flow->overflow_before = flow->in_psb = flow->ended = flow->tentative = false;
-    flow->unknown = flow->pgd_held = flow->just_overflowed = flow->started = flow->in_tx = false;
+    flow->unknown = flow->pgd_held = flow->just_overflowed = flow->time_hidden = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->last_end = 0;

@@ -46,7 +46,11 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
     event.since = flow->overflow_ticks;
     COFI_TRY(cofi__emit_event(flow, &event));
     flow->enabled = ip != COFI_NO_IP;
-    return flow->enabled ? go_on_behind_loss(flow, ip) : 0;
+    if (!flow->enabled)
+        return 0;
+    COFI_TRY(go_on_behind_loss(flow, ip));
+    cofi__code_at_return(flow);
+    return 0;
 }
 
 /* Packets are lost. What is due to others is not told any more; outcomes and address before it were used up. */
@@ -78,7 +82,7 @@ int cofi__pt_ovf(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     COFI_TRY(lose_packets(flow));
     flow->enabled = false;
-    flow->overflow = true;
+    flow->overflow = flow->time_hidden = true;
     flow->overflow_offset = flow->packet_offset;
     flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
     return 0;

@@ -174,6 +174,7 @@ static int act_pge(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->packet_offset);
     event.target = ip;
     event.ip = flow->disabled_ip;
+    cofi__code_at_return(flow);
     return cofi__emit_event(flow, &event);
 }
 
@@ -526,6 +527,7 @@ static int in_psb(struct cofi_flow *flow)
 static int act_tsc(struct cofi_flow *flow)
 {
     cofi__clock_packet(&flow->clock, &flow->packet);
+    flow->time_hidden = false;
     return flow->in_psb ? 0 : cofi__code_due(flow, flow->packet_offset);
 }
 

@@ -58,9 +58,12 @@ int cofi__coverage_check(const struct cofi_flow_coverage *coverage); /* COFI_ERR
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
 /* No code leads to where a stand-alone packet belongs. */
 int cofi__lose_on_way(struct cofi_flow *flow);
+/* As of when code is seen from a place on that is exact, such as where tracing is enabled, in ns; false: that is not known. */
+bool cofi__code_time(struct cofi_flow *flow, uint64_t offset, uint64_t *ns);
 /* The time as of the packet is known and may bring other code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
-/* The look-up where execution is has failed, but code comes there before a packet tells the time next: then it is as late as that. */
+/* The look-up where execution is has failed, but code comes there before a packet tells the time next, as bounds say or because an overflow
+ * hid the last one that did: then it is as late as that. */
 bool cofi__code_comes(struct cofi_flow *flow);
 void cofi__code_at_return(struct cofi_flow *flow);
 

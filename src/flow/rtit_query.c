@@ -54,6 +54,7 @@ static int enable(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->packet_offset);
     event.ip = flow->disabled_ip;
     event.target = flow->packet_ip;
+    cofi__code_at_return(flow);
     return cofi__emit_event(flow, &event);
 }
 
@@ -181,7 +182,8 @@ static int act_buffovf(struct cofi_flow *flow)
     if (flow->enabled)
         event.target = flow->packet_ip;
     place_set(flow, flow->packet_has_ip ? flow->packet_ip : COFI_NO_IP);
-    flow->just_overflowed = true;
+    flow->just_overflowed = flow->time_hidden = true;
+    cofi__code_at_return(flow);
     COFI_TRY(cofi__emit_event(flow, &event));
     if (flow->packet_has_ip)
         return 0;
@@ -225,6 +227,8 @@ static int act_psb(struct cofi_flow *flow)
     flow->psb_offset = flow->packet_offset;
     /* Each enabling makes a PSB, and no packet tells that one from others: the next MTC is not believed [ERR E7]. */
     flow->clock.skip_mtc |= (flow->errata & ERR_RTIT) != 0;
+    if (flow->timeless)
+        COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->packet_offset);
     flow->paused = flow->psb_offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
@@ -234,6 +238,7 @@ static int act_sts(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
     cofi__clock_packet(&flow->clock, p);
+    flow->time_hidden = false;
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     if (flow->cbr == p->sts.acbr && flow->ecbr == p->sts.ecbr)
         return 0;

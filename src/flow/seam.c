@@ -19,7 +19,7 @@ static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
     s->stop_was_last = flow->stop_was_last;
     s->ecbr = flow->ecbr;
     s->pg = flow->pg;
-    s->odd = flow->far || flow->just_overflowed || flow->unknown || flow->pgd_held;
+    s->odd = flow->far || flow->just_overflowed || flow->time_hidden || flow->unknown || flow->pgd_held;
 }
 
 struct seam cofi__seam_of(const struct cofi_flow *flow)

@@ -38,14 +38,17 @@ int cofi__flow_see_code(struct cofi_flow *flow, uint64_t ns)
 
 int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb)
 {
+    uint64_t ns;
     read_times(flow, psb);
-    return flow->clock.known ? cofi__flow_see_code(flow, cofi__ns(flow, cofi__clock_ticks(&flow->clock))) : 0;
+    return cofi__code_time(flow, psb, &ns) ? cofi__flow_see_code(flow, ns) : 0;
 }
 
 /* As decoding would have come there: from farther and farther back, until a time is known. */
 static int go_on_with_time(struct cofi_flow *flow, uint64_t psb)
 {
     const struct cofi_flow_config *c = &flow->config;
+    if (flow->timeless)
+        return cofi__flow_catch_up(flow, psb);
     size_t at = (size_t)(psb - c->offset), before = at;
     for (size_t back = BACK_FIRST; before && back <= BACK_MOST && !flow->clock.known; back *= 4) {
         before = at > back ? cofi_sync_backward(c->gen, c->bytes, c->n, at - back) : COFI_NO_PSB;

@@ -216,5 +216,8 @@ int cofi__skim_take(struct cofi_flow *flow, const struct skimmed *known)
     flow->ecbr = known->ecbr;
     flow->pg = known->pg;
     flow->space_due = known->cr3 && flow->config.space;
-    return cofi__flow_see_code(flow, known->seen_ns);
+    uint64_t ns = known->seen_ns;
+    if (flow->timeless && !cofi__code_time(flow, source_offset(&flow->s), &ns))
+        return 0;
+    return cofi__flow_see_code(flow, ns);
 }

@@ -15,8 +15,10 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/sized.h"
+#include "host/changes.h"
 #include "host/regions.h"
 #include "host/where.h"
+#include "packet/full_time.h"
 
 /* The file is made complete every so many events: for a stepping host, every second or two. */
 enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, CTL_ADDR0_CFG_LSB = 32, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
@@ -36,6 +38,7 @@ struct stream {
     uint64_t bytes;    /* of its trace */
     int raw;           /* file, -1: none */
     size_t place;      /* in where.processes: whose ranges the unit has, if they are known ahead */
+    size_t changes;    /* of the recorder's that came before its last return from the kernel */
     struct cofi__regions *regions; /* null: bytes come as they are made */
 };
 
@@ -52,6 +55,8 @@ struct cofi_recorder {
     struct cofi__map raw_files; /* (a thread's number, 0) -> how many raw files it has */
     struct cofi_time_conv time;
     bool leaps, machine;
+    bool timeless;           /* the trace tells no full time: a piece begins behind each change of code */
+    struct cofi__changes changes;
     unsigned wants;          /* see cofi_unit_wants */
     struct field *fields;
     size_t fields_n;
@@ -285,6 +290,7 @@ static int try_config(struct cofi_recorder *recorder, struct cofi_recording_info
                           "os=1: this host does not see the kernel, only user code can be traced; what the unit would "
                           "make of both, 'cofi sim' shows");
     describe(recorder, ctl, info);
+    recorder->timeless = cofi__tells_no_full_time(recorder->unit.gen, ctl);
     return status;
 }
 
@@ -462,6 +468,18 @@ static int follow_ranges(const struct cofi_recorder *recorder, struct stream *st
     return place == stream->place ? 0 : move_ranges(recorder, stream);
 }
 
+/* Back from the kernel. If code of the process has changed meanwhile, what comes is a piece of its own: packets do not tell its time, so
+ * the recording does. */
+static void part_from_before(struct cofi_recorder *recorder, struct stream *stream)
+{
+    if (!cofi__changes_until(&recorder->changes, &stream->changes, stream->task.pid, cofi_time_ns(&recorder->time, stream->tsc)))
+        return;
+    drain(stream);
+    if (recorder->writer && !recorder->status)
+        keep(recorder, cofi_writer_idle(recorder->writer, stream->task.tid), "the recording");
+    stream->reference = stream->tsc;
+}
+
 static int event(void *opaque, const struct cofi_task *task, const struct cofi_event *event)
 {
     struct cofi_recorder *recorder = opaque;
@@ -470,6 +488,8 @@ static int event(void *opaque, const struct cofi_task *task, const struct cofi_e
         return recorder->status;
     if (event->kind == COFI_EV_CLOCK || event->kind == COFI_EV_WAKE)
         stream->tsc = event->tsc;
+    if (event->kind == COFI_EV_WAKE && recorder->timeless)
+        part_from_before(recorder, stream);
     if (event->kind == COFI_EV_WAKE && recorder->ahead)
         keep(recorder, follow_ranges(recorder, stream), "filters");
     cofi_unit_event(stream->unit, event);
@@ -542,6 +562,8 @@ static int sideband(void *opaque, const struct cofi_sideband *sideband)
     if (moved > 0)
         moved = move_filters(recorder, sideband->pid);
     keep(recorder, moved, "filters");
+    if (recorder->timeless)
+        keep(recorder, cofi__changes_note(&recorder->changes, sideband), "changes of code");
     if (recorder->writer && !recorder->status)
         keep(recorder, cofi_writer_sideband(recorder->writer, sideband), "the recording");
     return recorder->status;
@@ -554,6 +576,7 @@ static void release(struct cofi_recorder *recorder)
     end_all(recorder);
     free(recorder->streams);
     cofi__where_fini(&recorder->where);
+    cofi__changes_fini(&recorder->changes);
     free(recorder->fields);
     free(recorder->model);
     free(recorder->raw);

@@ -26,10 +26,10 @@ static void read_filters(struct cofi_recording_info *info, const uint8_t *record
     }
 }
 
-static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *record, size_t n, size_t at)
+static bool read_cofi_words(struct cofi_recording_info *info, const uint8_t *record, size_t n, size_t at)
 {
     if (word(record, n, at + COFI_INFO_MAGIC_WORD) != COFI_INFO_MAGIC)
-        return;
+        return false;
     uint64_t time = word(record, n, at + COFI_INFO_TIME);
     info->config = word(record, n, at + COFI_INFO_CONFIG);
     if (!info->family) {
@@ -44,6 +44,7 @@ static void read_cofi_words(struct cofi_recording_info *info, const uint8_t *rec
     info->time.cyc = time >> 18 & 1;
     info->time.monotonic = time >> 19 & 1;
     read_filters(info, record, n, at);
+    return true;
 }
 
 static const struct cofi__event_attr *trace_attr(const struct cofi_recording *recording, uint64_t pmu_type)
@@ -106,7 +107,7 @@ void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *r
         info->filter = cofi__keep_string(&recording->keep, record + start, (size_t)length);
         at += (size_t)(length + 1 + 7) / 8;
     }
-    read_cofi_words(info, record, n, at + 1);
+    recording->own = read_cofi_words(info, record, n, at + 1);
 }
 
 static size_t *bucket_of(struct cofi_recording *recording, uint32_t idx, int32_t tid, int32_t cpu)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A stream of kernel and user whose packets seldom tell the time -> between which times lies what follows its bytes. */
+ * A stream of kernel and user whose packets seldom tell the time, or one whose packets never do -> between which times lies what
+ * follows its bytes. */
 #include <stdlib.h>
 
 #include <cofi/stream.h>
 
 #include "base/array.h"
 #include "base/error.h"
+#include "packet/full_time.h"
 #include "trace/bounds.h"
 #include "trace/perf_data.h"
 
@@ -162,6 +164,35 @@ static int read_stream(struct reading *r, size_t stream)
     return r->failed ? COFI_ERR_NOMEM : 0;
 }
 
+/* ---- what pieces tell ---- */
+
+/* Recorders of a thread whose packets never tell the time begin a piece where its code has changed. */
+static bool pieces_tell(const struct cofi_recording *recording, const struct cofi_recording_stream *s)
+{
+    const struct cofi_recording_info *info = &recording->info;
+    return recording->own && !info->snapshot && !info->per_cpu && s->cpu < 0 && info->time.conv.mult && cofi__tells_no_full_time(info->gen, info->config);
+}
+
+static int bounds_of_pieces(const struct cofi_recording *recording, const struct cofi__in_stream *stream, struct cofi__vector *bounds)
+{
+    const struct cofi__piece *pieces = stream->pieces.items;
+    const struct cofi_time_conv *conv = &recording->info.time.conv;
+    uint64_t told_ns = 0;
+    for (size_t i = 0; i < stream->pieces.n; i++) {
+        uint64_t ns = cofi_time_ns(conv, pieces[i].reference);
+        if (i && !has_news(recording, told_ns, ns))
+            continue;
+        struct cofi_time_bound *bound = cofi__vector_push(bounds);
+        if (!bound)
+            return COFI_ERR_NOMEM;
+        *bound = (struct cofi_time_bound){pieces[i].stream_offset, pieces[i].reference, UINT64_MAX};
+        if (bounds->n > 1)
+            bound[-1].most = pieces[i].reference;
+        told_ns = ns;
+    }
+    return 0;
+}
+
 static int make_bounds(struct cofi_recording *recording, size_t stream, struct cofi__vector *bounds)
 {
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
@@ -183,12 +214,15 @@ int cofi_recording_bounds(struct cofi_recording *recording, size_t stream, const
 {
     *bounds = NULL;
     *n = 0;
-    if (stream >= recording->streams.n || !time_is_rare(&recording->info))
+    if (stream >= recording->streams.n)
         return 0;
     struct cofi__in_stream *s = (struct cofi__in_stream *)recording->streams.items + stream;
+    bool by_pieces = pieces_tell(recording, &s->public);
+    if (!by_pieces && !time_is_rare(&recording->info))
+        return 0;
     if (!s->bounded) {
         s->bounds = (struct cofi__vector)COFI__VECTOR_OF(struct cofi_time_bound);
-        COFI_TRY(make_bounds(recording, stream, &s->bounds));
+        COFI_TRY(by_pieces ? bounds_of_pieces(recording, s, &s->bounds) : make_bounds(recording, stream, &s->bounds));
         s->bounded = true;
     }
     *bounds = s->bounds.items;

@@ -214,6 +214,7 @@ struct cofi_recording {
     const char *symfs;                     /* theirs, kept; or null */
     const char *osrelease;
     bool has_info, nomem, sampled, damaged;
+    bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one behind its last */
     uint64_t missing; /* trace bytes that pieces should have */
     struct cofi__inflate *inflate;
 };

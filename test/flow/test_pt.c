@@ -635,6 +635,44 @@ static void code_is_that_of_its_time_behind_a_wrong_tsc(void **state)
     rig_close(&rig);
 }
 
+/* An overflow may have hidden the TSC of where code came; without one, code is not seen before its time. */
+static void behind_an_overflow_code_may_have_come(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x402000, "90 0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 02f3 7d002040000000 01");
+    for (rig.piece = 0; rig.piece < 3; rig.piece++)
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 401001 [disabled 401001] [overflow >402000] [code v1] 402000 402001 [disabled 402001]");
+    rig.piece = 0;
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 01 71002040000000 01");
+    assert_string_equal(rig_run(&rig), "[psb] [enabled >401000] 401000 401001 [disabled 401001] [enabled 401001 >402000] [gap 402000 NO_CODE] [disabled]");
+    rig_close(&rig);
+}
+
+/* No packet tells the time: bounds do, or it is the image's end. Code that comes between two of them is seen where it runs. */
+static void where_no_packet_tells_the_time_bounds_do(void **state)
+{
+    (void)state;
+    static const struct cofi_time_bound bounds[] = {{0, 0x1000, 0x3000}, {28, 0x3000, 0x5000}};
+    rig_open(&rig, COFI_PT, 0x401000, "90 0f05");
+    rig_code(&rig, 0x2000, 0x401000, "0f05");
+    rig_code(&rig, 0x4000, 0x402000, "0f05");
+    rig.config.ctl_known = true;
+    rig.config.ctl = 1 << 13; /* BranchEn */
+    rig_trace(&rig, "P 0223 9901 71001040000000 01 9901 310010 01 9901 71002040000000 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [disabled 401000] [enabled 401000 >401000] 401000 [disabled 401000] [enabled 401000 >402000] 402000 [disabled 402000]");
+    rig.config.bounds = bounds;
+    rig.config.bounds_n = 2;
+    for (rig.piece = 0; rig.piece < 3; rig.piece++)
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 401001 [disabled 401001] [enabled 401001 >401000] [code v1] 401000 [disabled 401000] "
+            "[enabled 401000 >402000] [code v1] 402000 [disabled 402000]");
+    rig_close(&rig);
+}
+
 static struct cofi_flow_stats stats_of_all(struct cofi_flow *flow)
 {
     static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
@@ -1228,6 +1266,8 @@ int main(void)
         cmocka_unit_test(behind_a_psb_missing_code_excuses_no_compressed_ret),
         cmocka_unit_test(new_code_is_used_from_its_time_on),
         cmocka_unit_test(code_is_that_of_its_time_behind_a_wrong_tsc),
+        cmocka_unit_test(behind_an_overflow_code_may_have_come),
+        cmocka_unit_test(where_no_packet_tells_the_time_bounds_do),
         cmocka_unit_test(code_that_comes_where_it_was_missing_is_used),
         cmocka_unit_test(ways_that_end_in_a_gap_are_looked_for_once),
         cmocka_unit_test(code_is_that_of_its_time_after_seeking_back),

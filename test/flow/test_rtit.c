@@ -415,6 +415,46 @@ static void new_code_is_used_from_the_sts_of_its_time_on(void **state)
     rig_close(&rig);
 }
 
+/* An overflow may have hidden the STS of where code came. */
+static void behind_an_overflow_code_may_have_come(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_RTIT, 0x401000, "7500 90");
+    rig_code(&rig, 0x2000, 0x402000, "7500 90");
+    rig_trace(&rig, "R d0000010000000 8500104000 02 8d02104000 9500204000 02 8d02204000");
+    for (rig.piece = 0; rig.piece < 3; rig.piece++)
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 [async-disabled 401002] [overflow >402000] [code v1] 402000 [async-disabled 402002]");
+    rig_close(&rig);
+}
+
+/* Without STS_En, and with Less_Pkts, bounds tell the time, also to who begins at a later PSB. */
+static void where_no_packet_tells_the_time_bounds_do(void **state)
+{
+    (void)state;
+    static const struct cofi_time_bound bounds[] = {{0, 0x1000, 0x3000}, {20, 0x3000, UINT64_MAX}};
+    static const uint64_t configurations[] = {0, 1 << 10 | 1 << 12};
+    rig_open(&rig, COFI_RTIT, 0x401000, "7500 7500 7500");
+    rig_code(&rig, 0x2000, 0x401000, "7500 90 7500");
+    rig.config.ctl_known = true;
+    rig_trace(&rig, "R 8500104000 02 8d02104000 R 8502104000 02 8d05104000");
+    for (size_t i = 0; i < 2; i++) {
+        rig.config.ctl = configurations[i];
+        rig.config.bounds = bounds;
+        rig.config.bounds_n = 2;
+        rig.config.start = 0;
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 [psb] [code v1] [async-disabled 401002] [enabled 401002 >401002] 401002 401003 [async-disabled 401005]");
+        rig.config.start = 20;
+        assert_string_equal(rig_run(&rig), "[psb] [enabled >401002] 401002 401003 [async-disabled 401005]");
+        rig.config.start = 0;
+        rig.config.bounds_n = 0;
+        assert_string_equal(rig_run(&rig),
+            "[psb] [enabled >401000] 401000 [psb] [async-disabled 401002] [enabled 401002 >401002] 401002 401003 [async-disabled 401005]");
+    }
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +489,8 @@ int main(void)
         cmocka_unit_test(a_stream_without_a_start_begins_at_its_first_tip),
         cmocka_unit_test(above_4_gib_there_is_only_64_bit_code),
         cmocka_unit_test(new_code_is_used_from_the_sts_of_its_time_on),
+        cmocka_unit_test(behind_an_overflow_code_may_have_come),
+        cmocka_unit_test(where_no_packet_tells_the_time_bounds_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
