@@ -25,6 +25,7 @@ struct again {
     bool in_kernel, stamp;  /* stamp: code has changed, so a time is due */
     uint8_t way_in;         /* enum cofi_far, or COFI_FAR_KINDS */
     uint64_t tsc, first_tsc;
+    uint64_t reached;       /* where the block that was shown last begins, or user code since the kernel returned */
     bool pending;           /* last's branch waits for what comes next */
     struct cofi_flow_block last;
     struct cofi_flow_insn branch;
@@ -88,6 +89,7 @@ static void leave_kernel(struct again *a, uint64_t ip)
                                .target = ip, .context_set = true, .after = a->context};
     tell(a, &event);
     a->in_kernel = a->stamp = false;
+    a->reached = ip;
 }
 
 /* ---- branches ---- */
@@ -124,6 +126,7 @@ static void show_block(struct again *a, const struct cofi_flow_block *block)
         interrupt(a, block->ip);
         leave_kernel(a, block->ip);
     }
+    a->reached = block->ip;
     a->last = *block;
     a->branch = block->insns[block->n - 1];
     a->pending = true;
@@ -148,6 +151,40 @@ static void show_disabled(struct again *a, const struct cofi_flow_event *event)
     enter_kernel(a, far);
 }
 
+/* ---- threads ---- */
+
+static void begin_thread(struct again *a)
+{
+    a->context = (struct cofi_context){.cr3 = (uint64_t)a->task.pid << 12, .vmcs = UINT64_MAX, .mode = 64, .iflag = true, .cr0_pg = true};
+    a->in_kernel = true;
+    a->pending = a->stamp = false;
+    a->way_in = COFI_FAR_KINDS;
+    struct cofi_event clock = clock_event(a, COFI_EV_CLOCK);
+    for (size_t i = 0; i < a->observers_n; i++)
+        if (a->observers[i]->begin)
+            keep(a, a->observers[i]->begin(a->observers[i]->opaque, &a->task, &a->context, &clock));
+}
+
+static void end_thread(struct again *a)
+{
+    for (size_t i = 0; i < a->observers_n; i++)
+        if (a->observers[i]->end)
+            keep(a, a->observers[i]->end(a->observers[i]->opaque, &a->task));
+    a->task.index++;
+}
+
+/* Packets are missing. What the block that was shown last did is not known to its end; as if a full buffer had stopped the trace before it, and what
+ * follows is a trace of its own. */
+static void show_loss(struct again *a, const struct cofi_flow_event *event)
+{
+    if (!a->in_kernel)
+        interrupt(a, a->reached);
+    end_thread(a);
+    begin_thread(a);
+    if (event->target != COFI_NO_IP)
+        leave_kernel(a, event->target);
+}
+
 static void show_event(struct again *a, const struct cofi_flow_event *event)
 {
     take_time(a, &event->time);
@@ -160,12 +197,12 @@ static void show_event(struct again *a, const struct cofi_flow_event *event)
         interrupt(a, event->ip);
     } else if (event->kind == COFI_FLOW_CODE) {
         a->stamp = true;
-    } else if (event->kind == COFI_FLOW_GAP || event->kind == COFI_FLOW_OVERFLOW) {
-        refuse(a, event, event->text ? event->text : "packets were lost");
+    } else if (event->kind == COFI_FLOW_OVERFLOW) {
+        show_loss(a, event);
+    } else if (event->kind == COFI_FLOW_GAP) {
+        refuse(a, event, event->text);
     }
 }
-
-/* ---- threads ---- */
 
 static bool is_stopped(struct again *a)
 {
@@ -245,19 +282,9 @@ static void tell_thread(struct again *a, struct cofi_recording *recording, size_
     a->task.pid = s->pid;
     a->task.tid = s->tid;
     a->tsc = a->first_tsc = s->reference_tsc;
-    a->context = (struct cofi_context){.cr3 = (uint64_t)s->pid << 12, .vmcs = UINT64_MAX, .mode = 64, .iflag = true, .cr0_pg = true};
-    a->in_kernel = true;
-    a->pending = a->stamp = false;
-    a->way_in = COFI_FAR_KINDS;
-    struct cofi_event clock = clock_event(a, COFI_EV_CLOCK);
-    for (size_t i = 0; i < a->observers_n; i++)
-        if (a->observers[i]->begin)
-            keep(a, a->observers[i]->begin(a->observers[i]->opaque, &a->task, &a->context, &clock));
+    begin_thread(a);
     decode(a, recording, index);
-    for (size_t i = 0; i < a->observers_n; i++)
-        if (a->observers[i]->end)
-            keep(a, a->observers[i]->end(a->observers[i]->opaque, &a->task));
-    a->task.index++;
+    end_thread(a);
 }
 
 static void tell_sideband(struct again *a, const struct cofi_recording *recording)

@@ -221,9 +221,8 @@ static int seek(struct session_stream *stream, struct cofi_flow *flow)
     const struct cofi_time_conv *conv = session_time_conv(session);
     if (from_offset(stream))
         return cofi_flow_seek(flow, from_offset(stream));
-    if (session->options.from_ns && conv->mult)
-        return cofi_flow_seek_time(flow, cofi_time_ticks(conv, session->options.from_ns));
-    return 0;
+    uint64_t ticks = conv->mult && session->options.from_ns ? cofi_time_ticks(conv, session->options.from_ns) : 0;
+    return ticks ? cofi_flow_seek_time(flow, ticks - 1) : 0; /* what runs up to a PSB is shown when its time is known */
 }
 
 /* In a guest no code of the host is shown. */

@@ -186,7 +186,7 @@ uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size
 /* The first PSB at or after an offset of the stream, or (forward false) the last one at or before it;
  * UINT64_MAX: there is none. Cost: a search over the bytes between. */
 uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t stream, uint64_t offset, bool forward);
-/* A PSB from which on decoding shows everything from a TSC value on: one whose time is at or before it, the last one or, of
+/* A PSB from which on decoding shows everything from a TSC value on: one whose time is before it, the last one or, of
  * those within 4 KiB, the first; RTIT: no more than a piece before it. 0 if the stream must be read from its start. Cost: two
  * binary searches, over the pieces' reference times and over the PSBs of one piece. */
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks);

@@ -180,7 +180,7 @@ static int bounds_of_pieces(const struct cofi_recording *recording, const struct
     uint64_t told_ns = 0;
     for (size_t i = 0; i < stream->pieces.n; i++) {
         uint64_t ns = cofi_time_ns(conv, pieces[i].reference);
-        if (i && !has_news(recording, told_ns, ns))
+        if (!pieces[i].bytes || (bounds->n && !has_news(recording, told_ns, ns)))
             continue;
         struct cofi_time_bound *bound = cofi__vector_push(bounds);
         if (!bound)

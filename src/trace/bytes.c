@@ -156,20 +156,50 @@ static size_t seek_in_piece(const struct cofi_recording *recording, const struct
     return best;
 }
 
+/* The last of some pieces with a PSB at or before the time, by halves; the first one, if none has. */
+static size_t piece_by_psbs(const struct cofi_recording *recording, const struct cofi__in_stream *s, size_t first, size_t end, uint64_t tsc_ticks)
+{
+    const struct cofi__piece *pieces = s->pieces.items;
+    size_t best = first;
+    for (size_t low = first + 1; low < end;) {
+        size_t middle = low + (end - low) / 2, i = middle - 1;
+        uint64_t time = 0;
+        while (!time && ++i < end)
+            time = next_time(s, &pieces[i], cofi__piece_bytes(recording, &pieces[i]), (size_t)pieces[i].bytes, &(size_t){0});
+        if (time && time <= tsc_ticks)
+            low = (best = i) + 1;
+        else
+            end = middle;
+    }
+    return best;
+}
+
+/* The last piece that begins at or before the time, by their references; SIZE_MAX: none. Until 28 November 2026 the fast host gave all pieces of a
+ * program the same one. */
+static size_t piece_at(const struct cofi_recording *recording, const struct cofi__in_stream *s, uint64_t tsc_ticks)
+{
+    const struct cofi__piece *pieces = s->pieces.items;
+    size_t end = cofi__array_upper_bound(pieces, s->pieces.n, sizeof *pieces, offsetof(struct cofi__piece, reference), tsc_ticks);
+    if (!end)
+        return SIZE_MAX;
+    uint64_t reference = pieces[end - 1].reference;
+    size_t first = reference ? cofi__array_upper_bound(pieces, end, sizeof *pieces, offsetof(struct cofi__piece, reference), reference - 1) : 0;
+    return recording->info.gen == COFI_PT ? piece_by_psbs(recording, s, first, end, tsc_ticks) : first;
+}
+
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks)
 {
     if (stream >= recording->streams.n)
         return 0;
     const struct cofi__in_stream *s = (const struct cofi__in_stream *)recording->streams.items + stream;
     const struct cofi__piece *pieces = s->pieces.items;
-    size_t low = cofi__array_upper_bound(pieces, s->pieces.n, sizeof *pieces, offsetof(struct cofi__piece, reference),
-                                         tsc_ticks);
-    /* The last piece that begins at or before that time, and the PSB before its first byte. */
-    if (!low)
+    uint64_t before = tsc_ticks - (tsc_ticks > 0); /* what runs up to a PSB is shown when its time is known */
+    size_t i = piece_at(recording, s, before);
+    if (i == SIZE_MAX)
         return 0;
-    size_t inside = seek_in_piece(recording, s, &pieces[low - 1], tsc_ticks);
+    size_t inside = seek_in_piece(recording, s, &pieces[i], before);
     if (inside != SIZE_MAX)
-        return pieces[low - 1].stream_offset + inside;
-    uint64_t psb = cofi_recording_psb(recording, stream, pieces[low - 1].stream_offset, false);
+        return pieces[i].stream_offset + inside;
+    uint64_t psb = cofi_recording_psb(recording, stream, pieces[i].stream_offset, false); /* before its first byte */
     return psb == UINT64_MAX ? 0 : psb;
 }

@@ -874,7 +874,7 @@ static void a_time_in_a_large_piece_is_found_by_halves(void **state)
     fputc(0, file);
     fclose(file);
     struct cofi_recording *recording = open_quietly(path, NULL);
-    static const uint64_t times[][2] = {{0, 0}, {999, 0}, {1000, 0}, {1999, 0}, {2000, 1}, {33333, 32}, {63999, 62}, {64000, 63}, {1000000, 63}};
+    static const uint64_t times[][2] = {{0, 0}, {999, 0}, {1000, 0}, {2000, 0}, {2001, 1}, {33333, 32}, {64000, 62}, {64001, 63}, {1000000, 63}};
     for (size_t i = 0; i < ARRAY_LEN(times); i++)
         assert_int_equal(cofi_recording_seek(recording, 0, times[i][0]), times[i][1] * STEP);
     cofi_recording_close(recording);

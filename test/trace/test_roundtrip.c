@@ -202,7 +202,38 @@ static void a_time_is_not_read_across_a_full_buffer(void **state)
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
     struct cofi_recording *recording = open_recording(path);
     for (unsigned i = 0; i < STEPS; i++)
-        assert_int_equal(cofi_recording_seek(recording, 0, (UINT64_C(1) << 40) * (i + 1)), (i == 4 ? 3 : i) * STEP);
+        assert_int_equal(cofi_recording_seek(recording, 0, (UINT64_C(1) << 40) * (i + 1) + 1), (i == 4 ? 3 : i) * STEP);
+    cofi_recording_close(recording);
+}
+
+/* As the fast host wrote them until November 2026: what tells the time are PSBs, one in every other piece. */
+static void pieces_of_the_same_reference_are_told_apart_by_their_psbs(void **state)
+{
+    (void)state;
+    enum { PIECES = 40, PIECE_BYTES = 8192 };
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("same.data");
+    static uint8_t bytes[PIECE_BYTES];
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (unsigned i = 0; i < PIECES; i++) {
+        memset(bytes, 4, sizeof bytes);
+        if (i % 2 == 0) {
+            memcpy(bytes + 100, sample_trace, 16);
+            memcpy(bytes + 116, (uint8_t[]){0x19, (uint8_t)(i + 1), 1, 0, 0, 0, 0, 0, 0x02, 0x23}, 10);
+        }
+        assert_int_equal(cofi_writer_trace(writer, 1, 1, bytes, sizeof bytes, 1), 0);
+        assert_int_equal(cofi_writer_flush(writer), 0);
+    }
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(cofi_recording_stream(recording, 0)->pieces, PIECES);
+    for (unsigned i = 0; i < PIECES; i += 2) {
+        uint64_t psb = (uint64_t)i * PIECE_BYTES + 100, time = 0x100 + i + 1;
+        uint64_t from = cofi_recording_seek(recording, 0, time + 1);
+        assert_true(from <= psb && (i < 4 || from >= psb - 2 * PIECE_BYTES));
+        assert_true(cofi_recording_seek(recording, 0, time) < psb);
+    }
     cofi_recording_close(recording);
 }
 
@@ -530,8 +561,9 @@ static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
     assert_int_equal(cofi_recording_psb(recording, 1, 0, true), UINT64_MAX);
     assert_int_equal(cofi_recording_seek(recording, 0, 9), 0);
     assert_int_equal(cofi_recording_seek(recording, 0, 10), 0);
-    assert_int_equal(cofi_recording_seek(recording, 0, 11), 2500);
-    assert_int_equal(cofi_recording_seek(recording, 0, 12), 4500);
+    assert_int_equal(cofi_recording_seek(recording, 0, 11), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, 12), 2500);
+    assert_int_equal(cofi_recording_seek(recording, 0, 13), 4500);
     assert_int_equal(cofi_recording_seek(recording, 0, UINT64_MAX), 97500);
     cofi_recording_close(recording);
 }
@@ -730,6 +762,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_sideband_comes_back_in_time_order),
         cmocka_unit_test(where_the_buffer_was_full_is_told),
         cmocka_unit_test(a_time_is_not_read_across_a_full_buffer),
+        cmocka_unit_test(pieces_of_the_same_reference_are_told_apart_by_their_psbs),
         cmocka_unit_test(a_stream_that_ends_in_an_overflow_says_so),
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
         cmocka_unit_test(a_stream_is_called_what_its_thread_was_called_last),

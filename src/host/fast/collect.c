@@ -251,10 +251,11 @@ void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, u
 void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat)
 {
     struct cofi__fast_encoder *e = &seat->encoder;
-    if (c->writer && e->used && !seat->alien && !c->ended)
+    if (c->writer && e->used && !seat->alien && !c->ended) {
         c->result->bytes += e->used;
-    if (c->writer && e->used && !seat->alien && !c->ended)
-        cofi__fast_keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, e->first_tsc));
+        cofi__fast_keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, seat->told_tsc ? seat->told_tsc : e->first_tsc));
+    }
+    seat->told_tsc = e->tsc;
     cofi__fast_encode_emptied(e);
 }
 
@@ -692,9 +693,8 @@ bool cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
         if (cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
         begin(c, i);
-        bool is_first = c->seats[i].tid == pid;
-        if (c->seats[i].pid == pid)
-            begun |= free_slot(c, i) && is_first;
+        bool is_its = c->seats[i].pid == pid, is_first = c->seats[i].tid == pid;
+        begun |= is_its && free_slot(c, i) && is_first;
     }
     return begun;
 }

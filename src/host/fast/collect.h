@@ -27,6 +27,7 @@ struct cofi__fast_seat {
     bool alien;        /* not to be recorded (--no-follow) */
     bool traced;       /* by a debugger, which was told */
     time_t lost_at;    /* seconds: who was to begin here was seen to be gone; 0: not so */
+    uint64_t told_tsc; /* the last one in packets that were written */
     uint64_t taken_chunks, taken_bytes; /* flight recorder: what snapshots have: chunks ever, bytes of the next one */
 };
 
