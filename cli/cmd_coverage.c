@@ -201,6 +201,8 @@ static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_f
     struct counter *counter = opaque;
     (void)flow;
     cofi_coverage_event(counter->coverage, event);
+    counter->stats.gaps += event->kind == COFI_FLOW_GAP; /* those of what was asked for: decoding may begin before, amid RTIT by a gap */
+    counter->stats.overflows += event->kind == COFI_FLOW_OVERFLOW;
     return 0;
 }
 
@@ -212,8 +214,6 @@ static int take_turn(void *opaque, struct cofi_flow *flow)
     return 0;
 }
 
-static void take_stats(void *opaque, struct cofi_flow *flow) { cofi_flow_stats(flow, &((struct counter *)opaque)->stats); }
-
 /* At once, which costs least, or block by block where it matters which is which: for a map or targets, up to --to, or of one thread of a
  * processor. */
 static int count_flow(const struct job *job, struct counter *counter)
@@ -222,8 +222,8 @@ static int count_flow(const struct job *job, struct counter *counter)
     struct session_stream *stream = counter->stream;
     bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
     if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX || options->from_ns)
-        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .end = take_stats,
-                                                             .turn = take_turn, .opaque = counter, .trim = true});
+        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .turn = take_turn, .opaque = counter,
+                                                             .trim = true});
     return session_cover(stream, counter->coverage, &counter->stats);
 }
 
