@@ -200,7 +200,7 @@ static void show_event(struct again *a, const struct cofi_flow_event *event)
     } else if (event->kind == COFI_FLOW_OVERFLOW) {
         show_loss(a, event);
     } else if (event->kind == COFI_FLOW_GAP) {
-        refuse(a, event, event->text);
+        refuse(a, event, event->text ? event->text : "the trace has a gap");
     }
 }
 

@@ -134,7 +134,8 @@ struct cofi_flow_config {
     bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had ended: shown as a last OVERFLOW */
 
     /* The code. The image is viewed as of the trace's time; where the configuration (ctl) says that the trace tells no full time, as of
-     * that of `bounds`, or of its end where there are none; with code_at_end as of its end. space, if set, is asked at each change of CR3 or VMCS for the image that is then seen (null: keep). */
+     * that of `bounds`, or of its end where there are none; with code_at_end as of its end. space, if set, is asked at each change of
+     * CR3 or VMCS for the image that is then seen (null: keep). */
     const struct cofi_image *image; /* not null */
     const struct cofi_image *(*space)(void *opaque, uint64_t cr3, uint64_t vmcs, bool non_root);
     void *opaque;
