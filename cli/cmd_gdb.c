@@ -274,6 +274,7 @@ static void exec_gdb(const struct gdb_options *options, const struct door *door)
     arguments.all[arguments.n++] = (char *)"gdb";
     add_command(&arguments, "-iex", sysroot);
     add_command(&arguments, "-iex", options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write");
+    add_command(&arguments, "-iex", "set remotetimeout 3600"); /* a long history is a long answer */
     add_command(&arguments, "-ex", remote);
     if (door->has_names)
         add_command(&arguments, "-ex", names);

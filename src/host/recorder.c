@@ -472,7 +472,8 @@ static int follow_ranges(const struct cofi_recorder *recorder, struct stream *st
  * the recording does. */
 static void part_from_before(struct cofi_recorder *recorder, struct stream *stream)
 {
-    if (!cofi__changes_until(&recorder->changes, &stream->changes, stream->task.pid, cofi_time_ns(&recorder->time, stream->tsc)))
+    uint64_t ns = cofi_time_ns(&recorder->time, stream->tsc);
+    if (recorder->plan.wrap || !cofi__changes_until(&recorder->changes, &stream->changes, stream->task.pid, ns)) /* a circle is one piece, read at the end */
         return;
     drain(stream);
     if (recorder->writer && !recorder->status)
