@@ -124,7 +124,7 @@ struct cofi_flow {
             bool async;           /* a FUP was walked to: its TIP comes */
             bool far;             /* RTIT: a FUP.FAR of a far instruction: its TIP comes */
             bool just_overflowed; /* RTIT: [ERR E5] */
-            bool time_hidden;  /* an overflow may have hidden a full time; none was told since */
+            bool time_hidden;     /* an overflow may have hidden a full time; none was told since */
             bool tip_due;         /* the block before ended with a branch whose TIP is not read yet */
             bool unknown;         /* RTIT: no address since the first PSB */
             bool pgd_held;        /* RTIT: FUP.PGD was shown not yet: a TIP may tell where to */
