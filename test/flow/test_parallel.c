@@ -18,7 +18,7 @@
 
 /* Rounds are divided by this: the thread sanitizer looks at what the threads do, which a few show, and takes minutes. */
 #ifdef __SANITIZE_THREAD__
-enum { FEWER = 4 };
+enum { FEWER = 16 };
 #else
 enum { FEWER = 1 };
 #endif
