@@ -229,9 +229,12 @@ bool cofi__names_memory(const char *path)
            !strncmp(path, "/memfd:", 7) || !strncmp(path, "/anon_hugepage", 14);
 }
 
+/* What stands below /dev is a device, but for the files that programs put into their shared memory. */
+static bool names_device(const char *path) { return !strncmp(path, "/dev/", 5) && strncmp(path, "/dev/shm/", 9) != 0; }
+
 bool cofi__names_no_file(const char *path)
 {
-    return names_deleted(path) || cofi__names_memory(path) || path[0] != '/' || !strncmp(path, "/dev/", 5);
+    return names_deleted(path) || cofi__names_memory(path) || path[0] != '/' || names_device(path);
 }
 
 static int open_fd(struct cofi__source *source, int *fd)
