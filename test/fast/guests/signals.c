@@ -118,13 +118,13 @@ static void tick(int signo, siginfo_t *info, void *context)
 /* Asynchronous signals at any moment change nothing but the count. */
 int guest_storm(void)
 {
-    struct itimerval every = {{0, 500}, {0, 500}}, none = {{0, 0}, {0, 0}};
+    struct itimerval every = {{0, 200}, {0, 200}}, none = {{0, 0}, {0, 0}};
     uint64_t h = 1;
     double x = 1;
     catch(SIGALRM, tick, SA_RESTART);
     setitimer(ITIMER_REAL, &every, NULL);
-    for (long i = 0; i < 20000000 || count < 100; i++) {
-        if (i >= 20000000)
+    for (long i = 0; i < 4000000 || count < 100; i++) {
+        if (i >= 4000000)
             continue;
         h = h * 31 + (uint64_t)i;
         if (h & 64)
