@@ -11,6 +11,12 @@
 
 #include "signals.h"
 
+/* A unit has ranges of its own; without one the fast host is told. */
+static struct cofi_filters *who_filters(struct record_job *job)
+{
+    return record_needs_unit(job) || record_needs_step(job) || job->host == HOST_STEP ? &job->ranges : &job->filters;
+}
+
 /* The filters, now that the command is known. */
 static bool take_filters(struct record_job *job)
 {
@@ -19,7 +25,7 @@ static bool take_filters(struct record_job *job)
     snprintf(exe, sizeof exe, "/proc/%d/exe", (int)job->step.pid);
     const char *program = job->step.argv ? job->step.argv[0] : !access(exe, F_OK) ? exe : NULL;
     for (size_t i = 0; i < job->filter_texts_n; i++)
-        if (cofi_filters_parse(&job->filters, job->filter_texts[i], program, &error) < 0) {
+        if (cofi_filters_parse(who_filters(job), job->filter_texts[i], program, &error) < 0) {
             complain("record: %s", error.text);
             return false;
         }
@@ -132,6 +138,7 @@ static int parse_and_record(struct record_job *job, const char *path, int argc, 
     if (status < 0)
         status = record(job);
     cofi_filters_fini(&job->filters);
+    cofi_filters_fini(&job->ranges);
     return status;
 }
 

@@ -28,7 +28,7 @@ struct record_job {
     struct cofi_truth *truth;
     struct cofi_step_options step;
     struct cofi_fast_options fast;
-    struct cofi_filters filters;
+    struct cofi_filters filters, ranges; /* the fast host's, triggers among them; the first output's */
     const char *filter_texts[COFI_FILTERS_MAX];
     size_t filter_texts_n;
     const char *triggers[COFI_FILTERS_MAX];
@@ -50,11 +50,9 @@ int record_parse(struct record_job *job, int argc, char **argv);
 
 /* record_refuses.c: what can be told before anything runs. */
 
-/* What a trace unit must make; what of that cannot be made when the program has ended, for not all is kept; what only stepping, and what
- * only translation can do: in words, null if nothing of it was asked for. A unit's packets are made of what the fast host has recorded if
- * that host is asked for. */
+/* What a trace unit must make; what only stepping, and what only translation can do: in words, null if nothing of it was asked for. A unit's
+ * packets are made of what the fast host has recorded if that host is asked for. */
 const char *record_needs_unit(const struct record_job *job);
-const char *record_keeps_less(const struct record_job *job);
 const char *record_needs_step(const struct record_job *job);
 const char *record_fast_only(const struct record_job *job);
 /* Says what of the options does not go together, or which output cannot be written, if anything. */

@@ -83,7 +83,7 @@ static int tell_ahead(const struct record_job *job, const struct cofi_recording 
 {
     const struct cofi_sideband *sb;
     int status = 0;
-    for (size_t i = 0; job->filters.n && status >= 0 && (sb = cofi_recording_sideband(recording, i)); i++)
+    for (size_t i = 0; job->ranges.n && status >= 0 && (sb = cofi_recording_sideband(recording, i)); i++)
         status = cofi_recorder_ahead(job->outputs[0].recorder, sb);
     return status;
 }
@@ -147,7 +147,7 @@ static void describe_fast(struct record_job *job, const char *path)
     fast->left_behind = job->quiet ? NULL : tell_left;
     fast->traced = job->quiet ? NULL : tell_traced;
     fast->snapshots = &signals_snapshots;
-    fast->filters = job->filters.n && !record_needs_unit(job) ? &job->filters : NULL; /* a unit has ranges of its own */
+    fast->filters = job->filters.n ? &job->filters : NULL;
     fast->no_follow = job->step.no_follow;
     fast->all_code = job->step.all_code;
     fast->stop = &signals_stop;

@@ -13,8 +13,8 @@ bool record_open_outputs(struct record_job *job, const struct cofi_time_info *ti
                                                 .command = job->command[0] ? job->command : NULL,
                                                 .topa = o->topa,
                                                 .program = job->step.argv ? job->step.argv[0] : NULL};
-        if (i == 0 && job->filters.n)
-            options.filters = &job->filters;
+        if (i == 0 && job->ranges.n)
+            options.filters = &job->ranges;
         options.time = *time;
         options.leaps = leaps;
         if (cofi_recorder_open(&o->recorder, &options, &error) < 0) {

@@ -49,11 +49,6 @@ static const char *needs_cycles(const struct record_job *job)
     return NULL;
 }
 
-const char *record_keeps_less(const struct record_job *job)
-{
-    return job->triggers_n ? "--trigger" : job->fast.on_full == COFI_FAST_DROP ? "--on-full=drop" : NULL;
-}
-
 const char *record_needs_step(const struct record_job *job)
 {
     if (record_needs_unit(job) && job->host != HOST_FAST)
@@ -73,12 +68,15 @@ const char *record_fast_only(const struct record_job *job)
            job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
 }
 
+/* Units write what they make beside what the fast host has recorded. */
+static bool needs_room_twice(const struct record_job *job) { return job->fast.on_full == COFI_FAST_DROP; }
+
 /* Whether the fast host, asked for by name, would make what only the step host makes otherwise. */
 static bool could_be_told(struct record_job *job)
 {
     bool any = job->host == HOST_ANY && record_needs_unit(job);
     job->host = any ? HOST_FAST : job->host;
-    bool could = any && !record_needs_step(job) && !record_keeps_less(job);
+    bool could = any && !record_needs_step(job) && !needs_room_twice(job);
     job->host = any ? HOST_ANY : job->host;
     return could;
 }
@@ -152,8 +150,8 @@ int record_refuses_command(const struct record_job *job)
 bool record_refuses_options(struct record_job *job)
 {
     const char *step_only = record_needs_step(job);
-    if (job->host == HOST_FAST && record_needs_unit(job) && record_keeps_less(job))
-        complain("record: %s keeps less than %s is made of, at the end", record_keeps_less(job), record_needs_unit(job));
+    if (job->host == HOST_FAST && record_needs_unit(job) && needs_room_twice(job))
+        complain("record: --on-full=drop goes on without room, and %s needs room once more, at the end", record_needs_unit(job));
     else if (step_only && job->host == HOST_FAST)
         complain("record: %s needs --host=step", step_only);
     else if (record_fast_only(job) && (step_only || job->host == HOST_STEP))
