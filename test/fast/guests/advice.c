@@ -79,6 +79,27 @@ int guest_advised(void)
     return 0;
 }
 
+/* What is advised of memory with a hole is done on both sides, though the call fails; and goes with memory that is moved. */
+int guest_advised_beside_holes(void)
+{
+    enum { PAGE = 4096, PAGES = 3 };
+    uint8_t *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *to = pages(PROT_READ);
+    catch_faults();
+    munmap(p + PAGE, PAGE);
+    for (int i = 0; i < PAGES; i += 2) {
+        put_return(p + i * PAGE, 10 + i);
+        printf("%d\n", try(p + i * PAGE));
+    }
+    int failed = madvise(p, PAGES * PAGE, MADV_DONTNEED), error = errno;
+    printf("%d %d: %d %d\n", failed, error, try(p), try(p + 2 * PAGE));
+    put_return(p, 20);
+    printf("%d\n", try(p));
+    madvise(p, PAGE, MADV_WIPEONFORK);
+    printf("%d\n", mremap(p, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+    try_in_child(to, to);
+    return 0;
+}
+
 /* Memory that the kernel may take away, and that a child of a fork finds empty. */
 int guest_droppable(void)
 {

@@ -420,6 +420,13 @@ int guest_keys(void)
         for (int i = 0; i < CALLS; i++)
             sum += call(p);
     }
+    uint8_t *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0); /* its code is compared */
+    put_return(shared, 5);
+    mprotect(shared, PAGE, PROT_EXEC);
+    for (int i = 0; i < CALLS; i++) {
+        write_keys(i & 1 ? 0 : 0x55555554);
+        sum += call(shared);
+    }
     printf("%d\n", sum);
     return 0;
 }

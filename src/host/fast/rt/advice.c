@@ -58,6 +58,13 @@ void advice_mapped(const struct thread *t, uint64_t start)
         not_inherit(start, start + ((t->regs[RSI] + 4095) & ~4095ul));
 }
 
+/* mremap has moved memory, and what was advised with it. */
+void advice_moved(uint64_t from, uint64_t from_end, uint64_t to, uint64_t to_end)
+{
+    if (spans_overlap(&not_inherited, from, from_end))
+        spans_add(&not_inherited, to, to_end);
+}
+
 /* In the child of a fork, which has one thread. */
 void advice_forked(void)
 {

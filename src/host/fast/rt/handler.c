@@ -246,13 +246,16 @@ static bool is_ours(uint64_t rip)
     return rip >= COFI__FAST_RUNTIME_BASE && rip < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES;
 }
 
-/* AC is set, and records and what is compared have any address. */
-static bool is_own_access(struct thread *t, const struct kucontext *uc)
+/* Not the program's: records and what is compared have any address, where AC is set; and what is compared runs, but may not be read (protection
+ * keys), or ends on a page that is not there, which the program may not come to. */
+static bool is_own_access(struct thread *t, int signo, const struct ksiginfo *info, const struct kucontext *uc)
 {
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
+    if (signo != SIGSEGV && signo != SIGBUS)
+        return false;
     t->unchecked = t->crossing != HOW_INDIRECT && point_is_check(cache_find_code(code), code);
     t->force_step |= t->unchecked;
-    return t->unchecked || t->crossing == HOW_INDIRECT;
+    return t->unchecked || (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT);
 }
 
 /* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
@@ -289,7 +292,7 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         redirect(t, uc);
         return;
     }
-    if (signo == SIGBUS && info->code == BUS_ADRALN && is_own_access(t, uc)) {
+    if (is_own_access(t, signo, info, uc)) {
         redirect(t, uc);
         return;
     }

@@ -354,6 +354,7 @@ void targets_release_ending(const struct thread *t);
 void advice_given(const struct thread *t);
 void advice_taken(const struct thread *t);
 void advice_mapped(const struct thread *t, uint64_t start);
+void advice_moved(uint64_t from, uint64_t from_end, uint64_t to, uint64_t to_end);
 void advice_forked(void);
 
 /* cache.c */

@@ -113,6 +113,7 @@ static void take_moved(uint64_t from, uint64_t before, uint64_t to, uint64_t byt
     maps_changed(to, end_of(to, bytes), CHANGE_BYTES, b->since);
     maps_stale(from, end_of(from, before), b->since);
     maps_stale(to, end_of(to, bytes), b->since);
+    advice_moved(from, end_of(from, before), to, end_of(to, bytes));
     rt_unlock();
 }
 
@@ -388,7 +389,7 @@ static long do_advice(struct thread *t)
 {
     advice_given(t);
     long r = pass(t);
-    if (!r)
+    if (r != SYS_PENDING) /* where it has failed, it may have done a part: it goes on behind a hole [madvise(2)] */
         advice_taken(t);
     return r;
 }
