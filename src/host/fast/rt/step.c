@@ -13,16 +13,26 @@ static bool is_interrupt(const struct cofi__fast *x)
 /* INT1, and INT3 in both its forms. */
 static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
 {
-    return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || (x->opcode == 0xcd && code[x->length - 1] == 3));
+    uint8_t number = 0;
+    if (is_interrupt(x) && x->opcode == 0xcd)
+        rt_probe(&number, code + x->length - 1, 1);
+    return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || number == 3);
 }
 
-/* What stands at pc; the bytes it takes, not more than 0 where it is none. The lock is not held. */
+/* What stands at pc, also where the thread's protection keys forbid to read it; the bytes it takes, not more than 0 where it is none. The lock
+ * is not held. */
 int step_decode(struct cofi__fast *x, uint64_t pc)
 {
+    uint32_t keys = has_keys() ? keys_now() : 0;
+    if (keys)
+        keys_set(0);
     rt_lock(); /* the mappings change */
     size_t n = maps_readable(pc);
     rt_unlock();
-    return cofi__fast_decode(x, (const uint8_t *)pc, n);
+    int bytes = cofi__fast_decode(x, (const uint8_t *)pc, n);
+    if (keys)
+        keys_set(keys);
+    return bytes;
 }
 
 /* Before the instruction at t->pc runs in place. A transfer to the kernel ends tracing: by INT with a FUP, by
