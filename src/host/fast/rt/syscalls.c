@@ -58,8 +58,9 @@ static uint32_t changes_begun, changes_over;
  * how many there had been), they may have come after it: so it is to be the last. The lock is held. */
 static void have_rights(const struct thread *t, uint64_t start, uint64_t end, uint64_t before)
 {
+    long nr = t->sysno == SYS_pkey_mprotect ? SYS_pkey_mprotect : SYS_mprotect; /* mprotect gives what is only to be executed another key */
     if (rt.rights_set != before && !t->filtered)
-        sys(SYS_mprotect, start, end - start, t->regs[RDX], 0, 0, 0); /* a protection key stays */
+        sys(nr, start, end - start, t->regs[RDX], t->regs[R10], 0, 0);
     pages_forget(start, end);
 }
 
