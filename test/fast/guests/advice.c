@@ -97,6 +97,15 @@ int guest_advised_beside_holes(void)
     madvise(p, PAGE, MADV_WIPEONFORK);
     printf("%d\n", mremap(p, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
     try_in_child(to, to);
+    uint8_t *q = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(q + PAGE, PAGE);
+    put_return(q, 30);
+    printf("%d, %d\n", try(q), mprotect(q, 2 * PAGE, PROT_READ | PROT_EXEC));
+    if (!sigsetjmp(out, 1)) { /* it may not be written any more */
+        put_return(q, 31);
+        puts("written");
+    }
+    printf("%d\n", try(q));
     return 0;
 }
 

@@ -75,7 +75,17 @@ static void set_rights(const struct thread *t, bool alone, uint32_t number, cons
     rt_unlock();
 }
 
-/* … or has failed, perhaps in the middle: what is watched stays so, for the kernel may not have come there. */
+/* … or has failed, perhaps in the middle: behind what it has done lies a hole, or a file that may not be written. Of a page that is watched nobody
+ * knows whether the kernel has come there: so none is, and it fails again. */
+static long fail_anew(struct thread *t, long r)
+{
+    if (!rt.protected_pages || (r != -ENOMEM && r != -EACCES))
+        return r;
+    pages_release(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
+    t->regs[RAX] = t->sysno;
+    return pass(t);
+}
+
 static void fail_rights(const struct thread *t, const struct begun *b)
 {
     uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
@@ -175,6 +185,8 @@ static long do_mapping(struct thread *t)
     /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
     struct begun b = {rdtsc(), __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE)};
     long r = pass(t);
+    if (rights && r < 0 && r != SYS_PENDING)
+        r = fail_anew(t, r);
     if (rights && r >= 0)
         set_rights(t, over + 1 == number, number, &b);
     else if (r >= 0)
