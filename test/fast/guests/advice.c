@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,15 +97,16 @@ int guest_advised_beside_holes(void)
     printf("%d\n", try(p));
     madvise(p, PAGE, MADV_WIPEONFORK);
     printf("%d\n", mremap(p, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+    put_return(to, 21);
+    printf("%d\n", try(to));
     try_in_child(to, to);
     uint8_t *q = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     munmap(q + PAGE, PAGE);
     put_return(q, 30);
-    printf("%d, %d\n", try(q), mprotect(q, 2 * PAGE, PROT_READ | PROT_EXEC));
-    if (!sigsetjmp(out, 1)) { /* it may not be written any more */
-        put_return(q, 31);
-        puts("written");
-    }
+    printf("%d\n", try(q));
+    printf("%d\n", mprotect(q, 2 * PAGE, PROT_READ | PROT_EXEC));
+    struct iovec from = {to, 6}, at = {q, 6}; /* it may not be written any more */
+    printf("%zd\n", process_vm_writev(getpid(), &from, 1, &at, 1, 0));
     printf("%d\n", try(q));
     return 0;
 }
