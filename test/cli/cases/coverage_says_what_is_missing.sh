@@ -21,4 +21,4 @@ cat file
 "$PERCPU" p.data
 "$COFI" coverage --by=module p.data nothing.data; status
 head -c $(($(wc -c <p.data) - 100)) p.data >cut.data
-"$COFI" coverage --by=module cut.data p.data; status
+"$COFI" coverage --by=module cut.data p.data 2>err; status; sed "s/(at 0x[0-9a-f]*)/(at …)/" err >&2 # the path to here is in it
