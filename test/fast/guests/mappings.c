@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Code on pages that are mapped, unmapped, moved and given rights in any order: what runs is what is there. */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "code.h"
@@ -223,5 +227,53 @@ int guest_mappings(void)
         pthread_join(thread[k], NULL);
     for (unsigned k = 0; k < 3; k++)
         printf("%u wrong, %08x\n", areas[k].wrong, areas[k].sum);
+    return 0;
+}
+
+/* Code of shared memory, whose pages get rights one after another, and are run before what is new is. */
+int guest_rights_in_parts(void)
+{
+    int fd = memfd_create("code", 0);
+    long sum = 0;
+    if (ftruncate(fd, 4 * PAGE))
+        return 1;
+    uint8_t *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, fd, 0);
+    for (int i = 0; i < 4; i++)
+        put_return(p + i * PAGE, i + 1);
+    for (int i = 0; i < 4; i++)
+        sum = sum * 5 + call(p + i * PAGE);
+    mprotect(p + PAGE, PAGE, PROT_EXEC);
+    for (int i = 0; i < 4; i += 2)
+        sum = sum * 5 + call(p + i * PAGE);
+    for (int n = 2; n <= 4; n += 2) {
+        mprotect(p, n * PAGE, PROT_READ | PROT_EXEC);
+        for (int i = 0; i < 4; i++)
+            sum = sum * 5 + call(p + i * PAGE);
+    }
+    printf("%lx\n", sum);
+    return 0;
+}
+
+/* mremap moves two mappings, the second of which it refuses (it lies under a userfaultfd): the first one has moved all the same, on kernels since 6.17. */
+int guest_moved_in_part(void)
+{
+    enum { DONT_UNMAP = 4 };
+    struct sigaction action = {.sa_handler = on_fault};
+    struct uffdio_api api = {.api = UFFD_API};
+    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC), watched = fd >= 0 && !ioctl(fd, UFFDIO_API, &api);
+    uint8_t *from = mmap(NULL, 8 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *to = from + 4 * PAGE;
+    sigaction(SIGSEGV, &action, NULL);
+    mprotect(from, 8 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (int i = 0; i < 8; i++)
+        put_return(from + i * PAGE, 10 + i);
+    mprotect(from, 7 * PAGE, PROT_READ | PROT_EXEC);
+    printf("%d\n", call(from + 7 * PAGE)); /* this one stays to be written, too */
+    struct uffdio_register second = {.range = {(uintptr_t)from + PAGE, PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    watched = watched && !ioctl(fd, UFFDIO_REGISTER, &second);
+    for (int n = 0; n < 2; n++) {
+        printf("%d %d %d\n", result_of(from), result_of(to), result_of(to + PAGE));
+        if (n == 0)
+            printf("%d: %s\n", watched, syscall(SYS_mremap, from, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED | DONT_UNMAP, to) < 0 ? "refused" : "moved");
+    }
     return 0;
 }

@@ -283,9 +283,12 @@ static void meet(struct thread *t, struct region *r, const struct origin *o)
     if (tells && n < rt_kept_left() / 2)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
     r->dirty |= tells && !r->told; /* told all the same, block by block */
-    if (tells && was_code(r->start, r->end)) /* of a mapping that was cut; its pages are told of this one, as others are when they are come to */
+    /* Of a mapping that was cut, or whose rights have changed. What was told of its code ends where this one is told, so it is told again when it is
+     * come to; and until now, not until the call, for it may have run since. */
+    bool again = (tells || r->dirty) && was_code(r->start, r->end);
+    if (again)
         cache_invalidate(r->start, r->end);
-    rt.maps_tsc = came(r->start, r->end);
+    rt.maps_tsc = again ? 0 : came(r->start, r->end);
     announce(t, r, o, found, served);
     rt.maps_tsc = 0;
     if (found != NOT_FOUND)

@@ -21,7 +21,8 @@ static long pass(struct thread *t)
     if (rt_guest_syscall(t))
         return SYS_PENDING;
     long r = (long)t->regs[RAX];
-    if (r == -14 && (rt.protected_pages || rt.releases != releases)) { /* EFAULT: perhaps by our own write protection */
+    /* Perhaps by our own write protection; but not of mremap, which says so of a hole, and has moved what lies before it. */
+    if (r == -EFAULT && t->sysno != SYS_mremap && (rt.protected_pages || rt.releases != releases)) {
         rt_lock();
         pages_release_all();
         rt_unlock();
@@ -154,6 +155,16 @@ static void take_change(struct thread *t, long r, const struct begun *b)
     }
 }
 
+/* The call has returned an error, r, perhaps in the middle: mremap has moved the mappings before the one that it cannot move. */
+static void take_failure(const struct thread *t, long r, const struct begun *b)
+{
+    const uint64_t *a = t->regs;
+    if (t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect)
+        fail_rights(t, b);
+    else if (t->sysno == SYS_mremap && r != -EINVAL && a[R10] & MREMAP_FIXED)
+        take_moved(a[RDI], a[RSI], a[R8], a[RDX], b);
+}
+
 /* Before the call: no page is watched that it unmaps, or takes elsewhere with its rights. Not behind it, for another thread may have got the
  * addresses by then. */
 static void release_unmapped(const struct thread *t)
@@ -191,8 +202,8 @@ static long do_mapping(struct thread *t)
         set_rights(t, over + 1 == number, number, &b);
     else if (r >= 0)
         take_change(t, r, &b);
-    else if (rights && r != SYS_PENDING)
-        fail_rights(t, &b);
+    else if (r != SYS_PENDING)
+        take_failure(t, r, &b);
     __atomic_add_fetch(&changes_over, 1, __ATOMIC_ACQ_REL);
     return r;
 }
