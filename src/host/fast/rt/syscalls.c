@@ -59,9 +59,11 @@ static uint32_t changes_begun, changes_over;
  * how many there had been), they may have come after it: so it is to be the last. The lock is held. */
 static void have_rights(const struct thread *t, uint64_t start, uint64_t end, uint64_t before)
 {
-    long nr = t->sysno == SYS_pkey_mprotect ? SYS_pkey_mprotect : SYS_mprotect; /* mprotect gives what is only to be executed another key */
-    if (rt.rights_set != before && !t->filtered)
-        sys(nr, start, end - start, t->regs[RDX], t->regs[R10], 0, 0);
+    bool ours_may_be_later = rt.rights_set != before && !t->filtered;
+    if (ours_may_be_later && t->sysno == SYS_pkey_mprotect) /* mprotect gives what is only to be executed another key */
+        sys(SYS_pkey_mprotect, start, end - start, t->regs[RDX], t->regs[R10], 0, 0);
+    else if (ours_may_be_later)
+        sys(SYS_mprotect, start, end - start, t->regs[RDX], 0, 0, 0);
     pages_forget(start, end);
 }
 
