@@ -89,6 +89,7 @@ static long fail_anew(struct thread *t, long r)
     return pass(t);
 }
 
+/* … and fails for good: which rights [start, end) has now, only the mappings tell. */
 static void fail_rights(const struct thread *t, const struct begun *b)
 {
     uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
