@@ -122,16 +122,8 @@ static bool can_read(uint64_t pc, uint32_t *keys)
     *keys = 0;
     if (maps_there(pc))
         return true;
-    *keys = has_keys() ? keys_now() : 0;
-    if (*keys)
-        keys_set(0);
+    *keys = keys_open();
     return *keys && maps_there(pc);
-}
-
-static void read_no_more(uint32_t keys)
-{
-    if (keys)
-        keys_set(keys);
 }
 
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived);
@@ -161,7 +153,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     if (!r)
         return b;
     b = can_read(pc, &keys) ? get_new(t, r, pc, arrived) : NULL;
-    read_no_more(keys);
+    keys_close(keys);
     return b;
 }
 
@@ -224,7 +216,7 @@ static void warm(struct thread *t, bool arrived)
         struct block *b = make_block(t, r, t->pc, arrived, false);
         cache_replace(old, b, may_link(b));
     }
-    read_no_more(keys);
+    keys_close(keys);
     rt_unlock();
 }
 

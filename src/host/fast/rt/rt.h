@@ -406,6 +406,21 @@ static inline void keys_set(uint32_t keys)
     __asm__ volatile("wrpkru" : : "a"(keys), "c"(0), "d"(0) : "memory");
 }
 
+/* Read what the thread's protection keys forbid, from here on; they are given back by keys_close. */
+static inline uint32_t keys_open(void)
+{
+    uint32_t keys = has_keys() ? keys_now() : 0;
+    if (keys)
+        keys_set(0);
+    return keys;
+}
+
+static inline void keys_close(uint32_t keys)
+{
+    if (keys)
+        keys_set(keys);
+}
+
 /* filter.c */
 uint8_t filter_of(const struct origin *o);
 void filter_maps_read(void);

@@ -23,15 +23,12 @@ static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
  * is not held. */
 int step_decode(struct cofi__fast *x, uint64_t pc)
 {
-    uint32_t keys = has_keys() ? keys_now() : 0;
-    if (keys)
-        keys_set(0);
+    uint32_t keys = keys_open();
     rt_lock(); /* the mappings change */
     size_t n = maps_readable(pc);
     rt_unlock();
     int bytes = cofi__fast_decode(x, (const uint8_t *)pc, n);
-    if (keys)
-        keys_set(keys);
+    keys_close(keys);
     return bytes;
 }
 

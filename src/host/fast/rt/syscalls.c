@@ -158,11 +158,13 @@ static void take_change(struct thread *t, long r, const struct begun *b)
     }
 }
 
+static bool gives_rights(const struct thread *t) { return t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect; }
+
 /* The call has returned an error, r, perhaps in the middle: mremap has moved the mappings before the one that it cannot move. */
 static void take_failure(const struct thread *t, long r, const struct begun *b)
 {
     const uint64_t *a = t->regs;
-    if (t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect)
+    if (gives_rights(t))
         fail_rights(t, b);
     else if (t->sysno == SYS_mremap && r != -EINVAL && a[R10] & MREMAP_FIXED)
         take_moved(a[RDI], a[RSI], a[R8], a[RDX], b);
@@ -194,7 +196,7 @@ static long do_mapping(struct thread *t)
 {
     if (rt.protected_pages)
         release_unmapped(t);
-    bool rights = t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect;
+    bool rights = gives_rights(t);
     uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE), number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
     /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
     struct begun b = {rdtsc(), __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE)};
