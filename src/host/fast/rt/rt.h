@@ -527,6 +527,11 @@ long do_get_tsc(struct thread *t);
 long do_dispatch_user(struct thread *t);
 bool forbid_call(struct thread *t);
 
+/* altstack.c */
+long do_sigaltstack(struct thread *t);
+long do_more_registers(struct thread *t); /* arch_prctl(ARCH_REQ_XCOMP_PERM) */
+void signals_own_stack(struct thread *t);
+
 /* signals.c */
 void signals_init(struct thread *t);
 /* Of a thread that is made without CLONE_SIGHAND, before and after. */
@@ -540,7 +545,6 @@ long do_sigpending(struct thread *t);
 long do_sigtimedwait(struct thread *t);
 long do_sigaction(struct thread *t);
 long do_sigprocmask(struct thread *t);
-long do_sigaltstack(struct thread *t);
 void signals_hand_over(struct thread *t, bool before);
 void signals_cleared(struct thread *t);
 void do_sigreturn(struct thread *t);
@@ -550,7 +554,6 @@ uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
 bool signals_offer(struct thread *t);
-void signals_own_stack(struct thread *t);
 void signals_give_back(struct thread *t);
 void signals_give_back_actions(const struct thread *t);
 

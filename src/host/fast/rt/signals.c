@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Signals as the guest asked for them: actions, masks, alternate stacks, frames, sigreturn. */
+ * Signals as the guest asked for them: actions, masks, frames, sigreturn. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -7,7 +7,6 @@
 #include "host/fast/rt/signals.h"
 
 #define SA_RESTORER_FLAG 0x04000000ul
-#define SS_AUTODISARM_FLAG (1u << 31)
 /* What sigreturn takes from a frame: AC, RF, OF, DF, TF, SF, ZF, AF, PF, CF; not NT and ID [linux, FIX_EFLAGS]. */
 #define FLAGS_OF_FRAME 0x50dd5ul
 
@@ -82,12 +81,6 @@ uint64_t signals_block_all(void)
     uint64_t m = ~SYNC_SIGNALS, old = 0;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&m, (uint64_t)&old, 8, 0, 0);
     return old;
-}
-
-void signals_own_stack(struct thread *t)
-{
-    struct kstack s = {(uint64_t)t + COFI__FAST_SLOT_ALT, 0, 0, COFI__FAST_STACK_BYTES};
-    sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
 }
 
 /* The program's actions become ours. */
@@ -240,45 +233,6 @@ long do_sigprocmask(struct thread *t)
         return SYS_PENDING;
     }
     return t->regs[RDX] && rt_probe((void *)t->regs[RDX], &old, 8) ? -14 : 0;
-}
-
-/* Without one its size is 0; its flags are the last that were set, which frames show. */
-static bool in_altstack(const struct thread *t, uint64_t sp)
-{
-    return sp > t->altstack.sp && sp - t->altstack.sp <= t->altstack.size;
-}
-
-/* One that handlers take away is free when it is there. */
-static bool on_altstack(const struct thread *t, uint64_t sp)
-{
-    return !(t->altstack.flags & (int)SS_AUTODISARM_FLAG) && in_altstack(t, sp);
-}
-
-static long set_altstack(struct thread *t, const struct kstack *in)
-{
-    int mode = in->flags & (int)~SS_AUTODISARM_FLAG;
-    struct kstack s = {in->sp, in->flags, 0, in->size};
-    if (on_altstack(t, t->regs[RSP]))
-        return -EPERM;
-    if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
-        return -EINVAL;
-    if (mode == SS_DISABLE)
-        s.sp = s.size = 0;
-    else if (s.size < 2048 && memcmp(&s, &t->altstack, sizeof s)) /* what it has already, it may have */
-        return -ENOMEM;
-    t->altstack = s;
-    return 0;
-}
-
-long do_sigaltstack(struct thread *t)
-{
-    struct kstack in, old = t->altstack;
-    long r = 0;
-    old.flags &= (int)SS_AUTODISARM_FLAG;
-    old.flags |= !old.size ? SS_DISABLE : on_altstack(t, t->regs[RSP]) ? SS_ONSTACK : 0;
-    if (t->regs[RDI])
-        r = rt_probe(&in, (void *)t->regs[RDI], sizeof in) ? -EFAULT : set_altstack(t, &in);
-    return !r && t->regs[RSI] && rt_probe((void *)t->regs[RSI], &old, sizeof old) ? -EFAULT : r;
 }
 
 /* What a far transfer or a sigreturn leads to. */

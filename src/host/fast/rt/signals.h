@@ -33,6 +33,14 @@ struct ksw_bytes {
 
 _Static_assert(sizeof(struct ksigcontext) == 256 && sizeof(struct kucontext) == 304, "kernel layout");
 
+#define SS_AUTODISARM_FLAG (1u << 31)
+
+/* altstack.c. Without one its size is 0; its flags are the last that were set, which frames show. One that handlers take away is free when
+ * it is there: then a stack pointer in it is not on it. */
+bool in_altstack(const struct thread *t, uint64_t sp);
+bool on_altstack(const struct thread *t, uint64_t sp);
+long set_altstack(struct thread *t, const struct kstack *in); /* as sigaltstack */
+
 void regs_from_context(struct thread *t, const struct ksigcontext *mc);
 void regs_to_context(const struct thread *t, struct ksigcontext *mc);
 void must_be_64_bit(uint16_t cs, uint64_t pc);

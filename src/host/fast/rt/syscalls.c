@@ -11,7 +11,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { ARCH_SHSTK_ENABLE = 0x5001, ARCH_SHSTK_DISABLE = 0x5002 };
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, ARCH_SHSTK_ENABLE = 0x5001, ARCH_SHSTK_DISABLE = 0x5002 };
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
@@ -252,6 +252,8 @@ static long do_arch_prctl(struct thread *t)
     }
     if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */
         return rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
+    if (t->regs[RDI] == ARCH_REQ_XCOMP_PERM)
+        return do_more_registers(t);
     return t->regs[RDI] == ARCH_SHSTK_ENABLE ? enable_shadow_stack(t) : pass(t);
 }
 
