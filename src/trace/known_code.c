@@ -8,14 +8,17 @@
 #include "base/index.h"
 #include "trace/writer.h"
 
-/* Where places are forgotten for others; below LEAST a record that tells a place is hardly shorter than the bytes. */
-enum { ROWS = 1 << 15, LEAST = 512, MOST = 4096 + COFI_CODE_AHEAD };
+/* 256 MB of code, a page each; the oldest of a set is forgotten for others. Below LEAST a record that tells a place is hardly shorter than the bytes. */
+enum { SETS = 1 << 13, WAYS = 8, LEAST = 512, MOST = 4096 + COFI_CODE_AHEAD };
 
 struct cofi__known_code {
-    struct row {
-        uint64_t at; /* 0: none */
-        uint32_t hash, n;
-    } rows[ROWS];
+    struct set {
+        struct row {
+            uint64_t at; /* 0: none */
+            uint32_t hash, n;
+        } rows[WAYS];
+        unsigned turn; /* whose place is taken next */
+    } sets[SETS];
 };
 
 static uint32_t hash_of(const uint8_t *bytes, size_t n)
@@ -40,8 +43,11 @@ uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *
     if (!writer->known || n < LEAST || n > MOST)
         return 0;
     uint32_t hash = hash_of(bytes, n);
-    const struct row *row = &writer->known->rows[hash % ROWS];
-    return row->at && row->hash == hash && row->n == n && has(writer, row->at, bytes, n) ? row->at : 0;
+    const struct row *row = writer->known->sets[hash % SETS].rows, *end = row + WAYS;
+    for (; row < end; row++)
+        if (row->at && row->hash == hash && row->n == n && has(writer, row->at, bytes, n))
+            return row->at;
+    return 0;
 }
 
 void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at)
@@ -51,5 +57,6 @@ void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size
     if (!writer->known && !(writer->known = calloc(1, sizeof *writer->known)))
         return;
     uint32_t hash = hash_of(bytes, n);
-    writer->known->rows[hash % ROWS] = (struct row){at, hash, (uint32_t)n};
+    struct set *set = &writer->known->sets[hash % SETS];
+    set->rows[set->turn++ % WAYS] = (struct row){at, hash, (uint32_t)n};
 }

@@ -421,6 +421,34 @@ static void code_that_is_told_again_is_in_the_file_once(void **state)
     cofi_recording_close(recording);
 }
 
+/* A large program's pages, each told by two processes. */
+static void all_of_a_large_program_is_in_the_file_once(void **state)
+{
+    (void)state;
+    enum { PAGE = 4096, PAGES = 6000, A_ROW = 300 };
+    struct cofi_recording_info info = sample_info();
+    struct cofi_writer *writer;
+    const char *path = scratch_path("large.data");
+    static uint64_t page[PAGE / 8];
+    struct stat st[2];
+    assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
+    for (int pid = 1; pid <= 2; pid++) {
+        for (uint64_t n = 0; n < PAGES; n++) {
+            for (uint64_t i = 0; i < PAGE / 8; i++)
+                page[i] = n * 1000003 + i * i;
+            put(writer, (struct cofi_sideband){.kind = COFI_SB_CODE, .pid = pid, .tid = pid, .time_ns = (uint64_t)pid, .addr = PAGE * (n + 1),
+                                               .bytes = (uint8_t *)page, .len = PAGE});
+        }
+        assert_int_equal(cofi_writer_flush(writer), 0);
+        assert_int_equal(stat(path, &st[pid - 1]), 0);
+    }
+    assert_true(st[0].st_size > PAGE * PAGES && st[1].st_size - st[0].st_size < A_ROW * PAGES);
+    assert_int_equal(cofi_writer_close(writer, NULL), 0);
+    struct cofi_recording *recording = open_recording(path);
+    assert_int_equal(byte_at(recording, 2, 100, PAGE * PAGES), (uint8_t)((PAGES - 1) * UINT64_C(1000003)));
+    cofi_recording_close(recording);
+}
+
 static void code_longer_than_a_record_is_whole_at_every_address(void **state)
 {
     (void)state;
@@ -767,6 +795,7 @@ int main(void)
         cmocka_unit_test(address_spaces_follow_fork_exec_and_rewritten_code),
         cmocka_unit_test(a_stream_is_called_what_its_thread_was_called_last),
         cmocka_unit_test(code_that_is_told_again_is_in_the_file_once),
+        cmocka_unit_test(all_of_a_large_program_is_in_the_file_once),
         cmocka_unit_test(code_longer_than_a_record_is_whole_at_every_address),
         cmocka_unit_test(threads_write_at_once_and_flush_between),
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),

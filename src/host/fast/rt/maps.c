@@ -13,6 +13,7 @@
 #include "host/young.h"
 
 enum { PAGE = 4096, INSN_MAX = 15 };
+_Static_assert((int)PAGE <= (int)COFI__FAST_CODE_PIECE, "a page in a note");
 
 static struct region old_regions[REGIONS];
 static unsigned old_count;
@@ -199,22 +200,21 @@ static bool tell_first(const struct region *r, uint64_t page)
     return first;
 }
 
-/* Of a page that can be read, a piece as it is, and what follows it if that can. */
-static void tell_piece(struct thread *t, const struct region *r, const uint64_t v[4])
+/* One that can be read, as it is, and what follows it if that can. */
+static void tell_page(struct thread *t, const struct region *r, const uint64_t v[4])
 {
-    uint64_t end = v[0] + COFI__FAST_CODE_PIECE, ahead = COFI_CODE_AHEAD;
+    uint64_t end = v[0] + PAGE, ahead = COFI_CODE_AHEAD;
     uint8_t byte;
-    if (end >= r->end || (end % PAGE == 0 && rt_probe(&byte, (const void *)end, 1)))
+    if (end >= r->end || rt_probe(&byte, (const void *)end, 1))
         ahead = 0;
-    note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)v[0], COFI__FAST_CODE_PIECE + ahead);
+    note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)v[0], PAGE + ahead);
 }
 
 /* As it was since the region is there: what was translated from it before is told by no TSC. */
-static void tell_page(struct thread *t, const struct region *r, uint64_t page)
+static void tell_since(struct thread *t, const struct region *r, uint64_t page)
 {
     uint64_t since = r->since > rt.space ? r->since : rt.space;
-    for (uint64_t a = page; a < page + PAGE; a += COFI__FAST_CODE_PIECE)
-        tell_piece(t, r, (uint64_t[4]){a, since, r->start, cofi__fast_mapping(r->origin, r->start, r->end)});
+    tell_page(t, r, (uint64_t[4]){page, since, r->start, cofi__fast_mapping(r->origin, r->start, r->end)});
 }
 
 void maps_tell(struct thread *t, uint64_t start, uint64_t end)
@@ -222,7 +222,7 @@ void maps_tell(struct thread *t, uint64_t start, uint64_t end)
     for (uint64_t page = start & ~(uint64_t)(PAGE - 1); page < end; page += PAGE) {
         const struct region *r = lookup(page);
         if (r && r->told && tell_first(r, page))
-            tell_page(t, r, page);
+            tell_since(t, r, page);
     }
 }
 
@@ -247,8 +247,8 @@ static void announce(struct thread *t, const struct region *r, const struct orig
     uint64_t v[4] = {r->start, r->end, o->offset, PROT_READ | PROT_EXEC | how};
     note_put(t, COFI__FAST_NOTE_MAP, v, o->name, o->n);
     if (o->n >= 6 && !memcmp(o->name, "[vdso]", 6))
-        for (uint64_t a = r->start; a < r->end; a += COFI__FAST_CODE_PIECE)
-            tell_piece(t, r, (uint64_t[4]){a});
+        for (uint64_t page = r->start; page < r->end; page += PAGE)
+            tell_page(t, r, (uint64_t[4]){page});
 }
 
 /* A region goes on where the last one ends: watched pages have cut it. */
