@@ -12,7 +12,6 @@
 
 enum { SI_KERNEL_CODE = 0x80, TRAP_PROTECTION = 13 };
 enum { DISPATCH_OFF, DISPATCH_OUTSIDE, DISPATCH_INSIDE, SELECT_ALLOW = 0, SELECT_BLOCK = 1, DISPATCH_CODE = 2 };
-enum { USER_END = 0x7ffffffff000 };
 
 static void set_tsc(uint64_t mode)
 {

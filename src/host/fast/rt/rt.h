@@ -260,6 +260,8 @@ static inline uint64_t rdtsc(void)
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+enum { USER_END = 0x7ffffffff000 }; /* of the addresses that a program can have */
+
 /* util.c */
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
@@ -346,6 +348,7 @@ void pages_sealed(uint64_t start, uint64_t end);
 
 /* targets.c */
 void targets_release(const struct thread *t);
+bool targets_known(const struct thread *t);
 bool targets_on(uint64_t page);
 void targets_release_tids(const uint64_t args[8]);
 void targets_release_ending(const struct thread *t);
@@ -491,11 +494,12 @@ void rt_start(struct thread *t);
 #define SYS_PENDING INT64_MIN
 #define SYS_PASS (INT64_MIN + 1)
 void do_syscall(struct thread *t);
+void thread_over(struct thread *t);
 bool do_vsyscall(struct thread *t);
 long do_seccomp(struct thread *t);
 bool seccomp_came(void);
 void seccomp_settle(struct thread *t);
-void seccomp_strict(struct thread *t);
+void seccomp_strict(struct thread *t, bool interrupt);
 long seccomp_ask(struct thread *t);
 uint64_t seccomp_block(const struct thread *t);
 long call_with(struct thread *t, unsigned reg, uint64_t value);

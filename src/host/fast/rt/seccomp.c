@@ -93,7 +93,7 @@ long do_seccomp(struct thread *t)
     if (mode == (old ? SECCOMP_MODE_STRICT : SECCOMP_SET_MODE_STRICT)) {
         if (rt.filtered && sys(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) > 0)
             return SYS_PASS; /* to be refused: there is no way from filters to this mode */
-        if (!old && (t->regs[RSI] || t->regs[RDX]))
+        if (!old && ((uint32_t)t->regs[RSI] || t->regs[RDX]))
             return -22;
         t->strict = true;
         return 0;
@@ -103,14 +103,29 @@ long do_seccomp(struct thread *t)
     return install(t);
 }
 
-/* In the strict mode a thread reads, writes, ends and returns from handlers; all else kills. */
-void seccomp_strict(struct thread *t)
+/* The thread ends by SIGKILL, and no other thread: the kernel does that where it has the strict mode itself, if there are no filters. */
+static void end_alone(struct thread *t)
 {
-    uint64_t nr = t->sysno;
-    if (nr == SYS_read || nr == SYS_write || nr == SYS_exit || nr == SYS_rt_sigreturn)
-        return;
-    for (;;)
-        sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, 9, 0, 0, 0);
+    uint64_t pid = (uint64_t)t->pid, tid = (uint64_t)t->tid;
+    signals_block_all();
+    targets_release_ending(t);
+    thread_over(t);
+    for (;;) {
+        uint64_t nr = SYS_prctl;
+        __asm__ volatile("syscall" : "+a"(nr) : "D"(PR_SET_SECCOMP), "S"(SECCOMP_MODE_STRICT) : "rcx", "r11", "memory");
+        nr = SYS_tgkill;
+        __asm__ volatile("syscall" : "+a"(nr) : "D"(pid), "S"(tid), "d"(SIGKILL) : "rcx", "r11", "memory");
+    }
+}
+
+/* In the strict mode a thread reads, writes, ends and returns from handlers; all else ends it. By INT 80h calls have other numbers. */
+void seccomp_strict(struct thread *t, bool interrupt)
+{
+    static const uint8_t numbers[2][4] = {{SYS_read, SYS_write, SYS_exit, SYS_rt_sigreturn}, {3, 4, 1, 119}};
+    for (unsigned i = 0; i < ARRAY_LEN(numbers[0]); i++)
+        if ((uint32_t)t->regs[RAX] == numbers[interrupt][i])
+            return;
+    end_alone(t);
 }
 
 /* What the guest's filters say to a call that the runtime does itself: the kernel is asked with one argument that

@@ -10,13 +10,19 @@ static bool is_interrupt(const struct cofi__fast *x)
            (x->opcode == 0xcc || x->opcode == 0xcd || x->opcode == 0xf1 || x->opcode == 0xce);
 }
 
-/* INT1, and INT3 in both its forms. */
-static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
+/* Of INT n; 0: it is none. */
+static uint8_t interrupt_number(const struct cofi__fast *x, const uint8_t *code)
 {
     uint8_t number = 0;
     if (is_interrupt(x) && x->opcode == 0xcd)
         rt_probe(&number, code + x->length - 1, 1);
-    return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || number == 3);
+    return number;
+}
+
+/* INT1, and INT3 in both its forms. */
+static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
+{
+    return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || interrupt_number(x, code) == 3);
 }
 
 /* What stands at pc, also where the thread's protection keys forbid to read it; the bytes it takes, not more than 0 where it is none. The lock
@@ -51,6 +57,8 @@ void step_begin(struct thread *t)
         if (x.modrm_offset && x.opcode == 0xff)
             return; /* far CALL stays with the program */
         trace_pause(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
+        if (t->strict && interrupt_number(&x, (const uint8_t *)t->pc) == 0x80)
+            seccomp_strict(t, true);
     }
 }
 

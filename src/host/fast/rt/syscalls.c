@@ -14,6 +14,12 @@
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, ARCH_SHSTK_ENABLE = 0x5001, ARCH_SHSTK_DISABLE = 0x5002 };
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
+/* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a hole, and has moved what lies before it. */
+static bool failed_by_us(const struct thread *t, long r, uint64_t releases)
+{
+    return r == -EFAULT && (rt.protected_pages || rt.releases != releases) && t->sysno != SYS_mremap && !targets_known(t);
+}
+
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
 static long pass(struct thread *t)
 {
@@ -21,8 +27,7 @@ static long pass(struct thread *t)
     if (rt_guest_syscall(t))
         return SYS_PENDING;
     long r = (long)t->regs[RAX];
-    /* Perhaps by our own write protection; but not of mremap, which says so of a hole, and has moved what lies before it. */
-    if (r == -EFAULT && t->sysno != SYS_mremap && (rt.protected_pages || rt.releases != releases)) {
+    if (failed_by_us(t, r, releases)) {
         rt_lock();
         pages_release_all();
         rt_unlock();
@@ -243,7 +248,7 @@ static long enable_shadow_stack(struct thread *t)
 static long do_arch_prctl(struct thread *t)
 {
     if (t->regs[RDI] == 0x1001) { /* ARCH_SET_GS */
-        if (t->regs[RSI] >> 47)
+        if (t->regs[RSI] >= USER_END)
             return -1;
         t->gs_base = t->regs[RSI];
         t->gs_selector = 0;
@@ -326,6 +331,14 @@ static long try_to_end(struct thread *t)
     return r;
 }
 
+/* The thread has made its last record. Its slot, the stack in it, too, may belong to another one from here on. */
+void thread_over(struct thread *t)
+{
+    note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
+    log_rest(t);
+    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);
+}
+
 static long do_exit(struct thread *t)
 {
     signals_block_all();
@@ -339,11 +352,8 @@ static long do_exit(struct thread *t)
         targets_release_ending(t);
     if (rt.filtered)
         return try_to_end(t);
-    note_put(t, COFI__FAST_NOTE_EXIT, NULL, NULL, 0);
-    log_rest(t);
     uint64_t nr = t->sysno, status = t->regs[RDI];
-    __atomic_store_n(&t->head.state, COFI__FAST_SLOT_ENDED, __ATOMIC_RELEASE);
-    /* The slot, this stack with it, may belong to another thread from here on. */
+    thread_over(t);
     for (;;)
         __asm__ volatile("syscall" : : "a"(nr), "D"(status) : "rcx", "r11", "memory");
 }
@@ -360,7 +370,8 @@ static long do_clone_call(struct thread *t)
         targets_release_tids(args);
         return thread_clone(t, args[0], args[5] ? args[5] + args[6] : 0);
     }
-    uint64_t flags = t->sysno == SYS_fork ? 0 : t->sysno == SYS_vfork ? CLONE_VM | CLONE_VFORK : t->regs[RDI];
+    /* Of clone's the kernel takes the lower half: those of the upper one are clone3's only. */
+    uint64_t flags = t->sysno == SYS_fork ? 0 : t->sysno == SYS_vfork ? CLONE_VM | CLONE_VFORK : (uint32_t)t->regs[RDI];
     return thread_clone(t, flags, t->sysno == SYS_clone ? t->regs[RSI] : 0);
 }
 
@@ -525,7 +536,7 @@ void do_syscall(struct thread *t)
     if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
         follow_no_more(t);
     if (t->strict)
-        seccomp_strict(t);
+        seccomp_strict(t, false);
     if (t->sysno == SYS_rt_sigreturn) {
         do_sigreturn(t);
         return;

@@ -14,7 +14,7 @@ enum { NR_rseq = 334, RSEQ_BYTES = 64, VECTORS_MAX = 1024, ROBUST_MAX = 2048 };
 enum shape { BYTES, VECTOR, MESSAGE, MESSAGES };
 enum { NONE = 16 };
 
-/* Calls that lose something if they cannot write, or do a part without an error. Others are made again [pass]. */
+/* Calls that lose something if they cannot write, or do a part without an error, so they are made once. Others are made again [pass]. */
 static const struct target {
     uint16_t nr;
     uint8_t shape, at, n; /* registers: where, and how many */
@@ -59,9 +59,11 @@ static const struct target {
 /* Who is told of [start, end); true: no more. */
 typedef bool visit(uint64_t start, uint64_t end, uint64_t page);
 
+/* A number that the kernel takes the lower half of may be any: then all behind. */
 static bool visit_bytes(visit *v, uint64_t start, uint64_t bytes, uint64_t page)
 {
-    return start + bytes > start && v(start, start + bytes, page);
+    uint64_t end = start + bytes < start ? UINT64_MAX : start + bytes;
+    return end > start && v(start, end, page);
 }
 
 static bool visit_vector(visit *v, uint64_t at, uint64_t n, uint64_t page)
@@ -107,6 +109,15 @@ static bool visit_call(const struct thread *t, visit *v, uint64_t page)
 {
     for (unsigned i = 0; i < ARRAY_LEN(targets); i++)
         if (t->sysno == targets[i].nr && visit_target(t, &targets[i], v, page))
+            return true;
+    return false;
+}
+
+/* Whether all is known that the call writes, so that none of it is watched. */
+bool targets_known(const struct thread *t)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(targets); i++)
+        if (t->sysno == targets[i].nr)
             return true;
     return false;
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * Guests whose calls the kernel takes otherwise than they look: halves of registers, arguments that it finds wrong late. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "code.h"
+#include "guests.h"
+
+static void say(const char *what, long r)
+{
+    printf("%s: %ld %s\n", what, r < 0 ? -1 : r, r < 0 ? strerror(errno) : "");
+    fflush(stdout);
+}
+
+static volatile int usr1s;
+
+static void on_usr1(int signo)
+{
+    (void)signo;
+    usr1s++;
+}
+
+/* Of a register that is half as wide to the kernel the upper half says nothing: clone's flags (bit 32 is clone3's CLONE_CLEAR_SIGHAND), seccomp's. */
+int guest_upper_halves(void)
+{
+    int status;
+    signal(SIGUSR1, on_usr1);
+    if (!syscall(SYS_clone, 0xff00000000 | SIGCHLD, 0, 0, 0, 0)) {
+        raise(SIGUSR1);
+        _exit(usr1s);
+    }
+    wait(&status);
+    say("clone", status);
+    if (!fork()) {
+        syscall(SYS_seccomp, 0, 1ul << 32, 0);
+        syscall(SYS_exit, syscall(SYS_getppid) > 0);
+    }
+    wait(&status);
+    say("seccomp", status);
+    return 0;
+}
+
+static uint8_t *watched;
+
+/* Code that may change has run, so its page is watched for writes. */
+static void run_watched(void)
+{
+    static int runs;
+    put_return(watched, ++runs);
+    if (call(watched) != runs)
+        puts("old code");
+}
+
+static void ended_child(void)
+{
+    siginfo_t info;
+    if (!fork())
+        _exit(3);
+    waitid(P_ALL, 0, &info, WEXITED | WNOWAIT);
+}
+
+static int listener(void)
+{
+    struct sockaddr_un name = {AF_UNIX, "\0cofi calls"};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), other = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "cofi calls %d", getpid());
+    return bind(fd, (void *)&name, sizeof name) || listen(fd, 1) || connect(other, (void *)&name, sizeof name) ? -1 : fd;
+}
+
+/* A call that takes something before it fails for its argument is made once. */
+int guest_made_once(void)
+{
+    void *nowhere = (void *)8;
+    int datagrams[2], event = eventfd(5, EFD_NONBLOCK), fd = listener();
+    char byte;
+    watched = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    ended_child();
+    run_watched();
+    say("wait4", syscall(SYS_wait4, -1, nowhere, 0, 0));
+    run_watched();
+    say("read", read(event, nowhere, 8));
+    socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, datagrams);
+    if (write(datagrams[0], "a", 1) + write(datagrams[0], "b", 1) != 2)
+        return 1;
+    run_watched();
+    say("recv", recv(datagrams[1], nowhere, 1, 0));
+    say("recv again", recv(datagrams[1], &byte, 1, 0));
+    run_watched();
+    say("accept", accept(fd, nowhere, nowhere));
+    return 0;
+}
+
+static void *forbidden(void *how)
+{
+    int interrupt = how != NULL, r;
+    prctl(PR_SET_SECCOMP, 1);
+    if (interrupt)
+        __asm__ volatile("int $0x80" : "=a"(r) : "a"(64) : "memory", "r8", "r9", "r10", "r11"); /* getppid */
+    else
+        r = (int)syscall(SYS_getppid);
+    syscall(SYS_exit, r);
+    return NULL;
+}
+
+/* In the strict mode of seccomp what is forbidden ends the thread, not the process. */
+int guest_strict_threads(void)
+{
+    pthread_t thread;
+    for (uintptr_t interrupt = 0; interrupt < 2; interrupt++) {
+        pthread_create(&thread, NULL, forbidden, (void *)interrupt);
+        pthread_join(thread, NULL);
+        say("others live", usr1s);
+    }
+    int status;
+    if (!fork())
+        forbidden(&thread);
+    wait(&status);
+    say("alone", status);
+    return 0;
+}
+
+/* A base of GS that no program can have is refused. */
+int guest_gs_ends(void)
+{
+    static const uint64_t bases[] = {0x7ffffffffffful, 0x7ffffffff000ul, 0x7fffffffefff, UINT64_MAX};
+    uint64_t now = 0;
+    for (unsigned i = 0; i < sizeof bases / sizeof bases[0]; i++)
+        say("gs", syscall(SYS_arch_prctl, 0x1001, bases[i]));
+    syscall(SYS_arch_prctl, 0x1004, &now);
+    printf("%llx\n", (unsigned long long)now);
+    return 0;
+}
