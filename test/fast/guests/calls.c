@@ -82,7 +82,7 @@ static int listener(void)
 /* A call that takes something before it fails for its argument is made once. */
 int guest_made_once(void)
 {
-    void *nowhere = (void *)8;
+    void *volatile nowhere = (void *)8;
     int datagrams[2], event = eventfd(5, EFD_NONBLOCK), fd = listener();
     char byte;
     watched = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
@@ -140,5 +140,56 @@ int guest_gs_ends(void)
         say("gs", syscall(SYS_arch_prctl, 0x1001, bases[i]));
     syscall(SYS_arch_prctl, 0x1004, &now);
     printf("%llx\n", (unsigned long long)now);
+    return 0;
+}
+
+enum { THREAD = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM };
+static volatile int spins, way;
+static uint8_t stacks[4][65536] __attribute__((aligned(64)));
+
+static int spin(void *unused)
+{
+    (void)unused;
+    for (;;)
+        spins++;
+    return 0;
+}
+
+/* The process ends by exit_group or an exec, in this thread, while another one runs. */
+static int end_process(void *unused)
+{
+    static char *const none[] = {NULL}, *const argv[] = {"sh", "-c", "exit 22", NULL};
+    (void)unused;
+    while (!spins)
+        ;
+    if (way & 1)
+        syscall(SYS_execve, "/bin/sh", argv, none);
+    syscall(SYS_exit_group, 21);
+    return 0;
+}
+
+static int with_threads(void *unused)
+{
+    spins = 0;
+    clone(spin, stacks[1] + sizeof stacks[1], THREAD, NULL);
+    if (way & 2)
+        return end_process(unused);
+    clone(end_process, stacks[2] + sizeof stacks[2], THREAD, NULL);
+    for (;;)
+        syscall(SYS_sched_yield);
+    return 0;
+}
+
+/* A process that shares its parent's memory has threads of its own and ends: the parent's go on. */
+int guest_threads_beside(void)
+{
+    for (way = 0; way < 4; way++) {
+        int status = 0;
+        pid_t p = clone(with_threads, stacks[0] + sizeof stacks[0], CLONE_VM | SIGCHLD, NULL);
+        waitpid(p, &status, 0);
+        say("beside", status);
+        usr1s += snprintf((char *)stacks[3], sizeof stacks[3], "%g", 0.5 * way);
+    }
+    say("written", usr1s);
     return 0;
 }

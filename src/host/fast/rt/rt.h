@@ -102,6 +102,7 @@ struct thread {
     uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's, unless … */
     bool gs_apart;        /* … the guest has set it to another one since */
     int32_t pid, tid, parent_tid;
+    uint32_t process;     /* the same for its threads, and another one for those of other processes that share the memory */
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
     bool alien;           /* of a child that is not to be recorded (--no-follow) */
@@ -222,7 +223,7 @@ struct runtime {
     uint64_t forgotten;   /* TSC: when code was forgotten last, which may be told as another */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
     uint32_t begun;       /* what all threads share is in place */
-    uint32_t halting;     /* futex: the thread that ends the process, or tries to by an exec; 0: none */
+    uint64_t halting;     /* futex (its lower half): the thread that ends its process, or tries to by an exec [halt.c]; 0: none */
     struct region regions[REGIONS]; /* by address */
 };
 extern struct runtime rt;

@@ -169,6 +169,8 @@ void rt_child(struct thread *t)
     t->head.pid = t->pid;
     t->head.tid = t->tid;
     bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make that of another one */
+    if (!thread)
+        t->process = (uint32_t)t->made;
     if (!thread && !t->head.vfork) {
         thread_set_space(t, rt.space = rdtsc());
         maps_forked(rt.space);
