@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Guests whose calls the kernel takes otherwise than they look: halves of registers, arguments that it finds wrong late. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,10 +33,22 @@ static void on_usr1(int signo)
     usr1s++;
 }
 
-/* Of a register that is half as wide to the kernel the upper half says nothing: clone's flags (bit 32 is clone3's CLONE_CLEAR_SIGHAND), seccomp's. */
+/* Of a register that is half as wide to the kernel the upper half says nothing: clone's flags (bit 32 is clone3's CLONE_CLEAR_SIGHAND), seccomp's,
+ * what arch_prctl is to do, and a descriptor. */
 int guest_upper_halves(void)
 {
-    int status;
+    const uint64_t upper = 0x300000000;
+    uint64_t base = 0;
+    int status, fd = open("/proc/self/mem", O_RDWR);
+    uint8_t code[RETURN_BYTES], *p = pages(PROT_READ | PROT_EXEC);
+    say("set gs", syscall(SYS_arch_prctl, upper | 0x1001, 0x12345000));
+    say("get gs", syscall(SYS_arch_prctl, upper | 0x1004, &base));
+    say("base", (long)base);
+    for (int i = 0; i < 2; i++) {
+        put_return(code, 100 + i);
+        say("written", syscall(SYS_pwrite64, (i ? upper : 0) | (uint32_t)fd, code, sizeof code, p));
+        say("code", call(p));
+    }
     signal(SIGUSR1, on_usr1);
     if (!syscall(SYS_clone, 0xff00000000 | SIGCHLD, 0, 0, 0, 0)) {
         raise(SIGUSR1);

@@ -73,7 +73,7 @@ static int32_t named_by(uint64_t fd)
 
 static void name_written(struct thread *t, uint64_t n)
 {
-    uint64_t who[4] = {t->filtered || t->sysno != SYS_write ? 0 : (uint64_t)named_by(t->regs[RDI])};
+    uint64_t who[4] = {t->filtered || t->sysno != SYS_write ? 0 : (uint64_t)named_by((uint32_t)t->regs[RDI])};
     if (who[0])
         note_name(t, who, n);
 }
@@ -93,8 +93,9 @@ static void memory_written(const struct thread *t, uint64_t n)
 /* The guest has written n bytes to a file. */
 void proc_file_written(struct thread *t, uint64_t n)
 {
-    if (is_one(&memory_files, t->regs[RDI]))
+    uint32_t fd = (uint32_t)t->regs[RDI];
+    if (is_one(&memory_files, fd))
         memory_written(t, n);
-    if (is_one(&name_files, t->regs[RDI]))
+    if (is_one(&name_files, fd))
         name_written(t, n);
 }

@@ -169,7 +169,7 @@ bool section_aborts(struct thread *t)
 void section_barrier(const struct thread *t)
 {
     enum { PRIVATE_EXPEDITED_RSEQ = 1 << 7 };
-    if (t->regs[RDI] != PRIVATE_EXPEDITED_RSEQ)
+    if ((uint32_t)t->regs[RDI] != PRIVATE_EXPEDITED_RSEQ)
         return;
     section_lock();
     section_unlock();

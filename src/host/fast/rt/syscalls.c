@@ -247,7 +247,8 @@ static long enable_shadow_stack(struct thread *t)
 
 static long do_arch_prctl(struct thread *t)
 {
-    if (t->regs[RDI] == 0x1001) { /* ARCH_SET_GS */
+    uint32_t option = (uint32_t)t->regs[RDI];
+    if (option == 0x1001) { /* ARCH_SET_GS */
         if (t->regs[RSI] >= USER_END)
             return -1;
         t->gs_base = t->regs[RSI];
@@ -255,11 +256,11 @@ static long do_arch_prctl(struct thread *t)
         t->gs_apart = false;
         return 0;
     }
-    if (t->regs[RDI] == 0x1004) /* ARCH_GET_GS */
+    if (option == 0x1004) /* ARCH_GET_GS */
         return rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
-    if (t->regs[RDI] == ARCH_REQ_XCOMP_PERM)
+    if (option == ARCH_REQ_XCOMP_PERM)
         return do_more_registers(t);
-    return t->regs[RDI] == ARCH_SHSTK_ENABLE ? enable_shadow_stack(t) : pass(t);
+    return option == ARCH_SHSTK_ENABLE ? enable_shadow_stack(t) : pass(t);
 }
 
 /* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not halt for an exec. Where
