@@ -544,3 +544,21 @@ int guest_dispatch(void)
     in_child(dispatch_over_exec);
     return 0;
 }
+
+/* What filters say to arch_prctl holds where the runtime keeps the base of GS itself, too. */
+int guest_seccomp_bases(void)
+{
+    struct sock_filter code[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0x1001, 0, 1), ELSE(SECCOMP_RET_ERRNO | EPERM), ELSE(SECCOMP_RET_ALLOW)};
+    struct sock_filter none[] = {NR, BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1), ELSE(SECCOMP_RET_ERRNO | ENOSYS), ELSE(SECCOMP_RET_ALLOW)};
+    uint64_t base = 0;
+    say_refused("set", syscall(SYS_arch_prctl, 0x1001, 0x12345000));
+    for (int i = 0; i < 2; i++) {
+        say_refused("install", i ? INSTALL(none, 1) : INSTALL(code, 1));
+        say_refused("set", syscall(SYS_arch_prctl, 0x1001, 0x54321000));
+        say_refused("get", syscall(SYS_arch_prctl, 0x1004, &base));
+        say_refused("get nowhere", syscall(SYS_arch_prctl, 0x1004, 8));
+        printf("%llx\n", (unsigned long long)base);
+    }
+    return 0;
+}

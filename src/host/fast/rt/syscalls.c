@@ -245,22 +245,37 @@ static long enable_shadow_stack(struct thread *t)
     return r ? r : -EOPNOTSUPP;
 }
 
+/* Filters are asked with the base that is in force, which is ours. */
+static long set_gs(struct thread *t)
+{
+    uint64_t base = t->regs[RSI];
+    long r = rt.filtered ? call_with(t, RSI, (uint64_t)t) : 0;
+    if (r)
+        return r;
+    if (base >= USER_END)
+        return -1;
+    t->gs_base = base;
+    t->gs_selector = 0;
+    t->gs_apart = false;
+    return 0;
+}
+
+static long get_gs(struct thread *t)
+{
+    long r = rt.filtered ? pass(t) : 0;
+    return r ? r : rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
+}
+
 static long do_arch_prctl(struct thread *t)
 {
-    uint32_t option = (uint32_t)t->regs[RDI];
-    if (option == 0x1001) { /* ARCH_SET_GS */
-        if (t->regs[RSI] >= USER_END)
-            return -1;
-        t->gs_base = t->regs[RSI];
-        t->gs_selector = 0;
-        t->gs_apart = false;
-        return 0;
+    enum { ARCH_SET_GS = 0x1001, ARCH_GET_GS = 0x1004 };
+    switch ((uint32_t)t->regs[RDI]) {
+    case ARCH_SET_GS: return set_gs(t);
+    case ARCH_GET_GS: return get_gs(t);
+    case ARCH_REQ_XCOMP_PERM: return do_more_registers(t);
+    case ARCH_SHSTK_ENABLE: return enable_shadow_stack(t);
+    default: return pass(t);
     }
-    if (option == 0x1004) /* ARCH_GET_GS */
-        return rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
-    if (option == ARCH_REQ_XCOMP_PERM)
-        return do_more_registers(t);
-    return option == ARCH_SHSTK_ENABLE ? enable_shadow_stack(t) : pass(t);
 }
 
 /* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not halt for an exec. Where
