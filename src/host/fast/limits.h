@@ -24,14 +24,17 @@ static inline uint64_t cofi__fast_least_room(const struct cofi__fast_control *co
     return cofi__fast_room(control, resource) - COFI__FAST_ARENAS_BYTES / 4 * 3;
 }
 
+/* So far beyond all memory a limit is none, and is left as it is. */
+#define COFI__FAST_LIMIT_NONE (1ul << 62)
+
 static inline uint64_t cofi__fast_with_room(uint64_t limit, uint64_t room)
 {
-    return limit < RLIM_INFINITY - room ? limit + room : limit;
+    return limit < COFI__FAST_LIMIT_NONE ? limit + room : limit;
 }
 
 static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
 {
-    return limit == RLIM_INFINITY || limit < room ? limit : limit - room;
+    return limit >= COFI__FAST_LIMIT_NONE + room || limit < room ? limit : limit - room;
 }
 
 /* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours): those that come are made under us. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -204,5 +205,18 @@ int guest_threads_beside(void)
         usr1s += snprintf((char *)stacks[3], sizeof stacks[3], "%g", 0.5 * way);
     }
     say("written", usr1s);
+    return 0;
+}
+
+/* Limits of memory so large that they are none. */
+int guest_limits_far(void)
+{
+    static const uint64_t limits[] = {RLIM_INFINITY - 1, UINT64_MAX << 24, UINT64_MAX >> 1, 1ul << 47};
+    for (unsigned i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct rlimit l = {limits[i], limits[i]};
+        say("set", setrlimit(RLIMIT_AS, &l));
+        say("get", getrlimit(RLIMIT_AS, &l));
+        printf("%llx %llx\n", (unsigned long long)l.rlim_cur, (unsigned long long)l.rlim_max);
+    }
     return 0;
 }

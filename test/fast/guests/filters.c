@@ -109,6 +109,7 @@ int guest_seccomp_refused(void)
     struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     struct sock_fprog one = {.len = 1, .filter = allow}, none = {.len = 0, .filter = allow}, nowhere = {.len = 1, .filter = (struct sock_filter *)8};
     say_refused("no program", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL));
+    say_refused("no code", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &(struct sock_fprog){.len = 1, .filter = NULL}));
     say_refused("no such flag", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1u << 31, NULL));
     say_refused("no such flag", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 1u << 31, &nowhere));
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -73,7 +73,7 @@ static long install(struct thread *t)
     if (!program.n || program.n > FILTER_MAX - n)
         return -22;
     if (rt_probe(code + n, (const void *)program.code, program.n * sizeof code[0])) {
-        program.code = 1; /* nothing lies there; 0 is another error */
+        program.code = program.code ? 1 : 0; /* nothing lies there; 0 is another error */
     } else {
         program.n = (uint16_t)(program.n + n);
         program.code = (uint64_t)code;
