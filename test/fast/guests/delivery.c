@@ -6,12 +6,15 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -256,6 +259,43 @@ int guest_waited_while_ready(void)
     return 0;
 }
 
+/* sigtimedwait with what the kernel refuses takes no signal. */
+int guest_waited_in_vain(void)
+{
+    static const struct timespec bad[] = {{0, -1}, {0, 1000000000}, {-1, 0}};
+    const struct timespec *limits[] = {&bad[0], &bad[1], &bad[2], (void *)8, &(struct timespec){0, 0}};
+    sigset_t set, pending;
+    handle(SIGSEGV);
+    block(SIGSEGV);
+    raise(SIGSEGV);
+    sigprocmask(SIG_BLOCK, NULL, &set);
+    for (int i = 0; i < 5; i++) {
+        long r = syscall(SYS_rt_sigtimedwait, &set, NULL, limits[i], 8);
+        sigpending(&pending);
+        printf("%ld %s, pending %d\n", r, r < 0 ? strerror(errno) : "", sigismember(&pending, SIGSEGV));
+    }
+    return 0;
+}
+
+/* A signal that is pending for the process and for the thread is both. */
+int guest_sent_twice(void)
+{
+    static const struct timespec none = {0, 0};
+    sigset_t open;
+    sigemptyset(&open);
+    handle(SIGBUS);
+    for (int i = 0; i < 2; i++) {
+        block(SIGBUS);
+        kill(getpid(), SIGBUS);
+        raise(SIGBUS);
+        int r = i ? ppoll(NULL, 0, &none, &open) : sigprocmask(SIG_SETMASK, &open, NULL);
+        printf("%d, handled %d\n", r, (int)got[SIGBUS]);
+        sigprocmask(SIG_SETMASK, &open, NULL);
+        printf("handled %d\n", (int)got[SIGBUS]);
+    }
+    return 0;
+}
+
 static char alternate[3][1 << 16];
 static const stack_t *put_into_frame;
 
@@ -313,6 +353,80 @@ int guest_alternates(void)
     sigaction(SIGUSR1, &a, NULL);
     for (int i = 0; i < SETS; i++)
         frame_of(&sets[i]);
+    return 0;
+}
+
+static void place_frame(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    printf("frame on page %td\n", ((char *)context - alternate[1]) / 4096);
+    fflush(stdout);
+}
+
+static void be_sent_at(char *sp)
+{
+    long pid = getpid(), tid = syscall(SYS_gettid), r = SYS_tgkill, signo = SIGUSR1;
+    __asm__ volatile("mov %%rsp, %%rbx\n mov %4, %%rsp\n syscall\n mov %%rbx, %%rsp"
+                     : "+a"(r) : "D"(pid), "S"(tid), "d"(signo), "r"(sp) : "rbx", "rcx", "r11", "memory");
+}
+
+/* Who has left about a red zone of the alternate stack, or is as near above it. */
+int guest_alternate_edges(void)
+{
+    static const int places[] = {1, 64, 127, 128, 129, 192, -192, -129, -128, -127, -64, -1, 0};
+    struct sigaction a = {.sa_sigaction = place_frame, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    stack_t s = {alternate[1], 0, sizeof alternate[1]};
+    sigaction(SIGUSR1, &a, NULL);
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++) {
+        int status;
+        fflush(stdout);
+        if (!fork()) {
+            sigaltstack(&s, NULL);
+            be_sent_at(places[i] > 0 ? alternate[1] + places[i] : alternate[2] - places[i]);
+            _exit(0);
+        }
+        wait(&status);
+        printf("%d: %x\n", places[i], status & 0xff7f);
+    }
+    return 0;
+}
+
+static void wait_stopped_behind(int pipe_end)
+{
+    struct epoll_event event;
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGHUP);
+    sigaddset(&blocked, SIGCONT);
+    signal(SIGHUP, say);
+    signal(SIGCONT, say);
+    int all = epoll_create1(0);
+    bool begun = write(pipe_end, "", 1) == 1;
+    int r = epoll_pwait(all, &event, 1, -1, &blocked);
+    printf("%d %d %s\n", begun, r, strerror(errno));
+    fflush(stdout);
+    _exit(0);
+}
+
+/* A stop ends epoll_pwait, and with it the mask of that. What it kept away comes then, all at once. */
+int guest_stopped_at_wait(void)
+{
+    int ends[2], status;
+    char byte;
+    if (pipe(ends))
+        return 1;
+    pid_t child = fork();
+    if (!child)
+        wait_stopped_behind(ends[1]);
+    if (read(ends[0], &byte, 1) != 1)
+        return 2;
+    usleep(200000);
+    kill(child, SIGHUP);
+    kill(child, SIGSTOP);
+    waitpid(child, &status, WUNTRACED);
+    kill(child, SIGCONT);
+    waitpid(child, &status, 0);
+    printf("%x\n", status);
     return 0;
 }
 
@@ -396,6 +510,37 @@ int guest_sent_to_process(void)
     tell_pending("the first thread");
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     tell_pending("the first thread");
+    return 0;
+}
+
+static void *take_bus(void *set)
+{
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+    sem_post(&may_go);
+    sem_wait(&has_gone);
+    return NULL;
+}
+
+/* A timer's is for the process, too, as the kernel has it. */
+int guest_timed_for_process(void)
+{
+    struct sigevent e = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGBUS};
+    struct itimerspec soon = {.it_value = {0, 1000000}};
+    struct timespec last = {time(NULL) + 20, 0};
+    sigset_t set;
+    timer_t timer;
+    pthread_t t;
+    first_thread = pthread_self();
+    signal(SIGBUS, tell_thread);
+    sigemptyset(&set);
+    sigaddset(&set, SIGBUS);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (sem_init(&may_go, 0, 0) || sem_init(&has_gone, 0, 0) || pthread_create(&t, NULL, take_bus, &set))
+        return 1;
+    sem_wait(&may_go);
+    timer_create(CLOCK_MONOTONIC, &e, &timer);
+    timer_settime(timer, 0, &soon, NULL);
+    pthread_clockjoin_np(t, NULL, CLOCK_REALTIME, &last);
     return 0;
 }
 

@@ -35,7 +35,11 @@ static void spoil_frame(ucontext_t *uc)
     case 7: r[REG_CSGSFS] &= ~0xffffll; break;
     case 8: r[REG_CSGSFS] |= 0xffff; break;
     case 9: r[REG_CSGSFS] = (r[REG_CSGSFS] & ~0xffffll) | 0x2b; break; /* of data */
+    case 10: r[REG_CSGSFS] = (r[REG_CSGSFS] & ~(0xffffll << 48)) | 0x33ll << 48; break; /* SS, of code */
+    case 11: r[REG_CSGSFS] = (r[REG_CSGSFS] & ~(0xffffll << 48)) | 0x13ll << 48; break; /* … of the kernel */
     }
+    if (spoil)
+        r[REG_RAX] = 77;
 }
 
 static void tell(int signo, siginfo_t *info, void *context)
@@ -43,6 +47,8 @@ static void tell(int signo, siginfo_t *info, void *context)
     ucontext_t *uc = context;
     printf("signal %d code %d addr %s rax %lld\n", signo, info->si_code, info->si_addr == (void *)0x1234 ? "0x1234" : "other",
            signo == SIGUSR1 ? 0 : (long long)uc->uc_mcontext.gregs[REG_RAX]);
+    if (spoil >= 7 && signo == SIGSEGV)
+        printf("error %llx\n", (unsigned long long)uc->uc_mcontext.gregs[REG_ERR]);
     if (spoil && signo != SIGUSR1)
         siglongjmp(back, 1);
     spoil_frame(uc);
@@ -162,7 +168,7 @@ int guest_queued(void)
 int guest_frames(void)
 {
     tell_of_all();
-    for (int i = 1; i <= 9; i++) {
+    for (int i = 1; i <= 11; i++) {
         if (!sigsetjmp(back, 1)) {
             spoil = i;
             raise(SIGUSR1);

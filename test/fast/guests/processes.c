@@ -391,12 +391,15 @@ int guest_cleared(void)
     int status;
     signal(SIGUSR1, on_usr1);
     signal(SIGUSR2, SIG_IGN);
+    sigaction(SIGSEGV, &(struct sigaction){.sa_handler = SIG_DFL, .sa_flags = SA_NODEFER}, NULL);
     fflush(stdout);
     if (!syscall(SYS_clone3, args, sizeof args)) {
         sigaction(SIGUSR1, NULL, &now);
         printf("USR1 %s", now.sa_handler == SIG_DFL ? "default" : "other");
         sigaction(SIGUSR2, NULL, &now);
         printf(", USR2 %s, %d\n", now.sa_handler == SIG_IGN ? "ignored" : "other", (int)(much_work() & 1));
+        sigaction(SIGSEGV, NULL, &now);
+        printf("flags %x\n", now.sa_flags);
         fflush(stdout);
         kill(getpid(), SIGUSR1);
         _exit(1);

@@ -110,7 +110,8 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->has_signal = true;
     t->sync_signal = sync;
     t->once = comes_behind(info->signo, info);
-    if (sync) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
+    bool vsyscall = info->code == SI_KERNEL && mc->trapno == TRAP_PAGE_FAULT; /* the fault of a call there is not told, the last one is ours */
+    if (sync && !vsyscall) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
         t->err = mc->err;
         t->trapno = mc->trapno;
         t->cr2 = mc->trapno == TRAP_PAGE_FAULT ? mc->cr2 : t->cr2;
@@ -272,6 +273,8 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     if (!guard && !watched && try_again(t, signo, info, uc))
         return;
     if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be, or an SS */
+        if (uc->mc.ss == USER_DS) /* the call has failed, and returns 0 */
+            t->regs[RAX] = 0;
         if (uc->mc.ss == USER_DS || !t->has_signal) /* else the SS has been told */
             signals_raise(t, info);
         uc->mc.ss = USER_DS;

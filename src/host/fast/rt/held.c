@@ -37,10 +37,11 @@ static int take_from(struct held *h, uint64_t set, struct ksiginfo *info)
     return 0;
 }
 
-/* Whether it was sent to the process, as far as it tells. A child that shares its parent's memory has but the one thread. */
+/* Whether it was sent to the process, as far as it tells: timers, message queues and files may send to a thread, but seldom do. A child that shares
+ * its parent's memory has but the one thread. */
 static bool is_for_process(const struct thread *t, const struct ksiginfo *info)
 {
-    return !t->head.vfork && (info->code == SI_USER || info->code == SI_QUEUE);
+    return !t->head.vfork && info->code <= SI_USER && info->code >= SI_SIGIO;
 }
 
 static bool waits_for(const struct thread *t, int signo)

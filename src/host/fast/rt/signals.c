@@ -10,6 +10,8 @@
 /* What sigreturn takes from a frame: AC, RF, OF, DF, TF, SF, ZF, AF, PF, CF; not NT and ID [linux, FIX_EFLAGS]. */
 #define FLAGS_OF_FRAME 0x50dd5ul
 
+enum { TRAP_PROTECTION = 13 };
+
 static struct sighand first_sighand;
 
 static bool is_sync(int signo)
@@ -104,12 +106,20 @@ void signals_give_back_actions(const struct thread *t)
             sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)&t->sighand->actions[i], 0, 8, 0, 0);
 }
 
-/* What is held of a set waits in the kernel instead. */
-static void send_held(struct thread *t, uint64_t set)
+/* The first of what is held of a set waits in the kernel instead. False: there is none. */
+static bool send_first(struct thread *t, uint64_t set)
 {
     struct ksiginfo info;
-    for (int signo; (signo = held_take(t, set, &info));)
+    int signo = held_take(t, set, &info);
+    if (signo)
         sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+    return signo;
+}
+
+static void send_held(struct thread *t, uint64_t set)
+{
+    while (send_first(t, set))
+        ;
 }
 
 /* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
@@ -307,7 +317,9 @@ bool signals_offer(struct thread *t)
     if (!open)
         return false;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
-    send_held(t, open);
+    for (int i = 1; i < 32; i++) /* one of a number: the kernel would lose a second one, which was sent to the process */
+        if (open >> (i - 1) & 1)
+            send_first(t, 1ul << (i - 1));
     return true;
 }
 
@@ -344,11 +356,17 @@ static bool writable(uint64_t from, uint64_t to)
     return !rt_probe((void *)(to - 1), (void *)(to - 1), 1);
 }
 
+enum { RED_ZONE = 128 };
+
+/* Whether the frame is the first on the alternate stack. The kernel looks below the red zone. */
+static bool enters_altstack(const struct thread *t, const struct ksigaction *a)
+{
+    return a->flags & SA_ONSTACK && t->altstack.size && !on_altstack(t, t->regs[RSP] - RED_ZONE);
+}
+
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 {
-    uint64_t sp = t->regs[RSP] - 128;
-    if (a->flags & SA_ONSTACK && t->altstack.size && !on_altstack(t, t->regs[RSP]))
-        sp = t->altstack.sp + t->altstack.size;
+    uint64_t sp = enters_altstack(t, a) ? t->altstack.sp + t->altstack.size : t->regs[RSP] - RED_ZONE;
     return (sp - (t->xstate_size + 4)) & ~63ul;
 }
 
@@ -420,7 +438,8 @@ void signals_end(struct thread *t, int signo)
 
 static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
 {
-    uint64_t mask = mask_now(t);
+    uint64_t waited = mask_now(t);
+    uint64_t mask = waited >> (signo - 1) & 1 ? t->mask : waited; /* a stop may have ended the call: then its mask is gone */
     t->regs[RSP] = (uint64_t)f;
     t->regs[RDI] = (uint64_t)signo;
     t->regs[RSI] = (uint64_t)&f->info;
@@ -525,11 +544,19 @@ long do_sigpending(struct thread *t)
     return rt_probe(at, &set, 8) ? -14 : 0;
 }
 
+/* Whether the kernel would look for a signal of the set that sigtimedwait is given, and not refuse what else it is given. */
+static bool would_wait(const struct thread *t, uint64_t *set)
+{
+    struct timespec limit = {0, 0};
+    bool readable = t->regs[R10] == 8 && !rt_probe(set, (void *)t->regs[RDI], 8) && (!t->regs[RDX] || !rt_probe(&limit, (void *)t->regs[RDX], sizeof limit));
+    return readable && limit.tv_sec >= 0 && limit.tv_nsec >= 0 && limit.tv_nsec < 1000000000;
+}
+
 long do_sigtimedwait(struct thread *t)
 {
     uint64_t set;
     struct ksiginfo info;
-    int signo = held_set(t) && t->regs[R10] == 8 && !rt_probe(&set, (void *)t->regs[RDI], 8) ? held_take(t, set, &info) : 0;
+    int signo = held_set(t) && would_wait(t, &set) ? held_take(t, set, &info) : 0;
     if (signo)
         return t->regs[RSI] && rt_probe((void *)t->regs[RSI], &info, sizeof info) ? -14 : signo;
     if (rt_guest_syscall(t))
@@ -545,8 +572,7 @@ long do_sigtimedwait(struct thread *t)
 /* Whether a frame at this place, which was to lie on the alternate stack, is below it. */
 static bool leaves_altstack(const struct thread *t, const struct ksigaction *a, uint64_t frame)
 {
-    bool enters = a->flags & SA_ONSTACK && t->altstack.size;
-    return (enters || on_altstack(t, t->regs[RSP])) && !in_altstack(t, frame);
+    return (enters_altstack(t, a) || on_altstack(t, t->regs[RSP])) && !in_altstack(t, frame);
 }
 
 /* Deliver t->info as of the guest's state in t. */
@@ -584,14 +610,23 @@ void signals_deliver(struct thread *t)
     trace_resume(t);
 }
 
-/* Whether there is a code segment of that selector. */
-static bool is_code(uint16_t selector)
+/* The rights of a selector's segment, as LAR tells them; 0: there is none. */
+static uint32_t segment_rights(uint16_t selector)
 {
-    enum { IS_CODE = 0x1800 }; /* not a system segment, and executable */
     uint32_t rights = 0;
     bool valid;
     __asm__("lar %2, %0" : "+r"(rights), "=@ccz"(valid) : "r"((uint32_t)selector));
-    return valid && (rights & IS_CODE) == IS_CODE;
+    return valid ? rights : 0;
+}
+
+/* The selector in a frame that the kernel's IRET faults for; 0: none. The flag of the frame says that the kernel is not to mend SS. */
+static uint16_t spoiled_selector(const struct kucontext *uc)
+{
+    enum { IS_CODE = 0x1800, IS_STACK = 0xf200, STACK_RIGHTS = 0xfa00, STRICT_SS = 4 }; /* a segment that is executed; the user's, written */
+    uint16_t cs = uc->mc.cs | 3, ss = uc->mc.ss | 3;
+    if ((segment_rights(cs) & IS_CODE) != IS_CODE)
+        return cs;
+    return uc->flags & STRICT_SS && (segment_rights(ss) & STACK_RIGHTS) != IS_STACK ? ss : 0;
 }
 
 /* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame or a signal comes first. */
@@ -610,15 +645,17 @@ void do_sigreturn(struct thread *t)
     regs_from_context(t, &f.uc.mc);
     t->flags = kept | (t->flags & FLAGS_OF_FRAME);
     t->regs[R11] = f.uc.mc.r11;
-    uint16_t cs = f.uc.mc.cs | 3;
+    uint16_t spoiled = spoiled_selector(&f.uc);
     t->pc = f.uc.mc.rip;
     t->mask = blockable(f.uc.mask);
     set_altstack(t, &f.uc.stack);
-    if (!is_code(cs)) { /* a spoiled frame: the kernel's IRET faults */
+    if (spoiled) {
         signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});
+        t->trapno = TRAP_PROTECTION;
+        t->err = spoiled & ~3u;
         return;
     }
-    must_be_64_bit(cs, t->pc);
+    must_be_64_bit(f.uc.mc.cs | 3, t->pc);
     t->miss_id = 2;
     trace_resume(t);
     struct kucontext *uc = &f.uc;
@@ -648,13 +685,12 @@ void signals_hand_over(struct thread *t, bool before)
         send_held(t, ~0ul);
 }
 
-/* CLONE_CLEAR_SIGHAND: the kernel has taken all handlers away, ours too. */
+/* CLONE_CLEAR_SIGHAND: the kernel has taken all handlers away, ours too, and all flags and masks. */
 void signals_cleared(struct thread *t)
 {
     for (int i = 1; i <= 64; i++) {
         struct ksigaction *a = &t->sighand->actions[i];
-        if (a->handler > 1)
-            *a = (struct ksigaction){0};
+        *a = (struct ksigaction){.handler = a->handler == 1};
         if (i != SIGKILL && i != SIGSTOP && comes_anyway(i, a))
             rt_set_action(i, a);
     }
