@@ -97,11 +97,22 @@ static void be_sent_what_does_not_return(void)
     raise(SIGUSR1);
 }
 
+/* … while a wait has SIGSEGV blocked. */
+static void be_sent_at_wait(void)
+{
+    sigset_t fault;
+    sigemptyset(&fault);
+    sigaddset(&fault, SIGSEGV);
+    block(SIGUSR1);
+    be_sent_what_does_not_return();
+    ppoll(NULL, 0, NULL, &fault);
+}
+
 /* A frame that has no room is SIGSEGV, which ends a process that blocks it, even where what follows does not fault. */
 int guest_no_room(void)
 {
-    static void (*const ways[])(void) = {be_sent, divide, be_sent_what_does_not_return};
-    for (int i = 0; i < 6; i++) {
+    static void (*const ways[])(void) = {be_sent, divide, be_sent_what_does_not_return, be_sent_at_wait};
+    for (int i = 0; i < 8; i++) {
         int status;
         pid_t child = fork();
         if (!child) {
@@ -541,6 +552,55 @@ int guest_timed_for_process(void)
     timer_create(CLOCK_MONOTONIC, &e, &timer);
     timer_settime(timer, 0, &soon, NULL);
     pthread_clockjoin_np(t, NULL, CLOCK_REALTIME, &last);
+    return 0;
+}
+
+static void *suspend(void *mask)
+{
+    sem_post(&may_go);
+    sigsuspend(mask);
+    return NULL;
+}
+
+/* Sent to the process while another thread waits with a mask that lets it in. */
+int guest_sent_to_suspended(void)
+{
+    struct timespec last = {time(NULL) + 20, 0};
+    sigset_t open;
+    pthread_t t;
+    first_thread = pthread_self();
+    signal(SIGFPE, tell_thread);
+    sigprocmask(SIG_BLOCK, NULL, &open);
+    block(SIGFPE);
+    if (sem_init(&may_go, 0, 0) || sem_init(&has_gone, 0, 0) || pthread_create(&t, NULL, suspend, &open))
+        return 1;
+    sem_wait(&may_go);
+    usleep(200000);
+    kill(getpid(), SIGFPE);
+    printf("joined %d\n", pthread_clockjoin_np(t, NULL, CLOCK_REALTIME, &last));
+    return 0;
+}
+
+static void *end_all(void *unused)
+{
+    kill(getpid(), SIGTERM);
+    _exit(3);
+    return unused;
+}
+
+/* Who ends its process by a signal that another thread gets comes to nothing behind it. */
+int guest_ended_by_thread(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int status;
+        pthread_t t;
+        if (!fork() && !pthread_create(&t, NULL, end_all, NULL))
+            for (;;)
+                pause();
+        wait(&status);
+        printf("%x\n", status);
+        fflush(stdout);
+    }
     return 0;
 }
 

@@ -51,6 +51,17 @@ static bool waits_for(const struct thread *t, int signo)
     return waits && set & bit_of(signo);
 }
 
+/* Another thread's mask, or that of the call that it waits in. */
+static bool blocks(const struct thread *t, int signo)
+{
+    return (t->paused ? signals_mask_now(t) : t->mask) & bit_of(signo);
+}
+
+bool held_lets_in(const struct thread *t, int signo)
+{
+    return !blocks(t, signo) && !waits_for(t, signo);
+}
+
 struct offer {
     const struct thread *from;
     const struct ksiginfo *info;
@@ -61,7 +72,7 @@ static bool would_take(const struct thread *t, uint64_t value)
     const struct offer *o = (const struct offer *)value;
     int signo = o->info->signo;
     return t != o->from && t->pid == o->from->pid && !t->head.vfork && __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE &&
-           (!(t->mask & bit_of(signo)) || waits_for(t, signo));
+           (!blocks(t, signo) || waits_for(t, signo));
 }
 
 /* Another thread may not be sent what says that a kill sent it [rt_sigqueueinfo(2)]. */

@@ -465,6 +465,10 @@ int held_take(struct thread *t, uint64_t set, struct ksiginfo *info); /* the fir
 void held_drop(struct thread *t, int signo);
 void held_as_sent(struct ksiginfo *info);
 void held_forked(void);
+bool held_lets_in(const struct thread *t, int signo); /* it is delivered there, not kept or returned by a wait */
+
+/* send.c */
+void sent(struct thread *t); /* by a call */
 
 /* halt.c */
 void halt_others(struct thread *t);
@@ -559,6 +563,8 @@ uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
 bool signals_offer(struct thread *t);
+uint64_t signals_mask_now(const struct thread *t);
+bool signals_ends_all(const struct thread *t, int signo);
 void signals_give_back(struct thread *t);
 void signals_give_back_actions(const struct thread *t);
 

@@ -298,7 +298,7 @@ static uint64_t mask_address(const struct thread *t, const struct waiting *w)
 }
 
 /* Mask at the time of delivery: a call that waits with another mask has that one in force. */
-static uint64_t mask_now(const struct thread *t)
+uint64_t signals_mask_now(const struct thread *t)
 {
     uint64_t at = 0, m = t->mask;
     for (size_t i = 0; i < ARRAY_LEN(waiting); i++)
@@ -313,7 +313,7 @@ static uint64_t mask_now(const struct thread *t)
  * stand there in the place of ours, and is taken for it, too [halt_asked]. */
 bool signals_offer(struct thread *t)
 {
-    uint64_t open = held_set(t) ? held_set(t) & t->mask & ~mask_now(t) : 0, all = ~0ul;
+    uint64_t open = held_set(t) ? held_set(t) & t->mask & ~signals_mask_now(t) : 0, all = ~0ul;
     if (!open)
         return false;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
@@ -395,6 +395,12 @@ static bool leaves_core(int signo)
     return is_sync(signo) || signo == SIGQUIT || signo == SIGABRT || signo == SIGXCPU || signo == SIGXFSZ || signo == SIGSYS;
 }
 
+/* Whether the signal ends the process as soon as it is sent, as the kernel has it: one that leaves a core does so where it is delivered. */
+bool signals_ends_all(const struct thread *t, int signo)
+{
+    return !t->sighand->actions[signo].handler && is_fatal(signo) && !leaves_core(signo);
+}
+
 /* End the program by a signal that waits until the thread has the program's registers again, for a core is to show those. A first process
  * of a PID namespace is not ended so; where this returns, nothing has been done. A tracer that takes the signal away lets it go on
  * natively. */
@@ -438,7 +444,7 @@ void signals_end(struct thread *t, int signo)
 
 static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
 {
-    uint64_t waited = mask_now(t);
+    uint64_t waited = signals_mask_now(t);
     uint64_t mask = waited >> (signo - 1) & 1 ? t->mask : waited; /* a stop may have ended the call: then its mask is gone */
     t->regs[RSP] = (uint64_t)f;
     t->regs[RDI] = (uint64_t)signo;
@@ -458,7 +464,7 @@ static bool take_action(struct thread *t, int signo, struct ksigaction *a)
 {
     rt_lock();
     *a = t->sighand->actions[signo];
-    bool blocked = t->sync_signal && t->mask >> (signo - 1) & 1;
+    bool blocked = t->sync_signal && signals_mask_now(t) >> (signo - 1) & 1;
     bool handler = a->handler > 1 && !blocked;
     if (handler && a->flags & SA_RESETHAND) {
         t->sighand->actions[signo].handler = 0;
@@ -581,7 +587,7 @@ void signals_deliver(struct thread *t)
     int signo = t->info.signo;
     struct ksigaction a;
     bool sync = t->sync_signal;
-    if (!sync && t->mask >> (signo - 1) & 1 && mask_now(t) >> (signo - 1) & 1) {
+    if (!sync && t->mask >> (signo - 1) & 1 && signals_mask_now(t) >> (signo - 1) & 1) {
         signals_put_back(t, &t->info); /* the guest blocks it */
         delivered(t);
         return;

@@ -465,6 +465,14 @@ static long do_limits(struct thread *t)
     return r == SYS_PASS ? pass(t) : r;
 }
 
+static long do_send(struct thread *t)
+{
+    long r = pass(t);
+    if (!r)
+        sent(t);
+    return r;
+}
+
 static long do_rseq(struct thread *t)
 {
     long r = pass(t);
@@ -484,6 +492,11 @@ static long call(struct thread *t)
     case SYS_prlimit64: return do_limits(t);
     case SYS_mlockall: return do_mlockall(t);
     case SYS_munlockall: return do_munlockall(t);
+    case SYS_kill:
+    case SYS_tkill:
+    case SYS_tgkill:
+    case SYS_rt_sigqueueinfo:
+    case SYS_rt_tgsigqueueinfo: return do_send(t);
     case SYS_rt_sigpending: return do_sigpending(t);
     case SYS_rt_sigtimedwait: return do_sigtimedwait(t);
     case SYS_prctl:
