@@ -80,14 +80,24 @@ static void act_and_block(int signo, void (*handler)(int), int how)
     sigprocmask(how, &set, NULL);
 }
 
-static void queued_blocked(void)
+static void queue_blocked(int code)
 {
     sigset_t set;
     act_and_block(SIGSEGV, SIG_DFL, SIG_BLOCK);
-    long r = queue(SIGSEGV, 1);
+    long r = queue(SIGSEGV, code);
     sigpending(&set);
     printf("%ld, pending %d\n", r, sigismember(&set, SIGSEGV));
     act_and_block(SIGSEGV, SIG_DFL, SIG_UNBLOCK);
+}
+
+static void queued_blocked(void)
+{
+    queue_blocked(1);
+}
+
+static void queued_blocked_as_forced(void)
+{
+    queue_blocked(KERNEL);
 }
 
 static void queued_ignored(void)
@@ -158,6 +168,7 @@ int guest_queued(void)
     syscall(NR_URETPROBE);
     IN_CHILD(queued);
     IN_CHILD(queued_blocked);
+    IN_CHILD(queued_blocked_as_forced);
     IN_CHILD(queued_ignored);
     IN_CHILD(forced_ignored);
     IN_CHILD(forced_blocked);

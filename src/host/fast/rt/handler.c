@@ -339,15 +339,22 @@ static void trap_call(struct thread *t, struct ksiginfo *info, const struct ksig
         info->addr = t->pc;
 }
 
-/* Before the guest's call, or behind it: then the runtime first does what follows from the call. The program may have sent the signal to
- * itself with any code, but the kernel's is that of signals which it forces on a thread. */
+/* Whether the kernel has forced the signal on the thread: its code says so, where the program does not send itself just that. */
+static bool is_forced(const struct thread *t, const struct ksiginfo *info)
+{
+    enum { NR_pidfd_send_signal = 424 };
+    bool sends = t->sysno == SYS_rt_sigqueueinfo || t->sysno == SYS_rt_tgsigqueueinfo || t->sysno == NR_pidfd_send_signal;
+    return SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL && !sends;
+}
+
+/* Before the guest's call, or behind it: then the runtime first does what follows from the call. */
 static void came_to_call(struct thread *t, struct ksiginfo *info, struct kucontext *uc)
 {
     bool behind = uc->mc.rip == (uint64_t)rt_sys_end, trap = behind && is_trap(info->signo, info), forced = false;
     if (trap)
         trap_call(t, info, &uc->mc);
     if (!t->has_signal)
-        forced = SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL;
+        forced = is_forced(t, info);
     keep(t, info, &uc->mc, false);
     if (forced)
         t->sync_signal = t->once = true;
