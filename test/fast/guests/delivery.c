@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -601,6 +602,27 @@ int guest_ended_by_thread(void)
         printf("%x\n", status);
         fflush(stdout);
     }
+    return 0;
+}
+
+/* Where no signal may be queued, kill's of real-time signals are sent all the same, and end programs. */
+int guest_unqueued(void)
+{
+    struct rlimit limit;
+    int status;
+    getrlimit(RLIMIT_SIGPENDING, &limit);
+    limit.rlim_cur = 0;
+    if (!fork()) {
+        setrlimit(RLIMIT_SIGPENDING, &limit);
+        handle(SIGRTMIN + 1);
+        int r = kill(getpid(), SIGRTMIN + 1);
+        printf("%d, handled %d\n", r, (int)got[SIGRTMIN + 1]);
+        fflush(stdout);
+        kill(getpid(), SIGRTMIN);
+        _exit(3);
+    }
+    wait(&status);
+    printf("%x\n", status);
     return 0;
 }
 
