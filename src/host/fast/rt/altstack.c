@@ -83,16 +83,21 @@ static bool note_smallest(const struct thread *t, uint64_t pid)
     return false;
 }
 
-/* The kernel refuses a program registers for which some thread's alternate stack is too small. It sees ours. */
-long do_more_registers(struct thread *t)
+static uint64_t smallest_of(const struct thread *t)
 {
-    bool taken;
     rt_lock();
     smallest = COFI__FAST_STACK_BYTES;
     threads_any(note_smallest, (uint64_t)t->pid);
     uint64_t bytes = smallest;
     rt_unlock();
-    uint64_t mask = begin_lent_size(t, bytes, &taken);
+    return bytes;
+}
+
+/* The kernel refuses a program registers for which some thread's alternate stack is too small. It sees ours. */
+long do_more_registers(struct thread *t)
+{
+    bool taken;
+    uint64_t mask = begin_lent_size(t, smallest_of(t), &taken);
     long r = rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
     end_lent_size(t, mask);
     return r;

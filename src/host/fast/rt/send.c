@@ -21,7 +21,7 @@ static bool is_to_own(const struct thread *t, struct sent *s)
     s->signo = thread ? (int)t->regs[RDX] : (int)second;
     s->tid = thread ? (int)second : t->sysno == SYS_tkill ? (int)first : 0;
     if (group && first)
-        return first != -1 && -first == sys(SYS_getpgid, 0, 0, 0, 0, 0, 0);
+        return first != -1 && !t->filtered && -first == sys(SYS_getpgid, 0, 0, 0, 0, 0, 0);
     return group || first == t->pid || s->tid;
 }
 

@@ -433,7 +433,7 @@ static void die_of(struct thread *t, int signo)
     uint64_t others = ~SYNC_SIGNALS & ~(1ul << (signo - 1)); /* one that waits would come first, and block this one */
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&others, 0, 8, 0, 0);
     long r = sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
-    if (r < 0) /* RLIMIT_SIGPENDING is for real-time signals, but not of kill */
+    if (r < 0 && !t->filtered) /* RLIMIT_SIGPENDING is for real-time signals, but not of kill */
         sys(SYS_kill, (uint64_t)t->pid, (uint64_t)signo, 0, 0, 0, 0);
 }
 
