@@ -6,7 +6,6 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -403,7 +402,7 @@ int guest_alternate_edges(void)
     return 0;
 }
 
-static void wait_stopped_behind(int pipe_end)
+static void wait_to_be_stopped(void)
 {
     struct epoll_event event;
     sigset_t blocked;
@@ -413,26 +412,36 @@ static void wait_stopped_behind(int pipe_end)
     signal(SIGHUP, say);
     signal(SIGCONT, say);
     int all = epoll_create1(0);
-    bool begun = write(pipe_end, "", 1) == 1;
     int r = epoll_pwait(all, &event, 1, -1, &blocked);
-    printf("%d %d %s\n", begun, r, strerror(errno));
+    printf("%d %s\n", r, strerror(errno));
     fflush(stdout);
     _exit(0);
+}
+
+/* Until the child is in that call, or ten seconds. */
+static void wait_for_call(pid_t child, long nr)
+{
+    char path[32];
+    long now = -1;
+    snprintf(path, sizeof path, "/proc/%d/syscall", child);
+    for (int i = 0; i < 10000 && now != nr; i++) {
+        FILE *f = fopen(path, "r");
+        if (!f || fscanf(f, "%ld", &now) != 1)
+            now = -1;
+        if (f)
+            fclose(f);
+        usleep(1000);
+    }
 }
 
 /* A stop ends epoll_pwait, and with it the mask of that. What it kept away comes then, all at once. */
 int guest_stopped_at_wait(void)
 {
-    int ends[2], status;
-    char byte;
-    if (pipe(ends))
-        return 1;
+    int status;
     pid_t child = fork();
     if (!child)
-        wait_stopped_behind(ends[1]);
-    if (read(ends[0], &byte, 1) != 1)
-        return 2;
-    usleep(200000);
+        wait_to_be_stopped();
+    wait_for_call(child, SYS_epoll_pwait);
     kill(child, SIGHUP);
     kill(child, SIGSTOP);
     waitpid(child, &status, WUNTRACED);
