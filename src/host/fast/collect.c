@@ -508,12 +508,11 @@ static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
     memcpy((uint8_t *)to + first, ring, n - first);
 }
 
-
 /* False: the program has written over it. */
-static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h, uint8_t bytes[COFI__FAST_NOTE_BYTES])
+static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h, uint8_t bytes[COFI__FAST_NOTE_MOST])
 {
     copy_out(h, t, tail, sizeof *h);
-    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > COFI__FAST_NOTE_BYTES || h->size < sizeof *h + h->bytes)
+    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > COFI__FAST_NOTE_MOST || h->size < sizeof *h + h->bytes)
         return false;
     copy_out(bytes, t, tail + sizeof *h, h->bytes);
     return true;
@@ -536,7 +535,7 @@ static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
     uint64_t tail, head;
     while ((tail = t->head.notes_tail) != (head = __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE))) {
         struct cofi__fast_note_head h;
-        uint8_t bytes[COFI__FAST_NOTE_BYTES];
+        uint8_t bytes[COFI__FAST_NOTE_MOST];
         bool whole = copy_note(t, tail, head, &h, bytes);
         __atomic_store_n(&t->head.notes_tail, whole ? tail + h.size : head, __ATOMIC_RELEASE);
         if (!whole)

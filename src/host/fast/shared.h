@@ -61,7 +61,7 @@ enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
  * be one that waits for the collector. So that does not touch it before it knows; its code is told page by page. YOUNG: in any case. */
 enum { COFI__FAST_SERVED = 0x200, COFI__FAST_YOUNG = 0x400, COFI__FAST_DEVICE_SHIFT = 12, COFI__FAST_DEVICES = 16 };
 
-enum { COFI__FAST_CODE_PIECE = 4096 /* a page */, COFI__FAST_NOTE_BYTES = COFI__FAST_CODE_PIECE + 16 /* COFI_CODE_AHEAD */ };
+enum { COFI__FAST_CODE_PIECE = 4096 /* a page */, COFI__FAST_NOTE_MOST = COFI__FAST_CODE_PIECE + 16 /* COFI_CODE_AHEAD */ };
 
 /* What a note about code of such a mapping, which begins at start, has for d. */
 static inline uint64_t cofi__fast_mapping(uint64_t origin, uint64_t start, uint64_t end)

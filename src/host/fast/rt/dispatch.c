@@ -2,6 +2,7 @@
  * Where translated code comes back to: find or make what runs next. */
 #include "host/fast/rt/cache.h"
 
+#include <asm/prctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -378,7 +379,7 @@ void rt_start(struct thread *t)
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     t->head.pid = t->pid;
     t->head.tid = t->tid;
-    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0); /* ARCH_SET_GS */
+    sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
     log_open(t);
     if (t->attached)
         section_attached(t);

@@ -10,7 +10,7 @@
 #include "host/fast/rt/rt.h"
 #include "x86/fast.h"
 
-enum { SI_KERNEL_CODE = 0x80, TRAP_PROTECTION = 13 };
+enum { SI_KERNEL_CODE = 0x80 };
 enum { DISPATCH_OFF, DISPATCH_OUTSIDE, DISPATCH_INSIDE, SELECT_ALLOW = 0, SELECT_BLOCK = 1, DISPATCH_CODE = 2 };
 
 static void set_tsc(uint64_t mode)

@@ -8,19 +8,13 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { ROUNDS = 20000, YIELDS = 200, PAUSE_NS = 100000, LOOK_AGAIN_NS = 100000000 };
+enum { ROUNDS = 20000, ASK_AGAIN = 200, LOOK_AGAIN_NS = 100000000 };
 
 /* Whether a thread may be in the program's code: one that is in the kernel has logged all. */
 static bool runs(const struct thread *t, uint64_t process)
 {
     return t->process == process && !__atomic_load_n(&t->paused, __ATOMIC_SEQ_CST) &&
            __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE;
-}
-
-static void pause_in(unsigned round)
-{
-    uint64_t pause[2] = {0, PAUSE_NS};
-    sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
 }
 
 /* The fault signals are never blocked, so this one reaches every thread [rt_handler]. It says that it is ours, for it may come
@@ -44,7 +38,7 @@ void halt_await(struct thread *t)
 {
     unsigned round = 0;
     while (__atomic_load_n(&t->asked, __ATOMIC_SEQ_CST) && !(t->safepoint & SAFEPOINT_HALT) && round < ROUNDS / 2)
-        pause_in(round++);
+        rt_pause(round++);
     if (round == ROUNDS / 2)
         __atomic_store_n(&t->asked, 0, __ATOMIC_SEQ_CST);
 }
@@ -88,9 +82,9 @@ void halt_others(struct thread *t)
         return;
     take_turn(t);
     for (unsigned round = 0; round < ROUNDS && threads_any(runs, t->process); round++) {
-        if (round % YIELDS == 0)
+        if (round % ASK_AGAIN == 0)
             threads_any(ask_to_halt, t->process);
-        pause_in(round);
+        rt_pause(round);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The one signal handler: finds out what was interrupted and turns it into the guest's exact state. */
+#include <asm/prctl.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -9,7 +10,7 @@
 #include "host/fast/rt/signals.h"
 #include "x86/fast.h"
 
-enum { TRAP_OVERFLOW = 4, TRAP_PAGE_FAULT = 14, USER_DS = 0x2b, FLAG_RF = 0x10000 };
+enum { USER_DS = 0x2b, FLAG_RF = 0x10000 };
 
 static void undo_stand_ins(struct thread *t, unsigned fix)
 {
@@ -176,7 +177,7 @@ static bool has_run(const struct thread *t, int signo, const struct ksiginfo *in
 static uint64_t current_gs(void)
 {
     uint64_t base = 0;
-    sys(SYS_arch_prctl, 0x1004, (uint64_t)&base, 0, 0, 0, 0); /* ARCH_GET_GS */
+    sys(SYS_arch_prctl, ARCH_GET_GS, (uint64_t)&base, 0, 0, 0, 0);
     return base;
 }
 
@@ -190,7 +191,7 @@ static void take_gs(struct thread *t)
         __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
         t->gs_apart = current_gs() != t->gs_base;
     }
-    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+    sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
 }
 
 /* One instruction has run in place (or has not: a fault, a signal before it). `halt`: what asks for a halt, perhaps in the place of the
@@ -493,7 +494,7 @@ void native_gs(const struct thread *t)
     if (t->gs_selector)
         __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
     else
-        set = !sys(SYS_arch_prctl, 0x1001, t->gs_base, 0, 0, 0, 0);
+        set = !sys(SYS_arch_prctl, ARCH_SET_GS, t->gs_base, 0, 0, 0, 0);
     if (!set || t->gs_apart)
         __asm__ volatile("wrgsbase %0" : : "r"(t->gs_base));
 }

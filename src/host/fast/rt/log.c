@@ -302,8 +302,8 @@ static uint64_t note_time(const struct thread *t, unsigned kind, const uint64_t 
 /* Append a note; waits while the ring is full, so none is lost while there is a collector. */
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n)
 {
-    if (n > COFI__FAST_NOTE_BYTES)
-        n = COFI__FAST_NOTE_BYTES;
+    if (n > COFI__FAST_NOTE_MOST)
+        n = COFI__FAST_NOTE_MOST;
     size_t size = (sizeof(struct cofi__fast_note_head) + n + 7) & ~(size_t)7;
     while (COFI__FAST_NOTES_BYTES - (t->head.notes_head - __atomic_load_n(&t->head.notes_tail, __ATOMIC_ACQUIRE)) < size) {
         if (collector_gone())

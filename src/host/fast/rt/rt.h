@@ -262,12 +262,14 @@ static inline uint64_t rdtsc(void)
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { USER_END = 0x7ffffffff000 }; /* of the addresses that a program can have */
+enum { TRAP_OVERFLOW = 4, TRAP_PROTECTION = 13, TRAP_PAGE_FAULT = 14 }; /* vectors of exceptions */
 
 /* util.c */
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 void rt_die(const char *why, uint64_t value) __attribute__((noreturn));
+void rt_pause(unsigned round); /* of a wait for others */
 void rt_lock(void);
 bool rt_try_lock(void);
 void rt_unlock(void);
@@ -468,7 +470,7 @@ void held_forked(void);
 bool held_lets_in(const struct thread *t, int signo); /* it is delivered there, not kept or returned by a wait */
 
 /* send.c */
-void sent(struct thread *t); /* by a call */
+void send_await(struct thread *t); /* a call has sent a signal */
 
 /* halt.c */
 void halt_others(struct thread *t);

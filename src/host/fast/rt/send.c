@@ -6,7 +6,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { ROUNDS = 10000, YIELDS = 200, PAUSE_NS = 100000 };
+enum { ROUNDS = 10000 }; /* a second */
 
 struct sent {
     const struct thread *from;
@@ -33,13 +33,11 @@ static bool comes_to(const struct thread *t, uint64_t value)
 }
 
 /* A core is another thing: there the kernel, too, leaves the end to the thread that gets the signal. */
-void sent(struct thread *t)
+void send_await(struct thread *t)
 {
     struct sent s = {.from = t};
     if (t->pid == 1 || t->head.vfork || !is_to_own(t, &s) || s.signo < 1 || s.signo > 64 || !signals_ends_all(t, s.signo))
         return;
-    for (unsigned round = 0; round < ROUNDS && !t->has_signal && !rt.halting && threads_any(comes_to, (uint64_t)&s); round++) {
-        uint64_t pause[2] = {0, PAUSE_NS};
-        sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
-    }
+    for (unsigned round = 0; round < ROUNDS && !t->has_signal && !rt.halting && threads_any(comes_to, (uint64_t)&s); round++)
+        rt_pause(round);
 }

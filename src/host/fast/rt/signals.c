@@ -10,8 +10,6 @@
 /* What sigreturn takes from a frame: AC, RF, OF, DF, TF, SF, ZF, AF, PF, CF; not NT and ID [linux, FIX_EFLAGS]. */
 #define FLAGS_OF_FRAME 0x50dd5ul
 
-enum { TRAP_PROTECTION = 13 };
-
 static struct sighand first_sighand;
 
 static bool is_sync(int signo)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The guest's system calls: most go to the kernel as they are; those that touch what the runtime keeps do not. */
+#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -11,7 +12,7 @@
 
 #include "host/fast/rt/rt.h"
 
-enum { ARCH_REQ_XCOMP_PERM = 0x1023, ARCH_SHSTK_ENABLE = 0x5001, ARCH_SHSTK_DISABLE = 0x5002 };
+enum { SHADOW_STACK_ENABLE = 0x5001, SHADOW_STACK_DISABLE = 0x5002 }; /* ARCH_SHSTK_…, which older headers lack */
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a hole, and has moved what lies before it. */
@@ -239,9 +240,9 @@ static long do_break(struct thread *t)
  * (it has none of them, they are locked, no such feature), it would have against giving it; else it is as if the processor had none. */
 static long enable_shadow_stack(struct thread *t)
 {
-    t->regs[RDI] = ARCH_SHSTK_DISABLE;
+    t->regs[RDI] = SHADOW_STACK_DISABLE;
     long r = pass(t);
-    t->regs[RDI] = ARCH_SHSTK_ENABLE;
+    t->regs[RDI] = SHADOW_STACK_ENABLE;
     return r ? r : -EOPNOTSUPP;
 }
 
@@ -268,12 +269,11 @@ static long get_gs(struct thread *t)
 
 static long do_arch_prctl(struct thread *t)
 {
-    enum { ARCH_SET_GS = 0x1001, ARCH_GET_GS = 0x1004 };
     switch ((uint32_t)t->regs[RDI]) {
     case ARCH_SET_GS: return set_gs(t);
     case ARCH_GET_GS: return get_gs(t);
     case ARCH_REQ_XCOMP_PERM: return do_more_registers(t);
-    case ARCH_SHSTK_ENABLE: return enable_shadow_stack(t);
+    case SHADOW_STACK_ENABLE: return enable_shadow_stack(t);
     default: return pass(t);
     }
 }
@@ -469,7 +469,7 @@ static long do_send(struct thread *t)
 {
     long r = pass(t);
     if (!r)
-        sent(t);
+        send_await(t);
     return r;
 }
 

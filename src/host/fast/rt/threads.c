@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Threads and processes: a slot for each, set up before the kernel makes it. */
+#include <asm/prctl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -162,7 +163,7 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
 /* First C code of a child: all signals are blocked, GS is still the parent's. */
 void rt_child(struct thread *t)
 {
-    sys(SYS_arch_prctl, 0x1001, (uint64_t)t, 0, 0, 0, 0);
+    sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
     int parent = t->pid;
     t->pid = (int)sys(SYS_getpid, 0, 0, 0, 0, 0, 0);
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);

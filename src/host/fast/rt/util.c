@@ -53,6 +53,14 @@ void rt_die(const char *why, uint64_t value)
         sys(SYS_exit_group, 125, 0, 0, 0, 0, 0);
 }
 
+/* Of a wait for other threads or processes: yield a while, then 100 µs each. */
+void rt_pause(unsigned round)
+{
+    enum { YIELDS = 200 };
+    uint64_t pause[2] = {0, 100000};
+    sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
+}
+
 /* One lock for the cache and the maps. A signal handler takes it for a write to watched code only, which is never one of a thread
  * that has it. */
 bool rt_try_lock(void)
