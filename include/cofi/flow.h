@@ -198,7 +198,8 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
  * shows; RTIT: behind gaps, until the trace has told an address and the CALLs of compressed RETs. Errors:
  * COFI_ERR_UNSUPPORTED with pull, COFI_ERR_NO_SYNC: no PSB from there (then there is nothing until it is sought again), COFI_ERR_NOMEM. */
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
-/* Same, to the last PSB whose time is at or before ticks, or the first PSB. Cost: a search over the PSBs. */
+/* Same, to the last PSB whose time is at or before ticks (RTIT: to the one before it, so that the way is known there), or the first
+ * PSB. Cost: a search over the PSBs. */
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
 /* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's next run), unless the image changed
  * in the time of those before: see code_at_end. Stats go on. bytes must stay until the next call. Errors: COFI_ERR_UNSUPPORTED with

@@ -78,7 +78,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->spans.draft.on = false;
     flow->spans.last = NULL;
     flow->lost_any = any_tip;
-    flow->code_missed |= cause == COFI_ERR_NO_CODE;
+    flow->code_missed |= cause == COFI_ERR_NO_CODE || (cause == COFI_ERR_NO_SYNC && !flow->speculative);
     flow->gap_cause = (int16_t)cause;
     flow->gap_text = text;
     flow->gap_ip = flow->enabled ? position(flow) : COFI_NO_IP;

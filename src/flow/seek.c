@@ -107,6 +107,16 @@ static bool next_with_time(struct cofi_flow *flow, uint64_t end, uint64_t *psb)
     return false;
 }
 
+/* RTIT's PSB tells no address: from the one before it the way is known at this one. */
+static uint64_t where_way_is_known(const struct cofi_flow *flow, uint64_t psb)
+{
+    const struct cofi_flow_config *c = &flow->config;
+    if (c->gen != COFI_RTIT)
+        return psb;
+    size_t before = cofi_sync_backward(c->gen, c->bytes, c->n, (size_t)(psb - c->offset));
+    return before == COFI_NO_PSB ? psb : c->offset + before;
+}
+
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
 {
     uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
@@ -122,5 +132,5 @@ int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
             high = middle;
         }
     }
-    return cofi_flow_seek(flow, best);
+    return cofi_flow_seek(flow, where_way_is_known(flow, best));
 }

@@ -194,7 +194,7 @@ struct cofi_flow {
     bool synced;
     bool headless;         /* neither a PSB nor an address was read yet: decoding began before a PSB (config.synced) */
     bool overflow_before;  /* an OVF stands before the PSB at which decoding begins */
-    bool code_missed;      /* code was missing since the last PSB, or the address behind an overflow: CALLs may not be on the stack */
+    bool code_missed;      /* code was missing since the last PSB, or the address at it (RTIT) or behind an overflow: CALLs may not be on the stack */
     bool lost_any;         /* any TIP is a safe place, not only one with a full address */
     bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait (decision 0619) */
     bool passed;           /* a TIP was passed over since the last of these */

@@ -62,6 +62,34 @@ static void nested_calls_compress_the_inner_return_only(void **state)
         "[psb] [enabled >401000] 401000 401006 40100d 40100b 40100c [async-disabled 401005]");
 }
 
+/* Amid a trace no packet tells where execution is, up to an address; the CALL may have been before it. The packets are good: each TIP will do. */
+static void behind_a_psb_amid_it_a_return_may_lack_its_call(void **state)
+{
+    (void)state;
+    assert_string_equal(decode("c3 90 90 90 90", "R 02 b500104000 03 b00310 880510"),
+        "[psb] [gap NO_SYNC] 401000 [gap a8 b0 c0 BAD_RETC] 401003 401004 [async-disabled 401005]");
+}
+
+/* There nothing is known at the PSB whose time is sought. */
+static void a_time_is_sought_from_the_psb_before(void **state)
+{
+    (void)state;
+    static const uint64_t times[][2] = {{0, 0}, {0xfff, 0}, {0x1000, 0}, {0x1fff, 0}, {0x2000, 16}, {0x9000, 16}};
+    rig_open(&rig, COFI_RTIT, 0x401000, "ebfe");
+    rig_trace(&rig, "R d0000010000000 R d0000020000000 R d0000030000000");
+    rig.config.image = rig.image;
+    rig.config.bytes = rig.trace;
+    rig.config.n = rig.n;
+    struct cofi_flow *flow;
+    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        assert_int_equal(cofi_flow_seek_time(flow, times[i][0]), 0);
+        assert_int_equal(cofi_flow_offset(flow), times[i][1]);
+    }
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
 static void a_psb_may_stand_inside_a_far_transfer(void **state)
 {
     (void)state;
@@ -460,6 +488,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table_3_of_the_reference),
         cmocka_unit_test(nested_calls_compress_the_inner_return_only),
+        cmocka_unit_test(behind_a_psb_amid_it_a_return_may_lack_its_call),
+        cmocka_unit_test(a_time_is_sought_from_the_psb_before),
         cmocka_unit_test(a_psb_may_stand_inside_a_far_transfer),
         cmocka_unit_test(a_packet_cut_by_a_psb_costs_nothing_behind_it),
         cmocka_unit_test(addresses_after_a_psb_are_read_in_both_ways),
