@@ -35,11 +35,17 @@ static bool comes_anyway(int signo, const struct ksigaction *guest)
 /* Flags that every kernel knows. */
 static const uint64_t known_flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | SA_RESTORER_FLAG;
 
+/* Whether the kernel's action is our handler. */
+static bool is_ours(int signo, const struct ksigaction *guest)
+{
+    return guest->handler > 1 || comes_anyway(signo, guest);
+}
+
 /* The kernel's action for what the guest wants. Handlers become ours. */
 void rt_set_action(int signo, const struct ksigaction *guest)
 {
     struct ksigaction a = *guest;
-    if (a.handler > 1 || comes_anyway(signo, guest)) {
+    if (is_ours(signo, guest)) {
         uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | ~known_flags;
         uint64_t again = guest->handler > 1 ? 0 : SA_RESTART; /* what the guest ignores, or has no handler for, ends no call */
         a.flags = (a.flags & keep) | again | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
@@ -92,15 +98,15 @@ static void take_actions(const struct thread *t)
         else if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
-        if (i != SIGKILL && (first_sighand.actions[i].handler > 1 || comes_anyway(i, &first_sighand.actions[i])))
+        if (i != SIGKILL && is_ours(i, &first_sighand.actions[i]))
             rt_set_action(i, &first_sighand.actions[i]);
 }
 
-/* … and the program's again. */
+/* … and the program's again. What is ignored is so already: told again, the kernel would forget what is pending of it. */
 void signals_give_back_actions(const struct thread *t)
 {
     for (int i = 1; i <= 64; i++)
-        if (i != SIGKILL && i != SIGSTOP)
+        if (i != SIGKILL && i != SIGSTOP && is_ours(i, &t->sighand->actions[i]))
             sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)&t->sighand->actions[i], 0, 8, 0, 0);
 }
 
