@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -416,13 +417,26 @@ int guest_tsc(void)
 }
 
 static volatile uint8_t selector;
-static struct { int calls, code, number, arch; int64_t after, rax, rcx, r11; } dispatched;
+static struct { int calls, code, number, arch; int64_t after, rax, rcx, r11; bool has_state; } dispatched;
 static volatile char *unreadable;
+
+/* Whether a frame has the extended state, and says so at both of its ends. */
+static bool has_extended_state(const ucontext_t *uc)
+{
+    struct { uint32_t magic, extended; uint64_t features; uint32_t size; } sw;
+    uint32_t end = 0;
+    const char *state = (const char *)uc->uc_mcontext.fpregs;
+    memcpy(&sw, state + 464, sizeof sw); /* struct _fpx_sw_bytes [asm/sigcontext.h] */
+    if (sw.magic == 0x46505853 && sw.size >= 576 && sw.extended >= sw.size + 4 && (sw.features & 3) == 3)
+        memcpy(&end, state + sw.size, sizeof end);
+    return end == 0x46505845;
+}
 
 static void on_dispatch(int signo, siginfo_t *info, void *context)
 {
     (void)signo;
     const greg_t *g = ((ucontext_t *)context)->uc_mcontext.gregs;
+    dispatched.has_state = has_extended_state(context);
     selector = 0;
     dispatched.calls++;
     dispatched.code = info->si_code;
@@ -455,9 +469,9 @@ static void call_selected(const char *what, uint8_t byte)
     selector = byte;
     long r = place_of_call(0xe000);
     selector = 0;
-    printf("%s: %lx, %d: code %d number %x arch %x after %d rax %x rcx %d r11 %x\n", what, r, dispatched.calls, dispatched.code,
+    printf("%s: %lx, %d: code %d number %x arch %x after %d rax %x rcx %d r11 %x state %d\n", what, r, dispatched.calls, dispatched.code,
            (unsigned)dispatched.number, (unsigned)dispatched.arch, (int)dispatched.after, (unsigned)dispatched.rax, (int)dispatched.rcx,
-           (unsigned)dispatched.r11);
+           (unsigned)dispatched.r11, dispatched.has_state);
     fflush(stdout);
 }
 

@@ -43,6 +43,12 @@ static enum action far_action(const struct cofi__fast *x)
     return x->map == 1 && x->opcode == 0x05 && x->space == COFI__FAST_LEGACY ? DO_SYSCALL : DO_STEP;
 }
 
+/* XGETBV and XTEST, which share all but the last three bits with XEND, VMFUNC and others: these have a class. */
+static bool is_beside_xend(const struct cofi__fast *x)
+{
+    return x->space == COFI__FAST_LEGACY && x->map == 1 && x->opcode == 0x01 && (x->modrm == 0xd0 || x->modrm == 0xd6);
+}
+
 static enum action action_of(const struct cofi__fast *x)
 {
     /* A 16-bit operand makes near branches differ between vendors: let the processor do it. */
@@ -61,7 +67,7 @@ static enum action action_of(const struct cofi__fast *x)
     case COFI_CLASS_VMENTRY:
     case COFI_CLASS_MOV_CR3:
     case COFI_CLASS_VMPTRLD:
-    case COFI_CLASS_TSX: return DO_STEP;
+    case COFI_CLASS_TSX: return is_beside_xend(x) ? DO_COPY : DO_STEP;
     case COFI_CLASS_OTHER:
     case COFI_CLASS_PTWRITE:
     case COFI_CLASS_KINDS: break;

@@ -327,6 +327,23 @@ bool signals_offer(struct thread *t)
     return true;
 }
 
+static uint64_t xgetbv(uint32_t index)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(index));
+    return lo | (uint64_t)hi << 32;
+}
+
+/* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends, the first one or the first since the thread
+ * has used tiles, from that of a fault. */
+static void know_frame(struct thread *t)
+{
+    const uint64_t tiles = 1 << 18;
+    bool more = xgetbv(0) & tiles && xgetbv(1) & tiles & ~t->xfeatures;
+    if (!t->xstate_size || more)
+        rt_probe(&(char){0}, (const void *)~0ul, 1);
+}
+
 /* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
 static void save_fpu(struct thread *t, uint64_t area)
 {
@@ -412,6 +429,7 @@ static void die_with_registers(struct thread *t, int signo)
 {
     _Alignas(64) uint8_t fpu[MOST_XSTATE];
     struct kframe f;
+    know_frame(t);
     if (t->pid == 1 || !leaves_core(signo) || !t->xstate_size || t->xstate_size + 4 > sizeof fpu)
         return;
     uint64_t all = ~0ul;
@@ -609,6 +627,7 @@ void signals_deliver(struct thread *t)
         delivered(t);
         return;
     }
+    know_frame(t);
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
     bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f); /* the kernel takes no handler that cannot return */
