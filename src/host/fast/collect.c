@@ -4,6 +4,7 @@
 #include "host/fast/hold.h"
 #include "host/fast/memo.h"
 #include "host/names.h"
+#include "host/transactions.h"
 #include "host/fast/inject.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
@@ -133,7 +134,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     const struct cofi_fast_options *o = c->options;
     *k = (struct cofi__fast_control){.drop = o->on_full == COFI_FAST_DROP,
                                      .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
-                                     .cache_bytes = o->cache_bytes, .loops = loops_are_fast(),
+                                     .cache_bytes = o->cache_bytes, .loops = loops_are_fast(), .transactions = cofi__has_transactions(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();

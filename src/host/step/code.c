@@ -143,6 +143,7 @@ int cofi__step_code_decode(struct step_code *code, const uint8_t *bytes, size_t 
     code->load_ss = code->insn.cls == COFI_CLASS_OTHER && loads_ss(&op, mode);
     code->store = code->insn.cls == COFI_CLASS_OTHER && stores_pointer(&op);
     code->pause = op.rep && !op.twobyte && op.byte == 0x90;
+    code->xbegin = code->insn.cls == COFI_CLASS_TSX && !op.twobyte && op.byte == 0xc7;
     code->cond = condition_of(&op);
     code->addr_half = op.asize;
     if (code->insn.far == COFI_FAR_INT)

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "host/step/code.h"
 #include "host/step/engine.h"
+#include "host/transactions.h"
 
 enum { EFLAGS_TF = 0x100, SYSCALL_BYTES = 2 };
 #define VSYSCALL_PAGE UINT64_C(0xffffffffff600000)
@@ -79,6 +80,17 @@ static bool resume_vsyscall(struct step_engine *engine, struct step_task *task)
     return true;
 }
 
+/* An XBEGIN does not run: its fallback is stepped. */
+static void past_xbegin(struct step_engine *engine, struct step_task *task)
+{
+    cofi__step_in_user(engine, task, task->ip);
+    cofi__feed_interrupt(&engine->feed, &task->cpu, COFI_CAUSE_INTR, COFI__VECTOR_RESCHEDULE, 0);
+    task->regs.rax = 0;
+    task->regs.rip = task->code.insn.target;
+    ptrace(PTRACE_SETREGS, task->tid, NULL, &task->regs);
+    cofi__step_fetch(engine, task, task->regs.rip);
+}
+
 static bool check_segment(struct step_engine *engine, const struct step_task *task)
 {
     /* An LDT selector: 16-bit or based code, whose addresses are not linear. */
@@ -118,6 +130,8 @@ void cofi__step_resume(struct step_engine *engine, struct step_task *task)
         if (resume_vsyscall(engine, task))
             return;
         cofi__step_fetch(engine, task, task->regs.rip);
+        if (task->code.insn.length && task->code.xbegin && cofi__has_transactions())
+            past_xbegin(engine, task);
         cofi__step_rseq_before(task);
         if (task->code.insn.length && task->code.syscall)
             go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);

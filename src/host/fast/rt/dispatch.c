@@ -320,7 +320,7 @@ void rt_dispatch(struct thread *t)
         from = NULL;
         kind = EXIT_DIRECT;
     }
-    while (attend(t, section)) {
+    while (attend(t, section) || (!section && (kind == EXIT_STEP || t->flags & FLAG_TF) && step_aborts(t))) {
         from = NULL;
         indirect = false;
         kind = EXIT_DIRECT;

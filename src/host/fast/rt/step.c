@@ -38,6 +38,28 @@ int step_decode(struct cofi__fast *x, uint64_t pc)
     return bytes;
 }
 
+static bool is_xbegin(const struct cofi__fast *x)
+{
+    return x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0xc7 && x->modrm == 0xf8 && rt.control->transactions;
+}
+
+/* The runtime is no place for a transaction: it is aborted where it begins, for no reason that one could tell, as by an interrupt. */
+bool step_aborts(struct thread *t)
+{
+    struct cofi__fast x;
+    int32_t offset = 0;
+    if (step_decode(&x, t->pc) <= 0 || !is_xbegin(&x))
+        return false;
+    unsigned size = x.length - x.modrm_offset - 1u;
+    if (rt_probe(&offset, (const void *)(t->pc + x.length - size), size))
+        return false;
+    trace_pause(t, COFI__FAST_EVENT, t->pc);
+    t->pc += x.length + (uint64_t)(int64_t)(size == 2 ? (int16_t)offset : offset);
+    t->regs[RAX] = 0;
+    trace_resume(t);
+    return true;
+}
+
 /* Before the instruction at t->pc runs in place. A transfer to the kernel ends tracing: by INT with a FUP, by
  * SYSENTER without one. */
 void step_begin(struct thread *t)
