@@ -245,9 +245,8 @@ static void fill_context(struct thread *t, const struct user_regs_struct *g, uin
                                g->r8, g->r9, g->r10, g->r11, g->r12, g->r13, g->r14, g->r15};
     memset((uint8_t *)t + sizeof t->head, 0, sizeof *t - sizeof t->head);
     memcpy(t->regs, regs, sizeof regs);
-    t->flags = g->eflags & ~0x100ull;
+    t->flags = g->eflags;
     t->pc = g->rip;
-    t->gs_base = g->gs_base;
     t->stack_top = address + COFI__FAST_SLOT_STACK + COFI__FAST_STACK_BYTES - 64;
 }
 
@@ -478,11 +477,14 @@ int cofi__fast_unmap(pid_t tid, size_t bytes)
     return status;
 }
 
-/* Calls that fail with EINTR when they were stopped, where nothing came but our stop [signal(7)]. */
+/* Calls that fail with EINTR when they were stopped, where nothing came but our stop [signal(7)]: those of sockets that have a time-out
+ * (SO_RCVTIMEO, SO_SNDTIMEO), and of some devices, too. */
 static bool is_interrupted_by_stop(uint64_t nr)
 {
-    static const uint16_t calls[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_semop, SYS_semtimedop, SYS_io_getevents,
-                                     SYS_rt_sigtimedwait, 333 /* io_pgetevents */, 441 /* epoll_pwait2 */};
+    static const uint16_t calls[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_semop, SYS_semtimedop, SYS_io_getevents, SYS_rt_sigtimedwait,
+                                     SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_accept, SYS_accept4, SYS_connect,
+                                     SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_sendfile, SYS_splice, SYS_ioctl,
+                                     333 /* io_pgetevents */, 426 /* io_uring_enter */, 441 /* epoll_pwait2 */};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (calls[i] == nr)
             return true;

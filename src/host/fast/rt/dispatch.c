@@ -2,7 +2,6 @@
  * Where translated code comes back to: find or make what runs next. */
 #include "host/fast/rt/cache.h"
 
-#include <asm/prctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -379,7 +378,7 @@ void rt_start(struct thread *t)
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     t->head.pid = t->pid;
     t->head.tid = t->tid;
-    sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
+    take_gs(t);
     log_open(t);
     if (t->attached)
         section_attached(t);

@@ -182,7 +182,7 @@ static uint64_t current_gs(void)
 }
 
 /* Keep GS as the program has left it, and have our own again. */
-static void take_gs(struct thread *t)
+void take_gs(struct thread *t)
 {
     t->gs_base = current_gs();
     __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));

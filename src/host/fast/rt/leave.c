@@ -31,6 +31,12 @@ void leave_gate(struct thread *t)
     trace_resume(t);
 }
 
+/* ID as the program has it, which ptrace does not set. */
+static void give_back_flags(const struct thread *t)
+{
+    __asm__ volatile("push %0\n popfq" : : "r"(t->flags & FLAG_ID) : "memory", "cc");
+}
+
 /* All threads of the process rest, or wait in a system call that will be made again; all signals are blocked. No call here may change
  * what the kernel keeps to restart that one: so the wait has no timeout. */
 void leave_now(struct thread *t)
@@ -42,6 +48,7 @@ void leave_now(struct thread *t)
     }
     signals_give_back(t);
     forbid_lend(t, true);
+    give_back_flags(t);
     __atomic_store_n(&t->left, 1, __ATOMIC_SEQ_CST);
     for (;;)
         sys(SYS_futex, (uint64_t)&t->left, FUTEX_WAIT, 1, 0, 0, 0);

@@ -12,7 +12,7 @@
 
 enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
 
-enum { FLAG_TF = 0x100 };
+enum { FLAG_TF = 0x100, FLAG_ID = 0x200000 };
 
 struct block;
 struct exit;
@@ -564,6 +564,7 @@ void call_done(struct thread *t, uint64_t result);
 void signals_set_mask(const struct thread *t);
 uint64_t signals_block_all(void);
 void native_gs(const struct thread *t);
+void take_gs(struct thread *t);
 void native_step(struct thread *t) __attribute__((noreturn));
 bool signals_offer(struct thread *t);
 uint64_t signals_mask_now(const struct thread *t);
