@@ -199,19 +199,18 @@ static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
     return stop != STOP_GONE;
 }
 
-/* All at rest -> all stand in the program's own code. */
-static void take_out(struct leaver *l)
+/* Those from one to another, all at rest -> they stand in the program's own code. */
+static void take_out_some(struct leaver *l, size_t from, size_t to)
 {
-    bool unmapped = false;
     uint64_t address = 0;
-    for (size_t i = 0; i < l->h.n; i++) {
+    for (size_t i = from; i < to; i++) {
         pid_t tid = l->h.threads[i].tid;
         struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
         struct user_regs_struct now = l->regs[i];
         l->regs[i] = native_regs(tid, t, &now);
         set_out(t, address, tid, &now, i == 0);
     }
-    for (size_t i = 0; i < l->h.n; i++) {
+    for (size_t i = from; i < to; i++) {
         pid_t tid = l->h.threads[i].tid;
         const struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
         if (!wait_out(t, tid, &l->h.job_stopped))
@@ -219,6 +218,15 @@ static void take_out(struct leaver *l)
         ptrace(PTRACE_SETREGS, tid, 0, &l->regs[i]);
         ptrace(PTRACE_SETSIGMASK, tid, sizeof t->mask, &t->mask);
     }
+}
+
+/* All of them. The first one gives back the actions, before any sends itself what is held for it: what is ignored from then on, the kernel
+ * forgets. */
+static void take_out(struct leaver *l)
+{
+    bool unmapped = false;
+    take_out_some(l, 0, 1);
+    take_out_some(l, 1, l->h.n);
     for (size_t i = 0; i < l->h.n && !unmapped; i++)
         unmapped = cofi__fast_unmap(l->h.threads[i].tid, l->c->shared_bytes) >= 0;
     if (unmapped)

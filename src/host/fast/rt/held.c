@@ -126,6 +126,11 @@ int held_take(struct thread *t, uint64_t set, struct ksiginfo *info)
     return signo || t->head.vfork ? signo : take_from(&process_held, set, info);
 }
 
+int held_take_shared(const struct thread *t, struct ksiginfo *info)
+{
+    return t->head.vfork ? 0 : take_from(&process_held, ~0ul, info);
+}
+
 void held_drop(struct thread *t, int signo)
 {
     struct ksiginfo dropped;

@@ -464,6 +464,7 @@ void section_barrier(const struct thread *t);
 void held_put(struct thread *t, const struct ksiginfo *info);
 uint64_t held_set(const struct thread *t); /* those that wait for t */
 int held_take(struct thread *t, uint64_t set, struct ksiginfo *info); /* the first of the set; 0: none */
+int held_take_shared(const struct thread *t, struct ksiginfo *info); /* … of what waits for any thread of its process */
 void held_drop(struct thread *t, int signo);
 void held_as_sent(struct ksiginfo *info);
 void held_forked(void);

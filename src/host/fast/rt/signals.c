@@ -126,6 +126,15 @@ static void send_held(struct thread *t, uint64_t set)
         ;
 }
 
+/* What is held for all threads of the process waits for all of them again. Of a kill, only the first thread may say so [rt_sigqueueinfo(2)]. */
+static void send_shared(struct thread *t)
+{
+    struct ksiginfo info;
+    for (int signo; (signo = held_take_shared(t, &info)) != 0;)
+        if (t->filtered || sys(SYS_rt_sigqueueinfo, (uint64_t)t->pid, (uint64_t)signo, (uint64_t)&info, 0, 0, 0) < 0)
+            sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
+}
+
 /* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
  * the kernel then. */
 void signals_give_back(struct thread *t)
@@ -133,6 +142,8 @@ void signals_give_back(struct thread *t)
     struct kstack s = t->altstack;
     s.flags = s.size ? s.flags : SS_DISABLE;
     sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
+    if (t->attached == LEAVES_FIRST)
+        send_shared(t);
     send_held(t, ~0ul);
 }
 
