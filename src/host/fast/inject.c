@@ -36,6 +36,7 @@ struct remote {
     uint64_t syscall; /* address of a SYSCALL instruction */
     uint64_t mask;    /* the program's own: all signals are blocked meanwhile */
     bool mapped;      /* the runtime's window is ours */
+    bool locks;       /* what is mapped is locked in memory */
     bool out;         /* of the exec: its system call has ended */
     uint64_t ignored; /* signals */
     bool knows_ignored;
@@ -206,6 +207,51 @@ static int receive_shared(struct remote *r, int fd, long *their_fd)
     return close_theirs(r, letter.sockets[1]);
 }
 
+/* Whether a mapping is locked in memory, as all new ones are of a program that has asked for that (MCL_FUTURE). */
+static bool is_locked(pid_t pid, uint64_t start)
+{
+    char path[64], line[4400];
+    unsigned long at = 0, s, e;
+    bool locked = false;
+    snprintf(path, sizeof path, "/proc/%d/smaps", pid);
+    FILE *f = fopen(path, "re");
+    while (f && at <= start && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &s, &e) == 2)
+            at = s;
+        else if (at == start && !strncmp(line, "VmFlags:", 8))
+            locked = strstr(line, " lo");
+    }
+    if (f)
+        fclose(f);
+    return locked;
+}
+
+/* The runtime's memory is large and hardly used: it is not to be in memory as a whole. */
+static int unlock_window(struct remote *r)
+{
+    long ignored;
+    r->locks = is_locked(r->pid, COFI__FAST_RUNTIME_BASE);
+    if (!r->locks)
+        return 0;
+    if (cofi__fast_seccomp_mode(r->pid)) /* what its filters have not been asked for */
+        return COFI_ERR_UNSUPPORTED;
+    COFI_TRY(call(r, &ignored, SYS_munlock, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES}));
+    return call(r, &ignored, SYS_madvise, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES, MADV_DONTNEED});
+}
+
+/* What is not to be accessed is not brought into memory, though it is locked. */
+static int map_shared(struct remote *r, long *result, size_t bytes, long their_fd)
+{
+    const uint64_t rights = PROT_READ | PROT_WRITE;
+    COFI_TRY(call(r, result, SYS_mmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, r->locks ? PROT_NONE : rights,
+                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)their_fd, 0}));
+    if (!r->locks || *result != (long)COFI__FAST_SHARED_BASE)
+        return 0;
+    long ignored;
+    COFI_TRY(call(r, &ignored, SYS_munlock, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes}));
+    return call(r, &ignored, SYS_mprotect, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, rights});
+}
+
 /* *their_fd is left open where the memory is mapped. */
 static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
 {
@@ -216,6 +262,7 @@ static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
     if (result != (long)window)
         return COFI_ERR_UNSUPPORTED;
     r->mapped = true;
+    COFI_TRY(unlock_window(r));
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
     /* Filters that the program came with know that address. */
     r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
@@ -224,8 +271,7 @@ static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
         COFI_TRY(receive_shared(r, fd, their_fd));
     if (*their_fd < 0)
         return COFI_ERR_UNSUPPORTED;
-    COFI_TRY(call(r, &result, SYS_mmap, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)*their_fd, 0}));
+    COFI_TRY(map_shared(r, &result, bytes, *their_fd));
     if (result == (long)COFI__FAST_SHARED_BASE)
         return 0;
     COFI_TRY(close_theirs(r, *their_fd));
@@ -441,13 +487,14 @@ int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct 
 
 /* ---- a program that runs ---- */
 
-int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error)
+int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, struct cofi_error *error)
 {
     struct remote r = {.pid = tid};
     if (hold_signals(&r) < 0 || begin(&r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
     long their_fd;
     int status = map_runtime(&r, fd, bytes, &their_fd);
+    *locks = r.locks;
     if (status >= 0)
         status = close_theirs(&r, their_fd);
     if (status < 0) {

@@ -24,9 +24,9 @@ int cofi__fast_code_file(void);
  * meanwhile come to it afterwards. */
 int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct thread *slot, uint64_t slot_address, struct cofi_error *error);
 
-/* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread stands as before then.
- * COFI_ERR_UNSUPPORTED: as above. */
-int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, struct cofi_error *error);
+/* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread stands as before then. *locks: new
+ * memory of the program is locked. COFI_ERR_UNSUPPORTED: as above. */
+int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, struct cofi_error *error);
 /* The registers to come to the runtime's first instruction with. */
 void cofi__fast_enter(struct user_regs_struct *regs, uint64_t slot_address);
 /* … and let such a thread start in `slot` when it goes on. COFI_ERR_SYSTEM: it is gone. */

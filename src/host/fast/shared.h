@@ -200,6 +200,7 @@ struct cofi__fast_control {
     uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];
+    uint32_t locks;               /* that process has all of its new memory locked (MCL_FUTURE) */
 };
 
 /* A SIGTRAP of this code, with the process in si_addr, asks a thread to come to the runtime. */

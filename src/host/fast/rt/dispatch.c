@@ -344,6 +344,7 @@ static void begin_program(struct thread *t)
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     cache_init(); /* first: it asks for the huge page that variables lie in */
     rt.maps_stale = true;
+    rt.locks = t->attached && rt.control->locks;
     for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
     if ((t->attached || !share_begin()) && !rt.control->cache_bytes)
