@@ -178,9 +178,9 @@ static void set_out(struct thread *t, uint64_t address, pid_t tid, const struct 
     ptrace(PTRACE_CONT, tid, 0, 0);
 }
 
-/* Until it has: there is no way back, and nothing that it would wait for. *job_stopped: job control wanted it stopped meanwhile. False: it
- * is gone. */
-static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
+/* Until it has: there is no way back, and nothing that it would wait for. Where job control wants it stopped meanwhile, it goes on all the
+ * same. False: it is gone. */
+static bool wait_out(const struct thread *t, pid_t tid)
 {
     enum cofi__fast_stop stop;
     int status;
@@ -188,10 +188,8 @@ static bool wait_out(const struct thread *t, pid_t tid, bool *job_stopped)
         pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
         if ((got == tid && !WIFSTOPPED(status)) || got < 0)
             return false;
-        if (got == tid) {
-            *job_stopped |= WSTOPSIG(status) != SIGTRAP; /* else it was one more stop of ours */
-            ptrace(PTRACE_CONT, tid, 0, 0);
-        }
+        if (got == tid) /* SIGSTOP, the stop that it has made, or one more stop of ours */
+            ptrace(PTRACE_CONT, tid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
         usleep(POLL_US);
     }
     while ((stop = cofi__fast_stop(tid, HOLD_PATIENCE_MS)) == STOP_NOT)
@@ -213,7 +211,7 @@ static void take_out_some(struct leaver *l, size_t from, size_t to)
     for (size_t i = from; i < to; i++) {
         pid_t tid = l->h.threads[i].tid;
         const struct thread *t = thread_of(l->c, &l->h.threads[i], &address);
-        if (!wait_out(t, tid, &l->h.job_stopped))
+        if (!wait_out(t, tid))
             continue;
         ptrace(PTRACE_SETREGS, tid, 0, &l->regs[i]);
         ptrace(PTRACE_SETSIGMASK, tid, sizeof t->mask, &t->mask);
@@ -306,7 +304,8 @@ static void wait_for_restarts(const struct cofi__fast_collector *c)
         usleep(POLL_US);
 }
 
-/* A process out of the runtime; false: it stays in it. */
+/* A process out of the runtime; false: it stays in it. If job control has stopped it, the kernel does so again when it is let go, but for a
+ * SIGCONT that has come. */
 static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
 {
     struct leaver l = {.c = c, .h = {.pid = pid}};
@@ -319,8 +318,6 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
         status = COFI_ERR_UNSUPPORTED;
     if (status >= 0)
         take_out(&l);
-    if (l.h.job_stopped) /* which it was, but for us */
-        kill(pid, SIGSTOP);
     for (size_t i = 0; i < l.h.n; i++)
         if (status >= 0)
             ptrace(PTRACE_DETACH, l.h.threads[i].tid, 0, 0);
