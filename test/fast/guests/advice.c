@@ -3,9 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -13,6 +18,8 @@
 
 #include "code.h"
 #include "guests.h"
+
+enum { PAGE = 4096 };
 
 static sigjmp_buf out;
 
@@ -83,7 +90,7 @@ int guest_advised(void)
 /* What is advised of memory with a hole is done on both sides, though the call fails; and goes with memory that is moved. */
 int guest_advised_beside_holes(void)
 {
-    enum { PAGE = 4096, PAGES = 3 };
+    enum { PAGES = 3 };
     uint8_t *p = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *to = pages(PROT_READ);
     catch_faults();
     munmap(p + PAGE, PAGE);
@@ -229,5 +236,163 @@ int guest_grown(void)
     put_return(p, 7);
     __asm__ volatile("call *%1" : "+a"(r) : "r"(p - STACK) : "memory", "cc");
     printf("%s %lu\n", buffer, r);
+    return 0;
+}
+
+/* A stack of n pages, below which there is room, and nothing behind it. */
+static uint8_t *map_stack(unsigned n)
+{
+    enum { ROOM = 8 << 20 };
+    uint8_t *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *top = room + ROOM - (size_t)(n + 1) * PAGE;
+    munmap(room, ROOM);
+    return mmap(top, (size_t)n * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+}
+
+/* Whether the byte at p can be written: else which signal says no, negative. */
+static int try_write(volatile uint8_t *p, uint8_t v)
+{
+    int signo = sigsetjmp(out, 1);
+    if (!signo)
+        *p = v;
+    return signo ? -signo : *p == v;
+}
+
+/* Stacks with code on their lowest pages grow because something is pushed below it; also one whose lowest page has been unmapped. */
+int guest_grown_by_writes(void)
+{
+    uint8_t *p = map_stack(3);
+    catch_faults();
+    put_return(p + PAGE, 1);
+    printf("%d", try(p + PAGE));
+    munmap(p, PAGE);
+    for (uint8_t *lowest = p + PAGE; lowest > p - 4 * PAGE; lowest -= PAGE) {
+        put_return(lowest, 2);
+        printf(" %d", try(lowest));
+        printf(" %d", try_write(lowest - 8, 3));
+    }
+    printf("\n");
+    return 0;
+}
+
+/* mprotect from a page of a stack down to where the stack begins, pages from which code has run among them; the last time it fails, having done that. */
+int guest_rights_downwards(void)
+{
+    static const int rights[] = {PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE | PROT_EXEC, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC};
+    uint8_t *p = map_stack(4);
+    catch_faults();
+    for (unsigned i = 0; i < 4; i++)
+        put_return(p + i * PAGE, (int)i);
+    for (unsigned n = 0; n < 4; n++) {
+        for (unsigned i = 0; i < 4; i++)
+            printf("%d %d, ", try(p + i * PAGE), try_write(p + i * PAGE, 0xb8));
+        printf("%d\n", mprotect(p + 2 * PAGE, (n == 3 ? 1000 : 1) * PAGE, rights[n] | PROT_GROWSDOWN));
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        put_return(p + i * PAGE, (int)i + 10);
+        printf(" %d", try(p + i * PAGE));
+    }
+    printf("\n");
+    return 0;
+}
+
+/* mprotect ends at a sealed page: what lies before it has other rights. */
+int guest_sealed_in_part(void)
+{
+    enum { NR_mseal = 462, PAGES = 4 };
+    const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    uint8_t *p = mmap(NULL, PAGES * PAGE, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *code = p + PAGE;
+    catch_faults();
+    put_return(code, 1);
+    syscall(NR_mseal, p + 2 * PAGE, PAGE, 0);
+    printf("%d", try(code));
+    int r = mprotect(p, PAGES * PAGE, PROT_READ | PROT_EXEC);
+    printf(" %d %d", r, r ? errno : 0);
+    printf(" %d %d\n", try_write(code, 0xb8), try(code));
+    return 0;
+}
+
+/* A userfaultfd moves pages with code elsewhere. */
+int guest_pages_moved(void)
+{
+    struct { uint64_t to, from, bytes, mode, moved; } move = {.bytes = PAGE};
+    enum { UFFDIO_MOVE = 0xc028aa05 }; /* from Linux 6.8 on */
+    struct uffdio_api api = {.api = UFFD_API};
+    uint8_t *from = pages(PROT_READ | PROT_WRITE | PROT_EXEC), *to = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    struct uffdio_register all = {.range = {(uintptr_t)to, 8192}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+    int fd = (int)syscall(SYS_userfaultfd, 1); /* UFFD_USER_MODE_ONLY */
+    catch_faults();
+    put_return(from, 1);
+    printf("%d", try(from));
+    move.from = (uintptr_t)from, move.to = (uintptr_t)to;
+    bool moved = fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &all) && !ioctl(fd, (unsigned)UFFDIO_MOVE, &move);
+    printf(" %d %d", moved, *from);
+    if (moved)
+        printf(" %d", try(to));
+    put_return(from, 2);
+    printf(" %d\n", try(from));
+    return 0;
+}
+
+/* mov $immediate, %eax whose last two bytes are on the next page, and the return. */
+enum { HERE = 3 };
+
+static void put_across(uint8_t *end, uint8_t *next)
+{
+    memcpy(end - HERE, "\xb8\1\2", HERE);
+    memcpy(next, "\3\4\xc3", 3);
+}
+
+static void show_across(const uint8_t *end, uint8_t *next)
+{
+    for (uint8_t i = 0; i < 3; i++) {
+        printf(" %x", try(end - HERE));
+        next[0] = (uint8_t)(16 + i);
+    }
+    printf(" %x\n", try(end - HERE));
+}
+
+static void take_next(uint8_t *end)
+{
+    munmap(end, PAGE);
+    printf("%d,", try(end - HERE));
+}
+
+/* An instruction ends in a mapping that is written to, and comes when it has faulted: memory that can be run because it can be read, a segment,
+ * a private file; or is there, behind code that may not be written. */
+int guest_across_mappings(void)
+{
+    const int all = PROT_READ | PROT_WRITE | PROT_EXEC, segment = shmget(IPC_PRIVATE, PAGE, 0700);
+    int file = memfd_create("across", 0), old = personality(0xffffffff);
+    uint8_t *attached = shmat(segment, NULL, 0);
+    catch_faults();
+    for (unsigned kind = 0; kind < 4; kind++) {
+        uint8_t *p = pages(all), *end = p + PAGE, *next = end;
+        memcpy(end - HERE, "\xb8\1\2", HERE);
+        if (kind != 2)
+            take_next(end);
+        switch (kind) {
+        case 0:
+            personality((unsigned)old | READ_IMPLIES_EXEC);
+            mmap(end, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            personality((unsigned)old);
+            break;
+        case 1:
+            next = attached;
+            shmat(segment, end, SHM_EXEC | SHM_RDONLY);
+            break;
+        case 2:
+            put_across(end, next);
+            mprotect(p, PAGE, PROT_READ | PROT_EXEC);
+            break;
+        case 3:
+            printf("%d,", ftruncate(file, PAGE));
+            mmap(end, PAGE, all, MAP_PRIVATE | MAP_FIXED, file, 0);
+            break;
+        }
+        if (kind != 2)
+            put_across(end, next);
+        show_across(end, next);
+    }
+    shmctl(segment, IPC_RMID, NULL);
     return 0;
 }

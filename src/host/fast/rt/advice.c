@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * madvise, and memory that is mapped to be as if advised: code that changes without a write to it. */
+ * madvise, memory that is mapped to be as if advised, and a userfaultfd's moves: code that changes without a write to it. */
 #include <sys/mman.h>
 
 #include "host/fast/rt/rt.h"
@@ -63,6 +63,33 @@ void advice_moved(uint64_t from, uint64_t from_end, uint64_t to, uint64_t to_end
 {
     if (spans_overlap(&not_inherited, from, from_end))
         spans_add(&not_inherited, to, to_end);
+}
+
+/* struct uffdio_move of linux/userfaultfd.h, from Linux 6.8 on. */
+struct move {
+    uint64_t to, from, bytes, mode, moved;
+};
+enum { UFFDIO_MOVE = 0xc028aa05 };
+
+/* ioctl(…, UFFDIO_MOVE): pages are taken from one place to another, both of the same rights. */
+bool advice_moves_pages(const struct thread *t) { return (uint32_t)t->regs[RSI] == (uint32_t)UFFDIO_MOVE; }
+
+void advice_pages_move(const struct thread *t)
+{
+    struct move m;
+    if (rt_probe(&m, (const void *)t->regs[RDX], sizeof m))
+        return;
+    pages_release(m.from, m.from + m.bytes);
+    pages_release(m.to, m.to + m.bytes);
+}
+
+void advice_pages_moved(const struct thread *t)
+{
+    struct move m;
+    if (rt_probe(&m, (const void *)t->regs[RDX], sizeof m))
+        return;
+    lose(m.from, m.from + m.bytes, false);
+    lose(m.to, m.to + m.bytes, false);
 }
 
 /* In the child of a fork, which has one thread. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Where translated code comes back to: find or make what runs next. */
 #include "host/fast/rt/cache.h"
+#include "host/fast/rt/plan.h"
 
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/syscall.h>
 
 struct runtime rt;
@@ -47,7 +49,8 @@ static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
 static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived, uint8_t before[COMPARED_BYTES])
 {
     for (unsigned try = 0;; try++) {
-        size_t n = copy_code(before, pc, r->end - pc < COMPARED_BYTES ? r->end - pc : COMPARED_BYTES);
+        uint64_t most = r->end + 14 - pc; /* the last instruction may end in the next region */
+        size_t n = copy_code(before, pc, most < COMPARED_BYTES ? most : COMPARED_BYTES);
         struct block *b = translate(r, pc, t->mode, arrived, false);
         watch_forget_changed(b);
         if (try == 1000 || !memcmp(before, (const void *)pc, b->above < n ? b->above : n))
@@ -144,7 +147,7 @@ static struct block *get_new(struct thread *t, const struct region *r, uint64_t 
     return b;
 }
 
-/* The block at pc, made if need be; null when no code can be there, or none that can be read: the instruction in place tells which. */
+/* The block at pc, made if need be; null when no code can be there, or none that can be read to its end: the instruction in place tells which. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
     uint32_t keys;
@@ -152,7 +155,7 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     const struct region *r = b ? NULL : maps_find(t, pc);
     if (!r)
         return b;
-    b = can_read(pc, &keys) ? get_new(t, r, pc, arrived) : NULL;
+    b = can_read(pc, &keys) && !plan_cut(pc) ? get_new(t, r, pc, arrived) : NULL;
     keys_close(keys);
     return b;
 }
@@ -370,6 +373,7 @@ void rt_start(struct thread *t)
     while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
         sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     t->filtered = seccomp_came();
+    rt.runs_readable |= !t->filtered && sys(SYS_personality, UINT32_MAX, 0, 0, 0, 0, 0) & READ_IMPLIES_EXEC;
     thread_set_space(t, rt.space);
     t->exit_entry = (uint64_t)rt_entry;
     t->miss_entry = (uint64_t)rt_miss_arrival;

@@ -84,6 +84,29 @@ void mappings_read(int fd, void (*take)(void *context, char *line, const char *e
     sys(SYS_close, (uint64_t)fd, 0, 0, 0, 0, 0);
 }
 
+struct sought {
+    uint64_t address, start;
+};
+
+static void take_sought(void *context, char *line, const char *end)
+{
+    struct sought *s = context;
+    struct mapping m;
+    mapping_parse(&m, line, end);
+    if (m.start <= s->address && s->address < m.end)
+        s->start = m.start;
+}
+
+/* Where the mapping begins that an address lies in; at the address, where nobody says. */
+uint64_t mapping_start(uint64_t address)
+{
+    struct sought s = {address, address};
+    int fd = mappings_open();
+    if (fd >= 0)
+        mappings_read(fd, take_sought, &s);
+    return s.start;
+}
+
 /* struct procmap_query of linux/fs.h, from Linux 6.11 on. */
 struct query {
     uint64_t size, flags, address, start, end, rights, page_size, offset, inode;

@@ -622,6 +622,13 @@ bool maps_writable(uint64_t addr)
     return writable;
 }
 
+/* Whether code at an address may be written to, there or where else its memory is mapped. The lock is held. */
+bool maps_writes_at(uint64_t address)
+{
+    const struct region *r = lookup(address);
+    return r && (r->writable || r->shared);
+}
+
 /* The guest has changed mappings of [start, end). Code that can still be run and not be written is as it was. */
 void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since)
 {

@@ -116,7 +116,8 @@ void pages_wrote(uint64_t address)
     b->writes++;
 }
 
-/* Where no page's rights can be changed: sealed memory, or that of huge pages alone; and pages that the kernel writes. */
+/* Where no page's rights can be changed: sealed memory, or that of huge pages alone; and pages that the kernel writes, or below which their mapping
+ * grows. */
 static struct spans unwatchable;
 
 /* The guest is about to seal [start, end). */
@@ -128,12 +129,25 @@ void pages_sealed(uint64_t start, uint64_t end)
     pages_release(start, end);
 }
 
+/* Whether an instruction at pc may end in another region, which may be written to. */
+static bool ends_in_other(const struct region *r, uint64_t pc)
+{
+    return r->end - pc < 15 && (r->dirty || r->writable) && maps_writes_at(r->end);
+}
+
 /* Whether code at pc is to be compared at each entry: writes to it are not noticed, or not to what a block there may have of it. */
 bool pages_compared(const struct region *r, uint64_t pc)
 {
     uint64_t near = pc < WATCHED_BYTES ? 0 : pc - WATCHED_BYTES;
-    return r->shared ||
+    return r->shared || ends_in_other(r, pc) ||
            (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, near, pc + WATCHED_BYTES)));
+}
+
+/* Whether the region's first page is that of a mapping which grows downwards: what comes below it has the rights that it has then. The kernel
+ * says so if it is given those that it has. */
+static bool grows_below(const struct region *r, uint64_t page)
+{
+    return page == r->start && set_rights(page, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN) >= 0;
 }
 
 /* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed: or none can be, then r is compared. */
@@ -148,10 +162,10 @@ bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
         if (!is_watched(page)) {
             watch(page);
             fresh = true;
-            bool kernels = targets_on(page);
-            if (kernels || set_rights(page, PROT_READ | PROT_EXEC) < 0) {
+            bool alone = targets_on(page) || grows_below(r, page);
+            if (alone || set_rights(page, PROT_READ | PROT_EXEC) < 0) {
                 unwatch(page);
-                spans_add(&unwatchable, kernels ? page : r->start, kernels ? page + PAGE : r->end);
+                spans_add(&unwatchable, alone ? page : r->start, alone ? page + PAGE : r->end);
                 break;
             }
         }

@@ -55,5 +55,6 @@ struct plan {
 
 /* Plan the superblock, or only the basic block, at pc, which lies in region r, for threads in a mode. */
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold);
+bool plan_cut(uint64_t pc);
 
 #endif

@@ -212,6 +212,7 @@ struct runtime {
     bool stops_tsc;       /* a thread has, or had, RDTSC forbidden: translated code has none */
     bool gs_descriptors;  /* … a descriptor in GS, which may be changed: translated code has no operand there */
     bool locks;           /* what the guest maps from now on is locked in memory */
+    bool runs_readable;   /* what can be read can be run, for some thread (READ_IMPLIES_EXEC) */
     bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */
     bool has_sections;    /* … or there may be some that are not */
@@ -305,6 +306,7 @@ struct mapping {
 };
 int mappings_open(void);
 void mappings_read(int fd, void (*take)(void *context, char *line, const char *end), void *context);
+uint64_t mapping_start(uint64_t address);
 void mapping_parse(struct mapping *m, char *line, const char *end);
 bool mapping_query(int fd, uint64_t address, struct mapping *m);
 
@@ -336,6 +338,7 @@ void maps_lost(uint64_t start, uint64_t end, bool files);
 void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64_t since);
 void maps_made_executable(uint64_t start, uint64_t end, uint64_t since);
 bool maps_writable(uint64_t addr);
+bool maps_writes_at(uint64_t address);
 
 /* pages.c */
 enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in one piece, and of code that may change */
@@ -362,6 +365,9 @@ void advice_taken(const struct thread *t);
 void advice_mapped(const struct thread *t, uint64_t start);
 void advice_moved(uint64_t from, uint64_t from_end, uint64_t to, uint64_t to_end);
 void advice_forked(void);
+bool advice_moves_pages(const struct thread *t);
+void advice_pages_move(const struct thread *t);
+void advice_pages_moved(const struct thread *t);
 
 /* cache.c */
 void cache_init(void);

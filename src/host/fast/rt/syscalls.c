@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include "host/fast/rt/rt.h"
 
 enum { SHADOW_STACK_ENABLE = 0x5001, SHADOW_STACK_DISABLE = 0x5002 }; /* ARCH_SHSTK_…, which older headers lack */
+enum { PAGE = 4096 };
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a hole, and has moved what lies before it. */
@@ -73,22 +75,36 @@ static void have_rights(const struct thread *t, uint64_t start, uint64_t end, ui
     pages_forget(start, end);
 }
 
+/* The rights that mmap and mprotect give: what can be read can be run, too, under setarch -X. */
+static uint64_t rights_of(const struct thread *t)
+{
+    uint64_t prot = t->regs[RDX];
+    return rt.runs_readable && prot & PROT_READ ? prot | PROT_EXEC : prot;
+}
+
+/* Where the rights begin that mprotect gives: with PROT_GROWSDOWN, where the mapping does. The lock is held. */
+static uint64_t rights_start(const struct thread *t)
+{
+    uint64_t start = t->regs[RDI];
+    return t->regs[RDX] & PROT_GROWSDOWN && !t->filtered ? mapping_start(start) : start;
+}
+
 /* mprotect has given these rights. It is the `number`th change. */
 static void set_rights(const struct thread *t, bool alone, uint32_t number, const struct begun *b)
 {
-    uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
+    uint64_t start = rights_start(t), end = end_of(t->regs[RDI], t->regs[RSI]);
     have_rights(t, start, end, b->rights);
     alone &= __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
-    maps_rights(start, end, t->regs[RDX], alone, b->since);
+    maps_rights(start, end, rights_of(t), alone, b->since);
     rt_unlock();
 }
 
-/* … or has failed, perhaps in the middle: behind what it has done lies a hole, or a file that may not be written. Of a page that is watched nobody
- * knows whether the kernel has come there: so none is, and it fails again. */
+/* … or has failed, perhaps in the middle: behind what it has done lies a hole, a file that may not be written, or sealed memory. Of a page that is
+ * watched nobody knows whether the kernel has come there: so none is, and it fails again. */
 static long fail_anew(struct thread *t, long r)
 {
-    if (!rt.protected_pages || (r != -ENOMEM && r != -EACCES))
+    if (!rt.protected_pages || (r != -ENOMEM && r != -EACCES && r != -EPERM))
         return r;
     pages_release(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
     t->regs[RAX] = t->sysno;
@@ -98,8 +114,8 @@ static long fail_anew(struct thread *t, long r)
 /* … and fails for good: which rights [start, end) has now, only the mappings tell. */
 static void fail_rights(const struct thread *t, const struct begun *b)
 {
-    uint64_t start = t->regs[RDI], end = end_of(start, t->regs[RSI]);
     rt_lock();
+    uint64_t start = rights_start(t), end = end_of(t->regs[RDI], t->regs[RSI]);
     cache_invalidate(start, end);
     maps_stale(start, end, b->since);
     rt_unlock();
@@ -121,8 +137,18 @@ static void take_mapping(const struct thread *t, uint64_t r, const struct begun 
     if (t->regs[R10] & MAP_FIXED)
         have_rights(t, r, end, b->rights);
     maps_changed(r, end, CHANGE_MAPPING, b->since);
-    if (t->regs[RDX] & PROT_EXEC)
+    if (rights_of(t) & PROT_EXEC)
         maps_stale(r, end, b->since);
+    rt_unlock();
+}
+
+/* shmat has returned r: code before it may go on in it. */
+static void take_attached(const struct thread *t, uint64_t r, const struct begun *b)
+{
+    uint64_t end = end_of(r, attached_bytes(t, r));
+    rt_lock();
+    maps_changed(r, end, CHANGE_MAPPING, b->since);
+    maps_stale(r, end, b->since);
     rt_unlock();
 }
 
@@ -158,7 +184,7 @@ static void take_change(struct thread *t, long r, const struct begun *b)
         break;
     case SYS_mremap: take_moved(a, n, (uint64_t)r, t->regs[RDX], b); break;
     case SYS_munmap: changed(a, n, CHANGE_MAPPING, b->since); break;
-    case SYS_shmat: changed((uint64_t)r, attached_bytes(t, (uint64_t)r), CHANGE_MAPPING, b->since); break;
+    case SYS_shmat: take_attached(t, (uint64_t)r, b); break;
     case SYS_shmdt: take_detached(a, b); break;
     default: break;
     }
@@ -186,9 +212,14 @@ static void release_unmapped(const struct thread *t)
     case SYS_mremap:
         if (r[R10] & MREMAP_FIXED)
             pages_release(r[R8], end_of(r[R8], r[RDX]));
-        pages_release(r[RDI], end_of(r[RDI], r[RSI]));
+        pages_release(r[RDI], end_of(r[RDI], r[RSI]) + PAGE);
         break;
-    case SYS_munmap: pages_release(r[RDI], end_of(r[RDI], r[RSI])); break;
+    case SYS_munmap: pages_release(r[RDI], end_of(r[RDI], r[RSI]) + PAGE); break; /* what may grow down now, with the rights of its first page, too */
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        if (r[RDX] & PROT_GROWSDOWN) /* a page that is watched is a mapping of its own, and what lies below it would keep its rights */
+            pages_release(0, r[RDI]);
+        break;
     case SYS_shmat:
         if (r[RDX] & REMAP)
             pages_release(r[RSI], r[RSI] + attached_bytes(t, r[RSI]));
@@ -219,11 +250,19 @@ static long do_mapping(struct thread *t)
     return r;
 }
 
-/* What the break leaves behind it is unmapped. */
+static void grown(uint64_t start, uint64_t end, uint64_t since)
+{
+    rt_lock();
+    maps_stale(start, end, since);
+    rt_unlock();
+}
+
+/* What the break leaves behind it is unmapped. What it takes has no code, but under setarch -X. */
 static long do_break(struct thread *t)
 {
     static long last;
     long before = last > 0 ? last : sys(SYS_brk, 0, 0, 0, 0, 0, 0);
+    uint64_t since = rdtsc();
     if (t->regs[RDI])
         pages_release(end_of(0, t->regs[RDI]), (uint64_t)before);
     long r = pass(t);
@@ -232,6 +271,8 @@ static long do_break(struct thread *t)
     uint64_t end = end_of(0, (uint64_t)r);
     if (r > 0 && r < before)
         changed(end, (uint64_t)before - end, CHANGE_MAPPING, 0);
+    else if (r > before && rt.runs_readable)
+        grown(end_of(0, (uint64_t)before), end, since);
     last = r;
     return r;
 }
@@ -452,6 +493,24 @@ static long do_advice(struct thread *t)
     return r;
 }
 
+static long do_ioctl(struct thread *t)
+{
+    if (!advice_moves_pages(t))
+        return pass(t);
+    advice_pages_move(t);
+    long r = pass(t);
+    if (r != SYS_PENDING) /* where it has failed, it may have done a part */
+        advice_pages_moved(t);
+    return r;
+}
+
+static long do_personality(struct thread *t)
+{
+    long r = pass(t);
+    rt.runs_readable |= (uint32_t)t->regs[RDI] != UINT32_MAX && t->regs[RDI] & READ_IMPLIES_EXEC;
+    return r;
+}
+
 /* What is watched there could not be made writable again, so nothing is. */
 static long do_seal(struct thread *t)
 {
@@ -510,6 +569,8 @@ static long call(struct thread *t)
     case SYS_shmdt: return do_mapping(t);
     case SYS_brk: return do_break(t);
     case SYS_madvise: return do_advice(t);
+    case SYS_ioctl: return do_ioctl(t);
+    case SYS_personality: return do_personality(t);
     case NR_mseal: return do_seal(t);
     case SYS_open:
     case SYS_openat:

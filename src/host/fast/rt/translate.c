@@ -481,7 +481,7 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
         begin_count(a->heap, b);
     struct build g = {.hot = out_at(a->hot, draft.hot), .cold = out_at(a->cold, draft.cold), .arena = a, .b = b,
                       .points = points, .plan = &plan,
-                      .compared_to = !plan.compared ? 0 : plan.high < r->end ? plan.high : r->end,
+                      .compared_to = plan.compared ? plan.high : 0,
                       .traced = mode == MODE_TRACED, .held = NONE, .pending = 1};
     emit_plan(&g);
     a->hot = put_code(a->hot, g.hot.p, draft.hot);
