@@ -396,3 +396,21 @@ int guest_across_mappings(void)
     shmctl(segment, IPC_RMID, NULL);
     return 0;
 }
+
+/* … in one of which another part has gone since it was read. */
+int guest_across_cut(void)
+{
+    const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    uint8_t *p = mmap(NULL, 4 * PAGE, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *end = p + PAGE;
+    int file = memfd_create("cut", 0);
+    catch_faults();
+    printf("%d\n", ftruncate(file, 3 * PAGE));
+    mmap(end, 3 * PAGE, all, MAP_PRIVATE | MAP_FIXED, file, 0);
+    put_return(p, 1);
+    put_return(end + PAGE, 2);
+    printf("%d %d\n", try(p), try(end + PAGE));
+    munmap(end + 2 * PAGE, PAGE);
+    put_across(end, end);
+    show_across(end, end);
+    return 0;
+}

@@ -553,11 +553,12 @@ static void guess(uint64_t pc)
             add_page(p);
 }
 
-/* The region at pc, if nothing has changed there since it was read, nor where its last instruction may end. */
+/* The region at pc, if nothing has changed there since it was read, nor in what its last instruction may end in. */
 static const struct region *fresh(uint64_t pc)
 {
-    const struct region *r = rt.maps_stale ? NULL : lookup(pc);
-    return r && is_stale(r->end, r->end + 1) ? NULL : r;
+    const struct region *r = rt.maps_stale ? NULL : lookup(pc), *next = r ? met_at(r->end) : NULL;
+    bool changed = r && ((next && next->stale) || is_stale(r->end, r->end + 1));
+    return changed ? NULL : r;
 }
 
 /* The mappings cannot be read. Without /proc, what was known is worth nothing; if no descriptor is left, perhaps, it is better than nothing. */
