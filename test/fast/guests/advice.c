@@ -414,3 +414,35 @@ int guest_across_cut(void)
     show_across(end, end);
     return 0;
 }
+
+/* Memory that can be run because it can be read, and what cannot when that has ended. */
+int guest_rights_implied(void)
+{
+    int old = personality(0xffffffff);
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    catch_faults();
+    put_return(p, 1);
+    printf("%d", try(p));
+    for (int i = 0; i < 4; i++) {
+        personality(i & 1 ? (unsigned)old : (unsigned)old | READ_IMPLIES_EXEC);
+        mprotect(p, PAGE, PROT_READ | (i & 2 ? PROT_WRITE : 0));
+        printf(" %d %d", try_write(p, 0xb8), try(p));
+    }
+    printf("\n");
+    return 0;
+}
+
+/* Code at the end of one stack; another one, two pages behind it, does not grow because code is looked at. */
+int guest_grown_by_none(void)
+{
+    uint8_t *p = map_stack(4), *end = p + PAGE;
+    catch_faults();
+    munmap(end, 2 * PAGE);
+    put_return(end - 6, 1);
+    for (int i = 0; i < 3; i++) {
+        end[-5] = (uint8_t)i;
+        printf("%d ", try(end - 6));
+    }
+    printf("%d\n", msync(end, PAGE, MS_ASYNC));
+    return 0;
+}

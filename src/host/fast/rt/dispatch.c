@@ -49,7 +49,7 @@ static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
 static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived, uint8_t before[COMPARED_BYTES])
 {
     for (unsigned try = 0;; try++) {
-        uint64_t most = r->end + 14 - pc; /* the last instruction may end in the next region */
+        uint64_t most = maps_end_of_code(r) - pc;
         size_t n = copy_code(before, pc, most < COMPARED_BYTES ? most : COMPARED_BYTES);
         struct block *b = translate(r, pc, t->mode, arrived, false);
         watch_forget_changed(b);

@@ -630,6 +630,12 @@ bool maps_writes_at(uint64_t address)
     return r && (r->writable || r->shared);
 }
 
+/* Where instructions that begin in a region end at most, as far as they can. What is no code is not read: a stack might grow. */
+uint64_t maps_end_of_code(const struct region *r)
+{
+    return lookup(r->end) ? r->end + INSN_MAX - 1 : r->end;
+}
+
 /* The guest has changed mappings of [start, end). Code that can still be run and not be written is as it was. */
 void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since)
 {

@@ -339,6 +339,7 @@ void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64
 void maps_made_executable(uint64_t start, uint64_t end, uint64_t since);
 bool maps_writable(uint64_t addr);
 bool maps_writes_at(uint64_t address);
+uint64_t maps_end_of_code(const struct region *r);
 
 /* pages.c */
 enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in one piece, and of code that may change */

@@ -75,11 +75,10 @@ static void have_rights(const struct thread *t, uint64_t start, uint64_t end, ui
     pages_forget(start, end);
 }
 
-/* The rights that mmap and mprotect give: what can be read can be run, too, under setarch -X. */
-static uint64_t rights_of(const struct thread *t)
+/* Whether mmap and mprotect give the right to run what is there, perhaps: what can be read can be run, too, under setarch -X. */
+static bool gives_code(const struct thread *t)
 {
-    uint64_t prot = t->regs[RDX];
-    return rt.runs_readable && prot & PROT_READ ? prot | PROT_EXEC : prot;
+    return t->regs[RDX] & (rt.runs_readable ? PROT_EXEC | PROT_READ : PROT_EXEC);
 }
 
 /* Where the rights begin that mprotect gives: with PROT_GROWSDOWN, where the mapping does. The lock is held. */
@@ -96,7 +95,9 @@ static void set_rights(const struct thread *t, bool alone, uint32_t number, cons
     uint64_t start = rights_start(t), end = end_of(t->regs[RDI], t->regs[RSI]);
     have_rights(t, start, end, b->rights);
     alone &= __atomic_load_n(&changes_begun, __ATOMIC_ACQUIRE) == number;
-    maps_rights(start, end, rights_of(t), alone, b->since);
+    maps_rights(start, end, t->regs[RDX], alone && !rt.runs_readable, b->since);
+    if (rt.runs_readable && gives_code(t))
+        maps_made_executable(start, end, b->since);
     rt_unlock();
 }
 
@@ -137,7 +138,7 @@ static void take_mapping(const struct thread *t, uint64_t r, const struct begun 
     if (t->regs[R10] & MAP_FIXED)
         have_rights(t, r, end, b->rights);
     maps_changed(r, end, CHANGE_MAPPING, b->since);
-    if (rights_of(t) & PROT_EXEC)
+    if (gives_code(t))
         maps_stale(r, end, b->since);
     rt_unlock();
 }
