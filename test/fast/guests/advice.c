@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -444,5 +445,27 @@ int guest_grown_by_none(void)
         printf("%d ", try(end - 6));
     }
     printf("%d\n", msync(end, PAGE, MS_ASYNC));
+    return 0;
+}
+
+/* mmap of a socket fails, and of a huge page where there is none: where code has run, which is gone then, and so are pages that were watched. */
+int guest_mapped_in_vain(void)
+{
+    enum { HUGE = 2 << 20 };
+    const int all = PROT_READ | PROT_WRITE | PROT_EXEC;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    uint8_t *room = mmap(NULL, 2 * HUGE, all, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *p = (uint8_t *)(((uintptr_t)room + HUGE - 1) & -(uintptr_t)HUGE);
+    catch_faults();
+    for (int huge = 0; huge < 2; huge++) {
+        uint8_t *code = p + (huge ? 3 : 1) * PAGE;
+        put_return(code, 1);
+        put_return(p + HUGE - PAGE, 2);
+        printf("%d %d", try(code), try(p + HUGE - PAGE));
+        void *r = huge ? mmap(p, PAGE, all, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0) : mmap(p, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+        printf(" %d %d", r == MAP_FAILED, try(code));
+        if (r == MAP_FAILED)
+            mmap(code, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        printf(" %d %d\n", try_write(code, 0xb8), try(code));
+    }
     return 0;
 }

@@ -130,10 +130,18 @@ static uint64_t attached_bytes(const struct thread *t, uint64_t at)
     return t->filtered || sys(SYS_shmctl, t->regs[RDI], IPC_STAT, (uint64_t)&s, 0, 0, 0) ? (1ul << 47) - at : s.shm_segsz;
 }
 
+/* How much mmap maps, or unmaps where it fails: whole huge pages, of two megabytes where the call does not say which. */
+static uint64_t mapped_bytes(const struct thread *t)
+{
+    enum { SIZE_SHIFT = 26, USUAL = 21 };
+    uint64_t flags = t->regs[R10], shift = flags >> SIZE_SHIFT & 63, page = 1ul << (shift ? shift : USUAL);
+    return flags & MAP_HUGETLB ? (t->regs[RSI] + page - 1) & -page : t->regs[RSI];
+}
+
 /* mmap has returned r. */
 static void take_mapping(const struct thread *t, uint64_t r, const struct begun *b)
 {
-    uint64_t end = end_of(r, t->regs[RSI]);
+    uint64_t end = end_of(r, mapped_bytes(t));
     rt_lock();
     if (t->regs[R10] & MAP_FIXED)
         have_rights(t, r, end, b->rights);
@@ -193,12 +201,23 @@ static void take_change(struct thread *t, long r, const struct begun *b)
 
 static bool gives_rights(const struct thread *t) { return t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect; }
 
+/* mmap has failed. What there was where it was to map is gone, perhaps: the kernel unmaps it before it asks a file's driver, a socket for one. */
+static void fail_mapping(uint64_t start, uint64_t bytes, const struct begun *b)
+{
+    rt_lock();
+    maps_changed(start, end_of(start, bytes), CHANGE_BYTES, b->since);
+    maps_stale(start, end_of(start, bytes), b->since);
+    rt_unlock();
+}
+
 /* The call has returned an error, r, perhaps in the middle: mremap has moved the mappings before the one that it cannot move. */
 static void take_failure(const struct thread *t, long r, const struct begun *b)
 {
     const uint64_t *a = t->regs;
     if (gives_rights(t))
         fail_rights(t, b);
+    else if (t->sysno == SYS_mmap && a[R10] & MAP_FIXED)
+        fail_mapping(a[RDI], mapped_bytes(t), b);
     else if (t->sysno == SYS_mremap && r != -EINVAL && a[R10] & MREMAP_FIXED)
         take_moved(a[RDI], a[RSI], a[R8], a[RDX], b);
 }
@@ -210,6 +229,10 @@ static void release_unmapped(const struct thread *t)
     enum { REMAP = 040000 };
     const uint64_t *r = t->regs;
     switch (t->sysno) {
+    case SYS_mmap:
+        if (r[R10] & MAP_FIXED)
+            pages_release(r[RDI], end_of(r[RDI], mapped_bytes(t)));
+        break;
     case SYS_mremap:
         if (r[R10] & MREMAP_FIXED)
             pages_release(r[R8], end_of(r[R8], r[RDX]));
