@@ -469,3 +469,16 @@ int guest_mapped_in_vain(void)
     }
     return 0;
 }
+
+/* INT1 at the end of a page; what lies behind it goes. */
+int guest_trap_beside_hole(void)
+{
+    uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
+    catch_faults();
+    signal(SIGTRAP, leave);
+    p[PAGE - 1] = 0xf1;
+    printf("%d", try(p + PAGE - 1));
+    munmap(p + PAGE, PAGE);
+    printf(" %d\n", try(p + PAGE - 1));
+    return 0;
+}

@@ -83,7 +83,7 @@ bool forbid_fault(struct thread *t)
 {
     struct cofi__fast x;
     const struct ksiginfo info = {.signo = SIGSEGV, .code = SI_KERNEL_CODE};
-    if (step_decode(&x, t->pc) <= 0 || !forbid_is_tsc(&x))
+    if (step_decode(t, &x) <= 0 || !forbid_is_tsc(&x))
         return false;
     t->err = 0;
     t->trapno = TRAP_PROTECTION;

@@ -498,10 +498,10 @@ void leave_now(struct thread *t) __attribute__((noreturn));
 /* dispatch.c, step.c */
 void step_begin(struct thread *t);
 void step_done(struct thread *t, uint64_t from);
-bool step_is_call(const struct thread *t);
+bool step_is_call(struct thread *t);
 bool step_aborts(struct thread *t); /* XBEGIN at t->pc: t->pc is its fallback */
 struct cofi__fast;
-int step_decode(struct cofi__fast *x, uint64_t pc);
+int step_decode(struct thread *t, struct cofi__fast *x);
 void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 

@@ -25,12 +25,14 @@ static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
     return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || interrupt_number(x, code) == 3);
 }
 
-/* What stands at pc, also where the thread's protection keys forbid to read it; the bytes it takes, not more than 0 where it is none. The lock
+/* What stands at t->pc, also where the thread's protection keys forbid to read it; the bytes it takes, not more than 0 where it is none. The lock
  * is not held. */
-int step_decode(struct cofi__fast *x, uint64_t pc)
+int step_decode(struct thread *t, struct cofi__fast *x)
 {
+    uint64_t pc = t->pc;
     uint32_t keys = keys_open();
-    rt_lock(); /* the mappings change */
+    rt_lock(); /* the mappings change, and may have changed beside it since it was translated */
+    maps_find(t, pc);
     size_t n = maps_readable(pc);
     rt_unlock();
     int bytes = cofi__fast_decode(x, (const uint8_t *)pc, n);
@@ -48,7 +50,7 @@ bool step_aborts(struct thread *t)
 {
     struct cofi__fast x;
     int32_t offset = 0;
-    if (step_decode(&x, t->pc) <= 0 || !is_xbegin(&x))
+    if (step_decode(t, &x) <= 0 || !is_xbegin(&x))
         return false;
     unsigned size = x.length - x.modrm_offset - 1u;
     if (rt_probe(&offset, (const void *)(t->pc + x.length - size), size))
@@ -67,7 +69,7 @@ void step_begin(struct thread *t)
     struct cofi__fast x;
     t->step_class = COFI_CLASS_OTHER;
     t->step_pushes = t->step_pops = t->step_traps = false;
-    if (step_decode(&x, t->pc) <= 0)
+    if (step_decode(t, &x) <= 0)
         return;
     t->step_class = (uint8_t)cofi__fast_class(&x);
     t->step_next = t->pc + x.length;
@@ -85,10 +87,10 @@ void step_begin(struct thread *t)
 }
 
 /* Whether the instruction at t->pc is SYSCALL. */
-bool step_is_call(const struct thread *t)
+bool step_is_call(struct thread *t)
 {
     struct cofi__fast x;
-    return step_decode(&x, t->pc) > 0 && x.space == COFI__FAST_LEGACY &&
+    return step_decode(t, &x) > 0 && x.space == COFI__FAST_LEGACY &&
            x.map == 1 && x.opcode == 0x05;
 }
 
