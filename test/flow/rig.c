@@ -167,6 +167,21 @@ static const char *run(struct rig *rig, bool events)
 }
 
 const char *rig_run(struct rig *rig) { return run(rig, true); }
+
+size_t rig_seeks(struct rig *rig, const uint64_t (*times)[2], size_t n)
+{
+    struct cofi_flow *flow;
+    size_t i = 0;
+    rig->config.image = rig->image;
+    rig->config.bytes = rig->trace;
+    rig->config.n = rig->n;
+    if (cofi_flow_open(&flow, &rig->config))
+        return 0;
+    while (i < n && !cofi_flow_seek_time(flow, times[i][0]) && cofi_flow_offset(flow) == times[i][1])
+        i++;
+    cofi_flow_close(flow);
+    return i;
+}
 const char *rig_insns(struct rig *rig) { return run(rig, false); }
 
 static void put_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)

@@ -29,6 +29,8 @@ void rig_trace(struct rig *rig, const char *hex);
 const char *rig_run(struct rig *rig);
 /* Only the addresses. */
 const char *rig_insns(struct rig *rig);
+/* How many times, in ticks, from the first one on cofi_flow_seek_time goes to the offset beside it. */
+size_t rig_seeks(struct rig *rig, const uint64_t (*times)[2], size_t n);
 /* What cofi_flow_cover tells of conditional branches, in its order: address of the block, + taken or - not, how often. */
 const char *rig_outcomes(struct rig *rig);
 

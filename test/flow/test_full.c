@@ -339,16 +339,7 @@ static void a_psb_cut_before_its_time_is_not_sought(void **state)
     rig_trace(&rig, "P 19 00100000000000 0223 P 9901 71061040000000 01 00000000 00 P 19 00300000000000 0223");
     rig.config.breaks = &at;
     rig.config.breaks_n = 1;
-    rig.config.image = rig.image;
-    rig.config.bytes = rig.trace;
-    rig.config.n = rig.n;
-    struct cofi_flow *flow;
-    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        assert_int_equal(cofi_flow_seek_time(flow, times[i][0]), 0);
-        assert_int_equal(cofi_flow_offset(flow), times[i][1]);
-    }
-    cofi_flow_close(flow);
+    assert_int_equal(rig_seeks(&rig, times, sizeof times / sizeof *times), sizeof times / sizeof *times);
     rig_close(&rig);
 }
 

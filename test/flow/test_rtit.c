@@ -77,16 +77,7 @@ static void a_time_is_sought_from_the_psb_before(void **state)
     static const uint64_t times[][2] = {{0, 0}, {0xfff, 0}, {0x1000, 0}, {0x1fff, 0}, {0x2000, 16}, {0x9000, 16}};
     rig_open(&rig, COFI_RTIT, 0x401000, "ebfe");
     rig_trace(&rig, "R d0000010000000 R d0000020000000 R d0000030000000");
-    rig.config.image = rig.image;
-    rig.config.bytes = rig.trace;
-    rig.config.n = rig.n;
-    struct cofi_flow *flow;
-    assert_int_equal(cofi_flow_open(&flow, &rig.config), 0);
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        assert_int_equal(cofi_flow_seek_time(flow, times[i][0]), 0);
-        assert_int_equal(cofi_flow_offset(flow), times[i][1]);
-    }
-    cofi_flow_close(flow);
+    assert_int_equal(rig_seeks(&rig, times, sizeof times / sizeof *times), sizeof times / sizeof *times);
     rig_close(&rig);
 }
 
