@@ -608,6 +608,7 @@ int guest_undecodable(void)
         {0x31, 0xc0, 0x74, 0x01, 0xc3, 0x06},       /* JZ, taken */
         {0xeb, 0x01, 0xc3, 0x06},                   /* JMP */
         {0x06},                                     /* reached by the call itself */
+        {0xf0, 0xc7, 0xf8, 0, 0, 0, 0, 0xc3},       /* LOCK XBEGIN */
     };
     uint8_t *p = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
     signal(SIGILL, undo);

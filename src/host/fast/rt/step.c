@@ -42,7 +42,8 @@ int step_decode(struct thread *t, struct cofi__fast *x)
 
 static bool is_xbegin(const struct cofi__fast *x)
 {
-    return x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0xc7 && x->modrm == 0xf8 && rt.control->transactions;
+    bool locked = x->prefixes & COFI__FAST_LOCK; /* no instruction */
+    return x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0xc7 && x->modrm == 0xf8 && !locked && rt.control->transactions;
 }
 
 /* The runtime is no place for a transaction: it is aborted where it begins, for no reason that one could tell, as by an interrupt. */
