@@ -187,6 +187,15 @@ static size_t piece_at(const struct cofi_recording *recording, const struct cofi
     return recording->info.gen == COFI_PT ? piece_by_psbs(recording, s, first, end, tsc_ticks) : first;
 }
 
+/* The last PSB at or before an offset; RTIT, whose PSB tells no address: the one before that, so that the way is known at it. 0: there is none. */
+static uint64_t start_before(const struct cofi_recording *recording, size_t stream, uint64_t offset)
+{
+    uint64_t psb = cofi_recording_psb(recording, stream, offset, false);
+    if (recording->info.gen == COFI_RTIT && psb && psb != UINT64_MAX)
+        psb = cofi_recording_psb(recording, stream, psb - 1, false);
+    return psb == UINT64_MAX ? 0 : psb;
+}
+
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks)
 {
     if (stream >= recording->streams.n)
@@ -200,6 +209,5 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
     size_t inside = seek_in_piece(recording, s, &pieces[i], before);
     if (inside != SIZE_MAX)
         return pieces[i].stream_offset + inside;
-    uint64_t psb = cofi_recording_psb(recording, stream, pieces[i].stream_offset, false); /* before its first byte */
-    return psb == UINT64_MAX ? 0 : psb;
+    return start_before(recording, stream, pieces[i].stream_offset);
 }

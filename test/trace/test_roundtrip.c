@@ -557,24 +557,30 @@ static void a_recording_that_is_not_closed_is_read_up_to_what_was_written(void *
     cofi_writer_close(writer, NULL);
 }
 
-/* A PSB+ each 1000 bytes, a piece each 2500; the piece's reference is its number. */
-static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
+/* A PSB each 1000 bytes, a piece each 2500; the piece's reference is its number. */
+static struct cofi_recording *write_pieces(enum cofi_gen gen, const uint8_t *psb, size_t n)
 {
-    (void)state;
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
     const char *path = scratch_path("seek.data");
     static uint8_t bytes[100000];
+    info.gen = gen;
     memset(bytes, 4, sizeof bytes);
-    for (size_t i = 500; i + 16 <= sizeof bytes; i += 1000)
-        memcpy(bytes + i, sample_trace, 16);
+    for (size_t i = 500; i + n <= sizeof bytes; i += 1000)
+        memcpy(bytes + i, psb, n);
     assert_int_equal(cofi_writer_open(&writer, path, &info, NULL), 0);
     for (size_t i = 0; i < sizeof bytes; i += 2500) {
         assert_int_equal(cofi_writer_trace(writer, 1, 1, bytes + i, 2500, 10 + i / 2500), 0);
         assert_int_equal(cofi_writer_flush(writer), 0);
     }
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
-    struct cofi_recording *recording = open_recording(path);
+    return open_recording(path);
+}
+
+static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
+{
+    (void)state;
+    struct cofi_recording *recording = write_pieces(COFI_PT, sample_trace, 16);
     assert_int_equal(cofi_recording_stream(recording, 0)->pieces, 40);
     assert_int_equal(cofi_recording_psb(recording, 0, 0, true), 500);
     assert_int_equal(cofi_recording_psb(recording, 0, 500, true), 500);
@@ -593,6 +599,19 @@ static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
     assert_int_equal(cofi_recording_seek(recording, 0, 12), 2500);
     assert_int_equal(cofi_recording_seek(recording, 0, 13), 4500);
     assert_int_equal(cofi_recording_seek(recording, 0, UINT64_MAX), 97500);
+    cofi_recording_close(recording);
+}
+
+/* At an RTIT PSB no address is known yet. */
+static void of_rtit_the_psb_before_is_the_place(void **state)
+{
+    (void)state;
+    static const uint8_t psb[9] = {0xc0};
+    struct cofi_recording *recording = write_pieces(COFI_RTIT, psb, sizeof psb);
+    assert_int_equal(cofi_recording_seek(recording, 0, 11), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, 12), 1500);
+    assert_int_equal(cofi_recording_seek(recording, 0, 13), 3500);
+    assert_int_equal(cofi_recording_seek(recording, 0, UINT64_MAX), 96500);
     cofi_recording_close(recording);
 }
 
@@ -800,6 +819,7 @@ int main(void)
         cmocka_unit_test(threads_write_at_once_and_flush_between),
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),
         cmocka_unit_test(a_place_to_start_from_is_found_by_offset_and_by_time),
+        cmocka_unit_test(of_rtit_the_psb_before_is_the_place),
         cmocka_unit_test(a_thread_number_used_again_is_another_stream),
         cmocka_unit_test(a_thread_that_has_ended_leaves_its_number_to_another_stream),
         cmocka_unit_test(a_thread_number_used_again_is_in_the_process_that_has_it_then),

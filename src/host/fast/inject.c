@@ -500,7 +500,7 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, 
     if (status < 0) {
         unmap_runtime(&r);
         cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "
-                   "already?), or no file descriptor left", tid);
+                   "already? may it lock no more memory?), or no file descriptor left", tid);
     }
     if ((finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE) && status >= 0)
         status = cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
