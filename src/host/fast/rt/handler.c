@@ -64,20 +64,6 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     return true;
 }
 
-/* What the kernel's frame looks like here, for the frames that we build. */
-static void learn_fpu(struct thread *t, const struct ksigcontext *mc)
-{
-    struct ksw_bytes sw;
-    if (!mc->fpstate)
-        return;
-    memcpy(&sw, (uint8_t *)mc->fpstate + 464, sizeof sw);
-    if (sw.magic1 == 0x46505853) {
-        t->xfeatures = sw.xfeatures;
-        t->xstate_size = sw.xstate_size;
-        t->keys = sw.xfeatures & 0x200 ? keys_now() : 0;
-    }
-}
-
 /* Go on in rt_dispatch, with asynchronous signals blocked until the delivery has set the guest's mask. */
 static void redirect(struct thread *t, struct kucontext *uc)
 {
@@ -456,7 +442,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     __asm__ volatile("pushfq\n andl $~0x40000, (%%rsp)\n popfq" : : : "memory", "cc"); /* AC is the guest's */
     const struct cofi__fast_control *control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     struct thread *t = (struct thread *)cofi__fast_slot_address(control, cofi__fast_slot_index(control, here));
-    learn_fpu(t, &uc->mc);
+    frame_learn(t, &uc->mc);
     held_as_sent(info);
     bool halt = halt_asked(t, signo, info), nowhere = goes_nowhere(t, uc);
     if (nowhere || (t->stepping && !is_ours(uc->mc.rip))) {

@@ -267,27 +267,6 @@ void must_be_64_bit(uint16_t cs, uint64_t pc)
         rt_die("the program goes to 32-bit code, which only --host=step records, at", pc);
 }
 
-void regs_from_context(struct thread *t, const struct ksigcontext *mc)
-{
-    uint64_t *r = t->regs;
-    r[RAX] = mc->rax, r[RCX] = mc->rcx, r[RDX] = mc->rdx, r[RBX] = mc->rbx;
-    r[RSP] = mc->rsp, r[RBP] = mc->rbp, r[RSI] = mc->rsi, r[RDI] = mc->rdi;
-    r[R8] = mc->r8, r[R9] = mc->r9, r[R10] = mc->r10, r[R12] = mc->r12;
-    r[R13] = mc->r13, r[R14] = mc->r14, r[R15] = mc->r15;
-    t->flags = mc->eflags;
-}
-
-void regs_to_context(const struct thread *t, struct ksigcontext *mc)
-{
-    const uint64_t *r = t->regs;
-    mc->rax = r[RAX], mc->rcx = r[RCX], mc->rdx = r[RDX], mc->rbx = r[RBX];
-    mc->rsp = r[RSP], mc->rbp = r[RBP], mc->rsi = r[RSI], mc->rdi = r[RDI];
-    mc->r8 = r[R8], mc->r9 = r[R9], mc->r10 = r[R10], mc->r11 = r[R11], mc->r12 = r[R12];
-    mc->r13 = r[R13], mc->r14 = r[R14], mc->r15 = r[R15];
-    mc->rip = t->pc;
-    mc->eflags = t->flags | 0x200;
-}
-
 /* Calls that wait with another mask: the register that points to it, or to where its address is. */
 static const struct waiting {
     uint16_t nr;
@@ -338,45 +317,6 @@ bool signals_offer(struct thread *t)
     return true;
 }
 
-static uint64_t xgetbv(uint32_t index)
-{
-    uint32_t lo, hi;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(index));
-    return lo | (uint64_t)hi << 32;
-}
-
-/* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends, the first one or the first since the thread
- * has used tiles, from that of a fault. */
-static void know_frame(struct thread *t)
-{
-    const uint64_t tiles = 1 << 18;
-    bool more = xgetbv(0) & tiles && xgetbv(1) & tiles & ~t->xfeatures;
-    if (!t->xstate_size || more)
-        rt_probe(&(char){0}, (const void *)~0ul, 1);
-}
-
-/* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
-static void save_fpu(struct thread *t, uint64_t area)
-{
-    struct ksw_bytes sw = {0x46505853, t->xstate_size + 4, t->xfeatures, t->xstate_size, {0}};
-    uint32_t lo = (uint32_t)t->xfeatures, hi = (uint32_t)(t->xfeatures >> 32);
-    uint8_t *p = (uint8_t *)area;
-    memset(p, 0, t->xstate_size + 4);
-    __asm__ volatile("xsave64 (%0)" : : "r"(p), "a"(lo), "d"(hi) : "memory");
-    uint64_t bv;
-    memcpy(&bv, p + 512, 8);
-    bv |= 3;
-    memcpy(p + 512, &bv, 8);
-    memcpy(p + 464, &sw, sizeof sw);
-    memcpy(p + t->xstate_size, &(uint32_t){0x46505845}, 4);
-    static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
-    memcpy(init + 24, &(uint32_t){0x1f80}, 4);
-    lo &= ~0x200u; /* PKRU's start is the kernel's choice */
-    __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
-    if (t->xfeatures & 0x200)
-        keys_set(t->keys);
-}
-
 enum { MOST_XSTATE = 16 << 10 }; /* AMX's is 11 KB */
 
 /* Touch the guest's stack where the frame goes: false when it is not there. */
@@ -402,25 +342,6 @@ static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
     return (sp - (t->xstate_size + 4)) & ~63ul;
 }
 
-static void build_frame(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu)
-{
-    memset(f, 0, sizeof *f);
-    f->pretcode = a->restorer;
-    f->info = t->info;
-    f->uc.flags = 1 | 2 | 4; /* extended state, SS saved, SS strict */
-    f->uc.stack = t->altstack;
-    f->uc.mask = t->mask;
-    regs_to_context(t, &f->uc.mc);
-    f->uc.mc.cs = 0x33;
-    f->uc.mc.ss = 0x2b;
-    f->uc.mc.err = t->err;
-    f->uc.mc.trapno = t->trapno;
-    f->uc.mc.cr2 = t->cr2;
-    f->uc.mc.oldmask = t->mask;
-    f->uc.mc.fpstate = fpu;
-    save_fpu(t, fpu);
-}
-
 /* Whether the default of the signal leaves a core. */
 static bool leaves_core(int signo)
 {
@@ -440,11 +361,11 @@ static void die_with_registers(struct thread *t, int signo)
 {
     _Alignas(64) uint8_t fpu[MOST_XSTATE];
     struct kframe f;
-    know_frame(t);
+    frame_know(t);
     if (t->pid == 1 || !leaves_core(signo) || !t->xstate_size || t->xstate_size + 4 > sizeof fpu)
         return;
     uint64_t all = ~0ul;
-    build_frame(t, &(struct ksigaction){0}, &f, (uint64_t)fpu);
+    frame_build(t, &(struct ksigaction){0}, &f, (uint64_t)fpu);
     f.uc.mask = ~(1ul << (signo - 1));
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
     sys(SYS_tgkill, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, 0, 0, 0);
@@ -638,7 +559,7 @@ void signals_deliver(struct thread *t)
         delivered(t);
         return;
     }
-    know_frame(t);
+    frame_know(t);
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
     bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f); /* the kernel takes no handler that cannot return */
@@ -646,7 +567,7 @@ void signals_deliver(struct thread *t)
         no_frame(t, signo);
         return;
     }
-    build_frame(t, &a, f, fpu);
+    frame_build(t, &a, f, fpu);
     enter_handler(t, &a, f, signo);
     delivered(t);
     trace_resume(t);

@@ -41,8 +41,14 @@ bool in_altstack(const struct thread *t, uint64_t sp);
 bool on_altstack(const struct thread *t, uint64_t sp);
 long set_altstack(struct thread *t, const struct kstack *in); /* as sigaltstack */
 
+/* frame.c. What is in a frame is learnt from each that comes, or known before one is built. */
 void regs_from_context(struct thread *t, const struct ksigcontext *mc);
 void regs_to_context(const struct thread *t, struct ksigcontext *mc);
+void frame_learn(struct thread *t, const struct ksigcontext *mc);
+void frame_know(struct thread *t);
+void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu);
+
+/* signals.c, handler.c */
 void must_be_64_bit(uint16_t cs, uint64_t pc);
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc);
 void signals_put_back(struct thread *t, const struct ksiginfo *info);

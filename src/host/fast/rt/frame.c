@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT
+ * Signal frames as the kernel makes them: registers, and the extended state, of which those that come tell what it holds. */
+#include "host/fast/rt/signals.h"
+
+/* What the kernel writes into the extended state, and where [asm/sigcontext.h]; components of it (SDM, XSAVE). */
+enum { MAGIC1 = 0x46505853, MAGIC2 = 0x46505845, SW_BYTES = 464, HEADER = 512 };
+enum { KEYS = 1 << 9, TILES = 1 << 18 };
+
+void regs_from_context(struct thread *t, const struct ksigcontext *mc)
+{
+    uint64_t *r = t->regs;
+    r[RAX] = mc->rax, r[RCX] = mc->rcx, r[RDX] = mc->rdx, r[RBX] = mc->rbx;
+    r[RSP] = mc->rsp, r[RBP] = mc->rbp, r[RSI] = mc->rsi, r[RDI] = mc->rdi;
+    r[R8] = mc->r8, r[R9] = mc->r9, r[R10] = mc->r10, r[R12] = mc->r12;
+    r[R13] = mc->r13, r[R14] = mc->r14, r[R15] = mc->r15;
+    t->flags = mc->eflags;
+}
+
+void regs_to_context(const struct thread *t, struct ksigcontext *mc)
+{
+    const uint64_t *r = t->regs;
+    mc->rax = r[RAX], mc->rcx = r[RCX], mc->rdx = r[RDX], mc->rbx = r[RBX];
+    mc->rsp = r[RSP], mc->rbp = r[RBP], mc->rsi = r[RSI], mc->rdi = r[RDI];
+    mc->r8 = r[R8], mc->r9 = r[R9], mc->r10 = r[R10], mc->r11 = r[R11], mc->r12 = r[R12];
+    mc->r13 = r[R13], mc->r14 = r[R14], mc->r15 = r[R15];
+    mc->rip = t->pc;
+    mc->eflags = t->flags | 0x200;
+}
+
+/* What the kernel's frame looks like here, for the frames that we build. */
+void frame_learn(struct thread *t, const struct ksigcontext *mc)
+{
+    struct ksw_bytes sw;
+    if (!mc->fpstate)
+        return;
+    memcpy(&sw, (uint8_t *)mc->fpstate + SW_BYTES, sizeof sw);
+    if (sw.magic1 == MAGIC1) {
+        t->xfeatures = sw.xfeatures;
+        t->xstate_size = sw.xstate_size;
+        t->keys = sw.xfeatures & KEYS ? keys_now() : 0;
+    }
+}
+
+static uint64_t xgetbv(uint32_t index)
+{
+    uint32_t lo, hi;
+    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(index));
+    return lo | (uint64_t)hi << 32;
+}
+
+/* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends, the first one or the first since the thread
+ * has used tiles, from that of a fault. */
+void frame_know(struct thread *t)
+{
+    bool more = xgetbv(0) & TILES && xgetbv(1) & TILES & ~t->xfeatures;
+    if (!t->xstate_size || more)
+        rt_probe(&(char){0}, (const void *)~0ul, 1);
+}
+
+/* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
+static void save_fpu(struct thread *t, uint64_t area)
+{
+    struct ksw_bytes sw = {MAGIC1, t->xstate_size + 4, t->xfeatures, t->xstate_size, {0}};
+    uint32_t lo = (uint32_t)t->xfeatures, hi = (uint32_t)(t->xfeatures >> 32);
+    uint8_t *p = (uint8_t *)area;
+    memset(p, 0, t->xstate_size + 4);
+    __asm__ volatile("xsave64 (%0)" : : "r"(p), "a"(lo), "d"(hi) : "memory");
+    uint64_t bv;
+    memcpy(&bv, p + HEADER, 8);
+    bv |= 3;
+    memcpy(p + HEADER, &bv, 8);
+    memcpy(p + SW_BYTES, &sw, sizeof sw);
+    memcpy(p + t->xstate_size, &(uint32_t){MAGIC2}, 4);
+    static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
+    memcpy(init + 24, &(uint32_t){0x1f80}, 4);
+    lo &= ~(uint32_t)KEYS; /* PKRU's start is the kernel's choice */
+    __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
+    if (t->xfeatures & KEYS)
+        keys_set(t->keys);
+}
+
+void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu)
+{
+    memset(f, 0, sizeof *f);
+    f->pretcode = a->restorer;
+    f->info = t->info;
+    f->uc.flags = 1 | 2 | 4; /* extended state, SS saved, SS strict */
+    f->uc.stack = t->altstack;
+    f->uc.mask = t->mask;
+    regs_to_context(t, &f->uc.mc);
+    f->uc.mc.cs = 0x33;
+    f->uc.mc.ss = 0x2b;
+    f->uc.mc.err = t->err;
+    f->uc.mc.trapno = t->trapno;
+    f->uc.mc.cr2 = t->cr2;
+    f->uc.mc.oldmask = t->mask;
+    f->uc.mc.fpstate = fpu;
+    save_fpu(t, fpu);
+}
