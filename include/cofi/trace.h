@@ -187,8 +187,8 @@ uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size
  * UINT64_MAX: there is none. Cost: a search over the bytes between. */
 uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t stream, uint64_t offset, bool forward);
 /* A PSB from which on decoding shows everything from a TSC value on: one whose time is before it, the last one or, of
- * those within 4 KiB, the first; RTIT: the last but one before the piece, so that the address is known there, too. 0 if the stream must be read from its start. Cost: two
- * binary searches, over the pieces' reference times and over the PSBs of one piece. */
+ * those within 4 KiB, the first; RTIT: the last but one before the piece, so that the address is known there, too. 0 if the stream must
+ * be read from its start. Cost: two binary searches, over the pieces' reference times and over the PSBs of one piece. */
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream, uint64_t tsc_ticks);
 
 /* Sideband in time order, the i-th, or null past the last. */

@@ -10,7 +10,7 @@
 
 #include "host/fast/rt/cache.c"
 
-enum { PAGE = 4096, STORE = 0, JUMP = 3, STUB = 16, COLD = 128 };
+enum { STORE = 0, JUMP = 3, STUB = 16, COLD = 128 };
 
 /* What cache.c asks of the rest of the runtime. */
 struct runtime rt;

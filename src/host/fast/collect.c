@@ -4,10 +4,10 @@
 #include "host/fast/hold.h"
 #include "host/fast/memo.h"
 #include "host/names.h"
-#include "host/transactions.h"
 #include "host/fast/inject.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
+#include "host/transactions.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -25,7 +25,7 @@ struct step_code {
     bool load_ss;   /* the step trap comes one instruction later (SDM, MOV) */
     bool store;     /* MOV of 4 or 8 bytes to memory: may enter an rseq critical section */
     bool pause;
-    bool xbegin;
+    bool xbegin;    /* aborted where it begins, not stepped */
     uint8_t vector; /* INT n, INT3, INT1, INTO */
     uint8_t cond;   /* JCC: low 4 bits of its opcode, or STEP_COND_* */
     bool addr_half; /* 67h: LOOP and JCXZ count in half of the register */

@@ -335,7 +335,7 @@ int guest_pages_moved(void)
 }
 
 /* mov $immediate, %eax whose last two bytes are on the next page, and the return. */
-enum { HERE = 3 };
+enum { HERE = 3, NOPS = 40 };
 
 static void put_across(uint8_t *end, uint8_t *next)
 {
@@ -343,13 +343,14 @@ static void put_across(uint8_t *end, uint8_t *next)
     memcpy(next, "\3\4\xc3", 3);
 }
 
-static void show_across(const uint8_t *end, uint8_t *next)
+/* Begun with it, or with NOPs before it. */
+static void show_across(const uint8_t *end, uint8_t *next, size_t nops)
 {
     for (uint8_t i = 0; i < 3; i++) {
-        printf(" %x", try(end - HERE));
+        printf(" %x", try(end - HERE - nops));
         next[0] = (uint8_t)(16 + i);
     }
-    printf(" %x\n", try(end - HERE));
+    printf(" %x\n", try(end - HERE - nops));
 }
 
 static void take_next(uint8_t *end)
@@ -369,6 +370,7 @@ int guest_across_mappings(void)
     for (unsigned kind = 0; kind < 4; kind++) {
         uint8_t *p = pages(all), *end = p + PAGE, *next = end;
         memcpy(end - HERE, "\xb8\1\2", HERE);
+        memset(end - HERE - NOPS, 0x90, NOPS);
         if (kind != 2)
             take_next(end);
         switch (kind) {
@@ -392,7 +394,8 @@ int guest_across_mappings(void)
         }
         if (kind != 2)
             put_across(end, next);
-        show_across(end, next);
+        show_across(end, next, NOPS);
+        show_across(end, next, 0);
     }
     shmctl(segment, IPC_RMID, NULL);
     return 0;
@@ -412,7 +415,7 @@ int guest_across_cut(void)
     printf("%d %d\n", try(p), try(end + PAGE));
     munmap(end + 2 * PAGE, PAGE);
     put_across(end, end);
-    show_across(end, end);
+    show_across(end, end, 0);
     return 0;
 }
 

@@ -7,7 +7,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { PAGE = 4096, ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
+enum { ARENAS = 8, GENERATIONS = 2, SMALL = HUGE / 4,
        COUNTS = (CACHE_COUNTS_END - CACHE_COUNTS) / GENERATIONS / sizeof(uint16_t) };
 
 /* One half of all memory. */

@@ -12,7 +12,6 @@
 #include "host/long_name.h"
 #include "host/young.h"
 
-enum { PAGE = 4096, INSN_MAX = 15 };
 _Static_assert((int)PAGE == (int)COFI__FAST_CODE_PIECE && (int)COFI__FAST_NOTE_MOST == (int)PAGE + (int)COFI_CODE_AHEAD, "a page, and what follows, in a note");
 
 static struct region old_regions[REGIONS];

@@ -5,7 +5,7 @@
 
 #include "host/fast/rt/cache.h"
 
-enum { PAGE = 4096, WATCHED = 1 << 15 };
+enum { WATCHED = 1 << 15 };
 
 /* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. Places that are not 0 end
  * no search. */
@@ -132,7 +132,7 @@ void pages_sealed(uint64_t start, uint64_t end)
 /* Whether an instruction at pc may end in another region, which may be written to. */
 static bool ends_in_other(const struct region *r, uint64_t pc)
 {
-    return r->end - pc < 15 && (r->dirty || r->writable) && maps_writes_at(r->end);
+    return r->end - pc < INSN_MAX && (r->dirty || r->writable) && maps_writes_at(r->end);
 }
 
 /* Whether code at pc is to be compared at each entry: writes to it are not noticed, or not to what a block there may have of it. */

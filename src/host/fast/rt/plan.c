@@ -254,21 +254,21 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc, size_t bytes)
 /* Whether the instruction at pc is to be in a block of its own, which is compared: it may end in another region. */
 static bool is_apart(const struct plan *plan, const struct region *r, uint64_t pc)
 {
-    return r->end - pc < 15 && !plan->compared && pages_compared(r, pc);
+    return r->end - pc < INSN_MAX && !plan->compared && pages_compared(r, pc);
 }
 
 /* Whether the instruction at pc ends behind the bytes that can be read. */
 static bool is_cut(uint64_t pc, size_t bytes)
 {
     struct cofi__fast x;
-    return bytes < 15 && !cofi__fast_decode(&x, (const uint8_t *)pc, bytes);
+    return bytes < INSN_MAX && !cofi__fast_decode(&x, (const uint8_t *)pc, bytes);
 }
 
 /* … It faults now; what is mapped behind it by the time that it is come to again makes it a whole one, which is to be told as such. So there is no
  * block of it. */
 bool plan_cut(uint64_t pc)
 {
-    return (pc & 4095) > 4096 - 15 && is_cut(pc, maps_readable(pc));
+    return (pc & (PAGE - 1)) > PAGE - INSN_MAX && is_cut(pc, maps_readable(pc));
 }
 
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold)

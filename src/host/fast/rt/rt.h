@@ -14,6 +14,8 @@ enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, 
 
 enum { FLAG_TF = 0x100, FLAG_ID = 0x200000 };
 
+enum { PAGE = 4096, INSN_MAX = 15 }; /* bytes */
+
 struct block;
 struct exit;
 struct sighand;

@@ -13,7 +13,7 @@
 #include "host/fast/rt/cache.h"
 #include "host/fast/rt/plan.h"
 
-enum { MODULES = 32, PROBES = 16, LEAST_BLOCKS = 64, ZONE_LEAST = 1 << 20, ZONE_MOST = 16 << 20, PAGE = 4096,
+enum { MODULES = 32, PROBES = 16, LEAST_BLOCKS = 64, ZONE_LEAST = 1 << 20, ZONE_MOST = 16 << 20,
        ADDRESSES = 3 << 16, PAGES = 1 << 15, PAGES_OF_CODE = 1 << 16 };
 enum { UNKNOWN, CHOOSING, CHOSEN }; /* a program's modules */
 #define MINUS 0x80000000u /* in the list of addresses, of those times -1; the rest is the place in the arena */

@@ -14,7 +14,6 @@
 #include "host/fast/rt/rt.h"
 
 enum { SHADOW_STACK_ENABLE = 0x5001, SHADOW_STACK_DISABLE = 0x5002 }; /* ARCH_SHSTK_…, which older headers lack */
-enum { PAGE = 4096 };
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
 /* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a hole, and has moved what lies before it. */
