@@ -316,7 +316,7 @@ int guest_sealed_in_part(void)
 int guest_pages_moved(void)
 {
     struct { uint64_t to, from, bytes, mode, moved; } move = {.bytes = PAGE};
-    enum { UFFDIO_MOVE = 0xc028aa05 }; /* from Linux 6.8 on */
+    enum { MOVE = 0xc028aa05 }; /* UFFDIO_MOVE, from Linux 6.8 on; Debian 12 has no name for it, Debian 13 has */
     struct uffdio_api api = {.api = UFFD_API};
     uint8_t *from = pages(PROT_READ | PROT_WRITE | PROT_EXEC), *to = pages(PROT_READ | PROT_WRITE | PROT_EXEC);
     struct uffdio_register all = {.range = {(uintptr_t)to, 8192}, .mode = UFFDIO_REGISTER_MODE_MISSING};
@@ -325,7 +325,7 @@ int guest_pages_moved(void)
     put_return(from, 1);
     printf("%d", try(from));
     move.from = (uintptr_t)from, move.to = (uintptr_t)to;
-    bool moved = fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &all) && !ioctl(fd, (unsigned)UFFDIO_MOVE, &move);
+    bool moved = fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &all) && !ioctl(fd, (unsigned)MOVE, &move);
     printf(" %d %d", moved, *from);
     if (moved)
         printf(" %d", try(to));
