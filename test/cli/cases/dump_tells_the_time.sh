@@ -1,5 +1,7 @@
-# Of a stepped run, whose clock is one cycle an instruction: as the flow has it.
-"$COFI" record -q --host=step --limit=400 --also=rtit:rtit.data:cycle_acc=1,mtc_en=1 --config=cyc_en=1,mtc_en=1,mtc_freq=3 -o pt.data -- true
+# Of a stepped run, whose clock is one cycle an instruction: as the flow has it. Its branches are those of 27's 111 steps to 1.
+printf '.globl _start\n_start: mov $27, %%eax\nagain: test $1, %%al\njz even\nlea 1(%%rax, %%rax, 2), %%eax\njmp on\neven: shr %%eax\non: cmp $1, %%eax\njnz again
+xor %%edi, %%edi\nmov $60, %%eax\nsyscall\n' | gcc -xassembler -nostdlib -static -o steps -
+"$COFI" record -q --host=step --limit=400 --also=rtit:rtit.data:cycle_acc=1,mtc_en=1 --config=cyc_en=1,mtc_en=1,mtc_freq=3 -o pt.data -- ./steps
 for file in pt rtit; do
     echo "-- $file"
     "$COFI" dump --no-pad --no-offset --time $file.data | grep -iv 'pge\|#' | sed -n '1,17p'

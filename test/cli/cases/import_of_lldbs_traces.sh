@@ -40,7 +40,7 @@ cat >b/old.json <<EOT
 EOT
 "$COFI" import -o old.data b/old.json 2>/dev/null && "$COFI" flow --format=ip old.data | cmp - ips && echo same
 
-# A real program with libraries, moved; its modules are those of its own maps that are ELF files.
+# A real program with libraries, moved; its modules are those of its own maps that are ELF files. So the kernel's vDSO, which Debian 13's libc calls, is none.
 "$COFI" record -q -- cat /proc/self/maps >maps
 "$COFI" dump | "$COFI" asm >maps.trace
 awk '$3 == "00000000" && $6 ~ "^/usr" { print $1, $6 }' maps | while read -r range file; do
@@ -48,6 +48,6 @@ awk '$3 == "00000000" && $6 ~ "^/usr" { print $1, $6 }' maps | while read -r ran
 done | sed '$s/,$//' >modules
 echo "{\"type\": \"intel-pt\", \"cpuInfo\": {\"vendor\": \"unknown\", \"family\": 0, \"model\": 0, \"stepping\": 0},
   \"processes\": [{\"pid\": 9, \"threads\": [{\"tid\": 9, \"iptTrace\": \"$PWD/maps.trace\"}], \"modules\": [$(cat modules)]}]}" >maps.json
-"$COFI" flow --format=ip >ips
+"$COFI" flow --format=ip | awk -v at="0000$(grep vdso maps)" '$0 < substr(at, 1, 16) || $0 >= "0000" substr(at, 18, 12)' >ips
 "$COFI" import -o maps.data maps.json 2>&1 | sed 's/[0-9][0-9]* bytes/N bytes/'
-"$COFI" flow --format=ip maps.data | cmp - ips && echo same
+"$COFI" flow --format=ip maps.data 2>/dev/null | cmp - ips && echo same
