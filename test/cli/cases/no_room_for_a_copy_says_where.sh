@@ -1,4 +1,5 @@
 # What comes by a pipe, or is compressed, is copied into an unnamed file: the message says where that has no room.
+. "$CASES/mounts.inc"
 "$PERCPU" p.data >/dev/null
 head -c 100000 /dev/zero >>p.data
 zstd -q p.data

@@ -1,4 +1,5 @@
 # On a full disk, of every kind of writer: it is said, and the file is not there in part. Nor is one that nothing was to be written to.
+. "$CASES/mounts.inc"
 "$COFI" record -q -o r.data sh -c 'for i in 1 2 3 4 5 6 7 8; do echo; done' >out
 for i in $(seq 5000); do echo psb; done >p.txt
 ln -s full/target link
