@@ -78,6 +78,13 @@ static void read_config(struct cofi_recording *recording, uint64_t pmu_type, con
         info->time.mtc_freq = (attr->config & mtc_bits) >> __builtin_ctzll(mtc_bits) & COFI_MTC_FREQ_MOST;
 }
 
+/* Other traces that perf records [linux: enum auxtrace_type]. */
+static const char *other_trace(uint32_t type)
+{
+    static const char *const names[] = {[2] = "Intel BTS", "Arm CoreSight", "Arm SPE", "s390 CPU-MF", "HiSilicon PTT", "VPA DTL"};
+    return type < ARRAY_LEN(names) ? names[type] : NULL;
+}
+
 void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *record, size_t n)
 {
     struct cofi_recording_info *info = &recording->info;
@@ -85,6 +92,7 @@ void cofi__read_auxtrace_info(struct cofi_recording *recording, const uint8_t *r
         return;
     uint32_t type = le32(record + 8);
     if (type != AUXTRACE_TYPE_INTEL_PT && type != AUXTRACE_TYPE_RTIT) {
+        recording->other_trace = other_trace(type);
         cofi__warn(recording, "the trace is of perf's type %u, neither Intel PT (1) nor RTIT", type);
         return;
     }
@@ -297,11 +305,12 @@ static void set_pids(struct cofi_recording *recording)
     free(threads.items);
 }
 
-/* Where the buffer was full, if that is in this stream. One buffer's records come in its order. */
+/* Where the buffer was full, if that is in this stream. One buffer's records come in its order. All buffers of processors may have the number of one
+ * thread, which a command's children do not have. */
 static void note_break(struct cofi_recording *recording, struct cofi__in_stream *stream, const struct cofi_sideband *aux)
 {
     uint64_t at = aux->aux_offset + aux->aux_size - stream->raw_begin, *last = stream->breaks.items;
-    bool own = stream->public.tid < 0 ? stream->public.cpu == (int32_t)aux->cpu : stream->public.tid == aux->tid;
+    bool own = stream->public.cpu >= 0 ? stream->public.cpu == (int32_t)aux->cpu : stream->public.tid == aux->tid;
     if (!own || !at || at > stream->public.bytes || (stream->breaks.n && at <= last[stream->breaks.n - 1]))
         return;
     uint64_t *row = cofi__vector_push(&stream->breaks);

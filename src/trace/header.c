@@ -234,8 +234,8 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
                    (unsigned long long)n, (unsigned long long)(*data_start + data_bytes));
         return 0;
     }
-    bool features = read_features(recording, *data_start + data_bytes);
-    if (features && data_bytes) {
+    /* perf sets the bits as it begins, and the size as it ends: up to then data are where the table of sections would be. */
+    if (data_bytes && read_features(recording, *data_start + data_bytes)) {
         *data_end = *data_start + data_bytes;
     } else {
         *unclosed = true;

@@ -213,6 +213,7 @@ struct cofi_recording {
     struct cofi_recording_options options; /* while it is opened */
     const char *symfs;                     /* theirs, kept; or null */
     const char *osrelease;
+    const char *other_trace;               /* the name of the one that the recording says it has, or null */
     bool has_info, nomem, sampled, damaged;
     bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one behind its last */
     uint64_t missing; /* trace bytes that pieces should have */

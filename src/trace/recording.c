@@ -116,6 +116,8 @@ static int no_trace(const struct cofi_recording *recording, uint64_t start, stru
 {
     if (lacks_memory(recording))
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s", cofi_error_text(COFI_ERR_NOMEM));
+    if (recording->other_trace)
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data with a trace of %s, which is neither Intel PT nor RTIT", recording->other_trace);
     return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
                       "cofi record, or perf record -e intel_pt//");
 }
@@ -131,7 +133,7 @@ static int read_all(struct cofi_recording *recording, struct cofi_error *error)
         recording->inflate = NULL;
         cofi__read_records(recording, recording->in.parts[i].start, recording->in.parts[i].end, unclosed);
     }
-    if (!recording->has_info && !recording->streams.n)
+    if (!recording->has_info && (!recording->streams.n || recording->other_trace))
         return no_trace(recording, start, error);
     cofi__find_codes(recording);
     cofi__finish_streams(recording);

@@ -88,7 +88,7 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
             cofi__read_compressed(recording, record + 16, (size_t)le64(record + 8), at);
         break;
     case PERF_HEADER_FEATURE:
-        if (n >= 16 && le64(record + 8) < FEATURES)
+        if (!copied && n >= 16 && le64(record + 8) < FEATURES) /* code of BPF programs stays where it is; perf compresses what the kernel wrote only */
             cofi__read_feature(recording, (unsigned)le64(record + 8), record + 16, n - 16);
         break;
     case PERF_HEADER_ATTR:

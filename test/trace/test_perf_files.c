@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * perf.data files as they come from elsewhere: of a perf that was killed, of other traces, of full buffers, of records where perf writes none. */
+#include "perfdata.h"
+
+#include <zstd.h>
+
+enum { SHELL = 50, CHILD = 60 };
+
+/* A PSB+ at a time, 40 bytes with the begin of tracing at 401000, and its end. */
+#define TURN(tsc) "P19 00" tsc "0000000000 02031800 0223 9901 71001040000000 01"
+
+static struct cofi_recording *open_file(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    if (cofi_recording_open(&recording, path, &error) < 0)
+        fail_msg("%s", error.text);
+    return recording;
+}
+
+static void set_word(const char *path, size_t at, uint64_t value, size_t word_bytes)
+{
+    size_t n;
+    uint8_t *bytes = read_whole(path, &n);
+    put_le(bytes + at, value, word_bytes);
+    write_whole(path, bytes, n);
+    free(bytes);
+}
+
+static void aux(struct bytes *out, const struct who *who, uint64_t offset, uint64_t size, uint64_t flags)
+{
+    WORDS(out, PERF_AUX, 0, who, offset, size, flags);
+}
+
+/* perf record COMMAND: all buffers have the command's number, and whoever runs there fills them. */
+static void a_full_buffer_is_the_one_of_its_processor(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    const char *path = scratch_path("full.data");
+    size_t n;
+    out.n = 0;
+    auxtrace_info(&out, 0, 1);
+    aux(&out, &(struct who){SHELL, SHELL, 0, 0x2000, EV_PT}, 0, 16, AUX_TRUNCATED);
+    aux(&out, &(struct who){CHILD, CHILD, 1, 0x2000, EV_PT}, 0, 24, AUX_TRUNCATED);
+    auxtrace(&out, 0, SHELL, 0, 0x3000, TURN("20"));
+    auxtrace(&out, 1, SHELL, 1, 0x3000, TURN("20"));
+    write_file(path, &out);
+    struct cofi_recording *recording = open_file(path);
+    assert_int_equal(cofi_recording_streams(recording), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const uint64_t *breaks = cofi_recording_breaks(recording, i, &n);
+        assert_int_equal(n, 1);
+        assert_int_equal(breaks[0], i ? 24 : 16);
+    }
+    cofi_recording_close(recording);
+}
+
+/* The header's bits say which features there are to be, its data have no size yet. */
+static void a_file_that_perf_did_not_close_is_read_as_far_as_it_goes(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    const char *path = scratch_path("killed.data");
+    uint64_t missing;
+    out.n = 0;
+    auxtrace_info(&out, 0, 1);
+    auxtrace(&out, 0, SHELL, 0, 0x3000, TURN("20"));
+    write_file(path, &out);
+    size_t n;
+    uint8_t *bytes = read_whole(path, &n);
+    assert_true(bytes[72]);
+    n = le64(bytes + 40) + le64(bytes + 48);
+    write_whole(path, bytes, n);
+    free(bytes);
+    set_word(path, 48, 0, 8);
+    struct cofi_recording *recording = open_file(path);
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "did not close the file"));
+    assert_null(cofi_recording_warning(recording, 1));
+    assert_false(cofi_recording_damaged(recording, &missing));
+    cofi_recording_close(recording);
+}
+
+static void a_trace_of_another_kind_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    static struct bytes out;
+    static const char *const names[] = {[2] = "Intel BTS", "Arm CoreSight", "Arm SPE"};
+    for (uint32_t type = 2; type < ARRAY_LEN(names); type++) {
+        struct cofi_recording *recording;
+        struct cofi_error error = {0};
+        out.n = 0;
+        auxtrace_info(&out, 0, 1);
+        put_le(out.p + 8, type, 4);
+        auxtrace(&out, 0, SHELL, 0, 0x3000, TURN("20"));
+        write_file(scratch_path("other.data"), &out);
+        assert_int_equal(cofi_recording_open(&recording, scratch_path("other.data"), &error), COFI_ERR_BAD_FORMAT);
+        assert_non_null(strstr(error.text, names[type]));
+    }
+}
+
+/* Code of BPF programs is shown where it lies, and the place where records are decompressed is used again. */
+static void features_in_compressed_records_are_left_out(void **state)
+{
+    (void)state;
+    static struct bytes out, plain, packed;
+    struct cofi_view *view;
+    struct cofi_code code;
+    out.n = plain.n = 0;
+    auxtrace_info(&out, 0, 1);
+    size_t at = begin(&plain, PERF_HEADER_FEATURE, 0);
+    add_le(&plain, FEATURE_BPF_PROG_INFO, 8);
+    bpf_at = UINT64_C(0xffffffffc0200000);
+    feature(&plain, FEATURE_BPF_PROG_INFO);
+    bpf_at = 0;
+    end(&plain, at, NULL);
+    packed.n = ZSTD_compress(packed.p, sizeof packed.p, plain.p, plain.n, 3);
+    assert_false(ZSTD_isError(packed.n));
+    at = begin(&out, PERF_COMPRESSED, 0);
+    add(&out, packed.p, packed.n);
+    put_le(out.p + at + 6, out.n - at, 2);
+    write_pipe(scratch_path("feature.data"), &out);
+    struct cofi_recording *recording = open_file(scratch_path("feature.data"));
+    assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 0)), 0);
+    assert_true(cofi_view_find(view, UINT64_C(0xffffffffc0200001), &code) < 0);
+    cofi_view_close(view);
+    cofi_recording_close(recording);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_buffer_is_the_one_of_its_processor),
+        cmocka_unit_test(a_file_that_perf_did_not_close_is_read_as_far_as_it_goes),
+        cmocka_unit_test(a_trace_of_another_kind_is_refused_by_its_name),
+        cmocka_unit_test(features_in_compressed_records_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
