@@ -305,13 +305,29 @@ static void set_pids(struct cofi_recording *recording)
     free(threads.items);
 }
 
-/* Where the buffer was full, if that is in this stream. One buffer's records come in its order. All buffers of processors may have the number of one
- * thread, which a command's children do not have. */
+/* All buffers of processors may have the number of one thread, which a command's children do not have. */
+static uint64_t number_of_buffer(int32_t cpu, int32_t tid)
+{
+    return cpu >= 0 ? UINT64_C(1) << 32 | (uint32_t)cpu : (uint32_t)tid;
+}
+
+/* One buffer's streams follow each other. */
+static void list_buffers(struct cofi_recording *recording)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    for (size_t i = recording->streams.n; i-- > 0;) {
+        uint64_t number = number_of_buffer(streams[i].public.cpu, streams[i].public.tid);
+        const uint32_t *next = cofi__row(recording, ROW_OF_BUFFER, number);
+        streams[i].next_of_buffer = next ? *next + 1 : 0;
+        cofi__put_row(recording, ROW_OF_BUFFER, number, i);
+    }
+}
+
+/* Where the buffer was full, if that is in this stream. One buffer's records come in its order. */
 static void note_break(struct cofi_recording *recording, struct cofi__in_stream *stream, const struct cofi_sideband *aux)
 {
     uint64_t at = aux->aux_offset + aux->aux_size - stream->raw_begin, *last = stream->breaks.items;
-    bool own = stream->public.cpu >= 0 ? stream->public.cpu == (int32_t)aux->cpu : stream->public.tid == aux->tid;
-    if (!own || !at || at > stream->public.bytes || (stream->breaks.n && at <= last[stream->breaks.n - 1]))
+    if (!at || at > stream->public.bytes || (stream->breaks.n && at <= last[stream->breaks.n - 1]))
         return;
     uint64_t *row = cofi__vector_push(&stream->breaks);
     recording->nomem |= !row;
@@ -319,40 +335,41 @@ static void note_break(struct cofi_recording *recording, struct cofi__in_stream 
         *row = at;
 }
 
-static void note_breaks(struct cofi_recording *recording)
-{
-    const struct cofi_sideband *rows = recording->sideband.items;
-    struct cofi__in_stream *streams = recording->streams.items;
-    if (recording->info.gen != COFI_PT || recording->info.snapshot || recording->sampled)
-        return;
-    for (size_t i = 0; i < recording->sideband.n; i++)
-        for (size_t k = 0; k < recording->streams.n && rows[i].kind == COFI_SB_AUX && rows[i].aux_flags & AUX_TRUNCATED; k++)
-            note_break(recording, &streams[k], &rows[i]);
-}
-
-static bool is_end_mark(const struct cofi_sideband *row)
-{
-    return row->kind == COFI_SB_AUX && row->aux_flags & AUX_TRUNCATED && !row->aux_size;
-}
-
 /* A recorder of RTIT marks the end of a stream so when Buffer_Overflow was set: no packet tells that. */
-static void note_last_overflows(struct cofi_recording *recording)
+static void note_last_overflow(struct cofi__in_stream *stream, const struct cofi_sideband *aux)
+{
+    if (!aux->aux_size && stream->public.bytes == aux->aux_offset)
+        stream->public.ends_in_overflow = true;
+}
+
+static void note_full(struct cofi_recording *recording, uint64_t number, const struct cofi_sideband *aux)
+{
+    struct cofi__in_stream *streams = recording->streams.items;
+    const uint32_t *first = cofi__row(recording, ROW_OF_BUFFER, number);
+    for (size_t i = first ? *first + 1 : 0; i; i = streams[i - 1].next_of_buffer)
+        if (recording->info.gen == COFI_RTIT)
+            note_last_overflow(&streams[i - 1], aux);
+        else if (!recording->info.snapshot && !recording->sampled)
+            note_break(recording, &streams[i - 1], aux);
+}
+
+static void note_full_buffers(struct cofi_recording *recording)
 {
     const struct cofi_sideband *rows = recording->sideband.items;
-    struct cofi__in_stream *streams = recording->streams.items;
-    if (recording->info.gen != COFI_RTIT)
-        return;
-    for (size_t i = 0; i < recording->sideband.n; i++)
-        for (size_t k = 0; k < recording->streams.n && is_end_mark(&rows[i]); k++)
-            if (streams[k].public.tid == rows[i].tid && streams[k].public.bytes == rows[i].aux_offset)
-                streams[k].public.ends_in_overflow = true;
+    list_buffers(recording);
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        if (rows[i].kind != COFI_SB_AUX || !(rows[i].aux_flags & AUX_TRUNCATED))
+            continue;
+        note_full(recording, number_of_buffer(-1, rows[i].tid), &rows[i]);
+        if (rows[i].cpu <= INT32_MAX)
+            note_full(recording, number_of_buffer((int32_t)rows[i].cpu, -1), &rows[i]);
+    }
 }
 
 void cofi__finish_streams(struct cofi_recording *recording)
 {
     set_pids(recording);
-    note_last_overflows(recording);
-    note_breaks(recording);
+    note_full_buffers(recording);
     if (recording->info.snapshot || recording->sampled)
         join_snapshots(recording);
 }

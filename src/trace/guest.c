@@ -9,20 +9,14 @@
 
 static struct cofi__vcpu *find(const struct cofi_recording *recording, int32_t machine, int32_t vcpu)
 {
-    struct cofi__vcpu *rows = recording->vcpus.items;
-    for (size_t i = 0; i < recording->vcpus.n; i++)
-        if (rows[i].machine == machine && rows[i].vcpu == vcpu)
-            return &rows[i];
-    return NULL;
+    const uint32_t *row = cofi__row(recording, ROW_OF_VCPU, (uint64_t)(uint32_t)machine << 32 | (uint32_t)vcpu);
+    return row ? (struct cofi__vcpu *)recording->vcpus.items + *row : NULL;
 }
 
 static struct cofi__vcpu *of_thread(const struct cofi_recording *recording, int32_t tid)
 {
-    struct cofi__vcpu *rows = recording->vcpus.items;
-    for (size_t i = 0; tid > 0 && i < recording->vcpus.n; i++)
-        if (rows[i].tid == tid)
-            return &rows[i];
-    return NULL;
+    const uint32_t *row = tid > 0 ? cofi__row(recording, ROW_OF_VCPU_THREAD, (uint32_t)tid) : NULL;
+    return row ? (struct cofi__vcpu *)recording->vcpus.items + *row : NULL;
 }
 
 static int add_vcpus(struct cofi_recording *recording)
@@ -38,6 +32,9 @@ static int add_vcpus(struct cofi_recording *recording)
         row->vcpu = ids[i].vcpu;
         row->tid = ids[i].tid;
         row->turns = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__turn_row);
+        cofi__put_row(recording, ROW_OF_VCPU, (uint64_t)(uint32_t)row->machine << 32 | (uint32_t)row->vcpu, recording->vcpus.n - 1);
+        if (!of_thread(recording, row->tid))
+            cofi__put_row(recording, ROW_OF_VCPU_THREAD, (uint32_t)row->tid, recording->vcpus.n - 1);
     }
     return 0;
 }
@@ -68,11 +65,7 @@ static size_t turn_after(const struct cofi__vcpu *vcpu, uint64_t time_ns)
 
 static bool is_machine(const struct cofi_recording *recording, int32_t pid)
 {
-    struct cofi__machine **rows = recording->machines.items;
-    for (size_t i = 1; i < recording->machines.n; i++)
-        if (rows[i]->pid == pid)
-            return true;
-    return false;
+    return pid != HOST && cofi__row(recording, ROW_OF_MACHINE, (uint32_t)pid);
 }
 
 /* Without a process: the guest's kernel only. */
@@ -147,13 +140,12 @@ void cofi__guests_free(struct cofi_recording *recording)
 const struct cofi_image *cofi_recording_guest_image(struct cofi_recording *recording, size_t stream)
 {
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
-    const struct cofi__processor *processors = recording->processors.items;
+    const struct cofi__processor *processor = s && s->cpu >= 0 ? cofi__processor(recording, s->cpu) : NULL;
     const struct cofi__vcpu *vcpu = s ? of_thread(recording, s->tid) : NULL;
     if (vcpu)
         return vcpu->image;
-    for (size_t i = 0; s && s->cpu >= 0 && i < recording->processors.n; i++)
-        if (processors[i].cpu == s->cpu)
-            return processors[i].guest;
+    if (processor)
+        return processor->guest;
     int32_t machine = s && is_machine(recording, s->pid) ? s->pid : SOME_GUEST;
     return is_machine(recording, machine) ? (*cofi__machine(recording, machine)).kernel : recording->no_guest;
 }

@@ -11,10 +11,8 @@
 
 void cofi__add_id(struct cofi_recording *recording, uint64_t id, size_t attr)
 {
-    struct cofi__event_id *row = cofi__vector_push(&recording->ids);
-    if (row)
-        *row = (struct cofi__event_id){id, attr};
-    recording->ids_sorted = false;
+    cofi__put_row(recording, ROW_OF_EVENT, id, attr);
+    recording->n_ids++;
 }
 
 void cofi__read_attr(struct cofi_recording *recording, const uint8_t *attr, uint64_t n)
@@ -55,7 +53,7 @@ static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_
                        (unsigned long long)(offset + entry - 16));
             continue;
         }
-        if (recording->ids.n + n / 8 > recording->in.n / 8) { /* made to fill the memory */
+        if (recording->n_ids + n / 8 > recording->in.n / 8) { /* made to fill the memory */
             cofi__damage(recording, "ids of events lie over each other (at %#llx)", (unsigned long long)(offset + entry - 16));
             return;
         }

@@ -10,10 +10,9 @@
 
 struct cofi__machine *cofi__machine(struct cofi_recording *recording, int32_t pid)
 {
-    struct cofi__machine **rows = recording->machines.items;
-    for (size_t i = 0; i < recording->machines.n; i++)
-        if (rows[i]->pid == pid)
-            return rows[i];
+    const uint32_t *known = cofi__row(recording, ROW_OF_MACHINE, (uint32_t)pid);
+    if (known)
+        return ((struct cofi__machine **)recording->machines.items)[*known];
     struct cofi__machine *machine = cofi__keep_alloc(&recording->keep, sizeof *machine);
     if (!machine)
         return NULL;
@@ -25,6 +24,7 @@ struct cofi__machine *cofi__machine(struct cofi_recording *recording, int32_t pi
         cofi_image_close(machine->kernel);
         return NULL;
     }
+    cofi__put_row(recording, ROW_OF_MACHINE, (uint32_t)pid, recording->machines.n - 1);
     return *row = machine;
 }
 
@@ -88,6 +88,20 @@ static void forget_tables(struct cofi_recording *recording)
     }
 }
 
+/* A file may be made so that its forks fill the memory: large processes, whose children have few records of their own. */
+static bool may_give(struct cofi_recording *recording, const struct cofi__table *table)
+{
+    enum { ALWAYS = 1 << 20, A_RECORD = 256 };
+    uint64_t before = recording->forked;
+    for (size_t i = 0; i < table->segments.n; i++)
+        recording->forked += table->segments.leaves[i].n;
+    uint64_t most = ALWAYS + A_RECORD * (uint64_t)recording->sideband.n;
+    if (recording->forked > most && before <= most)
+        cofi__damage(recording, "forks of processes with many mappings would fill the memory: from %llu mappings on children have none of their parents'",
+                     (unsigned long long)before);
+    return recording->forked <= most;
+}
+
 /* A process begins as its parent's copy, unless it has executed since; if its number was another's before, that one's memory is gone. */
 static int apply_fork(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
@@ -104,7 +118,9 @@ static int apply_fork(struct cofi_recording *recording, const struct cofi_sideba
     if (!parent)
         return 0;
     struct cofi__table *now = table_now(parent, sb->time_ns);
-    return now ? cofi__image_fork_table(child, now, sb->time_ns) : COFI_ERR_NOMEM;
+    if (!now)
+        return COFI_ERR_NOMEM;
+    return may_give(recording, now) ? cofi__image_fork_table(child, now, sb->time_ns) : 0;
 }
 
 /* Who is seen first when it has long been there (cofi record -p) has a COMM by exec, too: nothing ends then. */

@@ -7,13 +7,10 @@
 #include "image/image.h"
 #include "trace/reader.h"
 
-static struct cofi__processor *find(const struct cofi_recording *recording, int32_t cpu)
+struct cofi__processor *cofi__processor(const struct cofi_recording *recording, int32_t cpu)
 {
-    struct cofi__processor *rows = recording->processors.items;
-    for (size_t i = 0; i < recording->processors.n; i++)
-        if (rows[i].cpu == cpu)
-            return &rows[i];
-    return NULL;
+    const uint32_t *row = cofi__row(recording, ROW_OF_PROCESSOR, (uint32_t)cpu);
+    return row ? (struct cofi__processor *)recording->processors.items + *row : NULL;
 }
 
 /* Who runs from this record on; false: it does not tell. */
@@ -59,12 +56,12 @@ static int add_processors(struct cofi_recording *recording)
     struct cofi__in_stream *streams = recording->streams.items;
     for (size_t i = 0; i < recording->streams.n; i++) {
         int32_t cpu = streams[i].public.cpu;
-        if (cpu < 0 || find(recording, cpu))
+        if (cpu < 0 || cofi__processor(recording, cpu))
             continue;
         struct cofi__processor *row = cofi__vector_push(&recording->processors);
         if (!row)
             return COFI_ERR_NOMEM;
-        row->cpu = cpu;
+        cofi__put_row(recording, ROW_OF_PROCESSOR, (uint32_t)cpu, recording->processors.n - 1);
         row->turns = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__turn_row);
         COFI_TRY(cofi__image_open_in(&row->image, recording->store));
         cofi__image_set_kernel(row->image, cofi__host_kernel(recording));
@@ -105,7 +102,7 @@ static void set_threads(struct cofi_recording *recording)
     struct cofi__in_stream *streams = recording->streams.items;
     for (size_t i = 0; recording->info.time.conv.mult && i < recording->streams.n; i++) {
         struct cofi_recording_stream *s = &streams[i].public;
-        const struct cofi__processor *processor = s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+        const struct cofi__processor *processor = s->cpu >= 0 ? cofi__processor(recording, s->cpu) : NULL;
         if (processor && processor->switched)
             s->pid = s->tid = -1;
     }
@@ -118,7 +115,7 @@ int cofi__build_processors(struct cofi_recording *recording)
     COFI_TRY(add_processors(recording));
     for (size_t i = 0; recording->processors.n && i < recording->sideband.n; i++) {
         bool here = sideband[i].machine == HOST && sideband[i].cpu <= INT32_MAX;
-        struct cofi__processor *processor = here ? find(recording, (int32_t)sideband[i].cpu) : NULL;
+        struct cofi__processor *processor = here ? cofi__processor(recording, (int32_t)sideband[i].cpu) : NULL;
         if (processor)
             COFI_TRY(take_record(recording, processor, &sideband[i]));
     }
@@ -140,7 +137,7 @@ void cofi__processors_free(struct cofi_recording *recording)
 const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *recording, size_t stream)
 {
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
-    const struct cofi__processor *processor = s && s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+    const struct cofi__processor *processor = s && s->cpu >= 0 ? cofi__processor(recording, s->cpu) : NULL;
     if (processor && processor->turns.n)
         return processor->image;
     const struct cofi_image *image = s ? cofi_recording_image(recording, s->pid) : NULL;
@@ -150,7 +147,7 @@ const struct cofi_image *cofi_recording_stream_image(struct cofi_recording *reco
 int32_t cofi_recording_thread(const struct cofi_recording *recording, size_t stream, uint64_t time_ns, int32_t *pid)
 {
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
-    const struct cofi__processor *processor = s && s->cpu >= 0 ? find(recording, s->cpu) : NULL;
+    const struct cofi__processor *processor = s && s->cpu >= 0 ? cofi__processor(recording, s->cpu) : NULL;
     int32_t none;
     if (!pid)
         pid = &none;

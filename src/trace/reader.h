@@ -58,10 +58,8 @@ struct cofi__event_attr {
     uint64_t read_format, branch_type, regs_user, regs_intr; /* what the size of a sample depends on */
 };
 
-struct cofi__event_id {
-    uint64_t id;
-    size_t attr;
-};
+/* Tables of which a row is looked for by a number. */
+enum cofi__row_kind { ROW_OF_EVENT, ROW_OF_GUEST_EVENT, ROW_OF_MACHINE, ROW_OF_PROCESSOR, ROW_OF_VCPU, ROW_OF_VCPU_THREAD, ROW_OF_BUFFER };
 
 struct cofi__piece {
     uint64_t stream_offset, file_offset, bytes, reference;
@@ -77,13 +75,13 @@ struct cofi__in_stream {
     struct cofi__vector breaks; /* uint64_t, see cofi_recording_breaks */
     size_t records; /* of sideband that stand before its first piece */
     size_t next_hash; /* index + 1, 0: none */
+    size_t next_of_buffer; /* the same, once all are there */
     struct cofi__vector bounds; /* struct cofi_time_bound, once they were asked for */
     bool bounded;
 };
 
 /* An event of a guest [linux: perf_event__synthesize_id_index]. */
 struct cofi__guest_id {
-    uint64_t id;
     int32_t machine, vcpu, tid; /* tid: the host's thread that is this vcpu */
 };
 
@@ -162,7 +160,6 @@ struct cofi__turn_row {
 };
 
 struct cofi__processor {
-    int32_t cpu;
     struct cofi__vector turns; /* struct cofi__turn_row, by time */
     bool switched;             /* switches tell them, not only where tracing began */
     struct cofi_image *image;  /* that of whoever has the turn */
@@ -185,8 +182,8 @@ struct cofi_recording {
     struct cofi__keep keep;
     struct cofi__vector warnings;  /* char * */
     struct cofi__vector attrs;     /* struct cofi__event_attr */
-    struct cofi__vector ids;       /* struct cofi__event_id, sorted once read */
-    bool ids_sorted;
+    size_t n_ids;                  /* of events */
+    struct cofi__map rows;         /* a number, of which table (enum cofi__row_kind) -> the row there */
     struct cofi__vector guest_ids; /* struct cofi__guest_id */
     struct cofi__vector vcpus;     /* struct cofi__vcpu */
     struct cofi_image *no_guest;   /* says that the recording does not have it */
@@ -214,6 +211,7 @@ struct cofi_recording {
     const char *symfs;                     /* theirs, kept; or null */
     const char *osrelease;
     const char *other_trace;               /* the name of the one that the recording says it has, or null */
+    uint64_t forked;                       /* mappings that forks have given to children */
     bool has_info, nomem, sampled, damaged;
     bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one behind its last */
     uint64_t missing; /* trace bytes that pieces should have */
@@ -225,6 +223,16 @@ void cofi__warn(struct cofi_recording *recording, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The same of what the file should have, and has not. */
 #define cofi__damage(recording, ...) ((recording)->damaged = true, cofi__warn((recording), __VA_ARGS__))
+
+/* The row of a table that has a number, or null. */
+static inline const uint32_t *cofi__row(const struct cofi_recording *recording, enum cofi__row_kind kind, uint64_t number)
+{
+    return cofi__map_get(&recording->rows, number, kind);
+}
+static inline void cofi__put_row(struct cofi_recording *recording, enum cofi__row_kind kind, uint64_t number, size_t row)
+{
+    recording->nomem |= cofi__map_put(&recording->rows, number, kind, (uint32_t)row) < 0;
+}
 
 /* header.c: the file's header, attributes and features. Sets where the data are. */
 int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, uint64_t *data_end,
@@ -304,6 +312,9 @@ static inline struct cofi_image *cofi__host_kernel(const struct cofi_recording *
 
 /* sideband.c: an ID_INDEX: events of guests. */
 void cofi__read_id_index(struct cofi_recording *recording, const uint8_t *record, size_t n);
+
+/* processor.c: the row of a processor that has a stream, or null. */
+struct cofi__processor *cofi__processor(const struct cofi_recording *recording, int32_t cpu);
 
 /* processor.c: who runs from this record on; false: it does not tell. */
 bool cofi__who_runs(const struct cofi_sideband *sb, int32_t *pid, int32_t *tid);

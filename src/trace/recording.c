@@ -62,7 +62,6 @@ static struct cofi_recording *make(void)
     recording->info.gen = COFI_PT;
     recording->warnings = (struct cofi__vector)COFI__VECTOR_OF(char *);
     recording->attrs = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_attr);
-    recording->ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__event_id);
     recording->guest_ids = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__guest_id);
     recording->vcpus = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__vcpu);
     recording->machines = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__machine *);
@@ -104,7 +103,7 @@ static void warn_of_losses(struct cofi_recording *recording)
 /* Whether there was no memory for something: what was read is not what the file has. */
 static bool lacks_memory(const struct cofi_recording *r)
 {
-    const struct cofi__vector *const read[] = {&r->warnings, &r->attrs, &r->ids, &r->guest_ids, &r->vcpus, &r->sideband, &r->streams, &r->build_ids,
+    const struct cofi__vector *const read[] = {&r->warnings, &r->attrs, &r->guest_ids, &r->vcpus, &r->sideband, &r->streams, &r->build_ids,
                                                &r->comms, &r->processes, &r->ksymbols, &r->bpf, &r->processors, &r->machines};
     bool lacks = r->nomem || r->keep.failed;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
@@ -202,7 +201,7 @@ void cofi_recording_close(struct cofi_recording *recording)
     cofi__store_unref(recording->store);
     free(recording->warnings.items);
     free(recording->attrs.items);
-    free(recording->ids.items);
+    cofi__map_free(&recording->rows);
     free(recording->guest_ids.items);
     free(recording->machines.items);
     cofi__map_free(&recording->codes);

@@ -9,24 +9,11 @@
 #include "trace/perf_data.h"
 #include "trace/reader.h"
 
-static int by_id(const void *a, const void *b)
-{
-    const struct cofi__event_id *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recording, uint64_t id)
 {
     const struct cofi__event_attr *attrs = recording->attrs.items;
-    if (!recording->ids_sorted) {
-        if (recording->ids.n)
-            qsort(recording->ids.items, recording->ids.n, sizeof(struct cofi__event_id), by_id);
-        recording->ids_sorted = true;
-    }
-    struct cofi__event_id key = {id, 0}, *found = NULL;
-    if (recording->ids.n)
-        found = bsearch(&key, recording->ids.items, recording->ids.n, sizeof key, by_id);
-    return found && found->attr < recording->attrs.n ? &attrs[found->attr] : recording->attrs.n ? &attrs[0] : NULL; /* memory may have been out */
+    const uint32_t *row = cofi__row(recording, ROW_OF_EVENT, id);
+    return row && *row < recording->attrs.n ? &attrs[*row] : recording->attrs.n ? &attrs[0] : NULL; /* memory may have been out */
 }
 
 /* The event a record belongs to: by the identifier at its end, if events have one. */
@@ -42,11 +29,11 @@ static const struct cofi__event_attr *event_of(struct cofi_recording *recording,
 static void set_machine(const struct cofi_recording *recording, uint64_t id, struct cofi_sideband *sb)
 {
     const struct cofi__guest_id *rows = recording->guest_ids.items;
-    for (size_t i = 0; i < recording->guest_ids.n; i++)
-        if (rows[i].id == id) {
-            sb->machine = rows[i].machine;
-            sb->vcpu = rows[i].vcpu;
-        }
+    const uint32_t *row = cofi__row(recording, ROW_OF_GUEST_EVENT, id);
+    if (row) {
+        sb->machine = rows[*row].machine;
+        sb->vcpu = rows[*row].vcpu;
+    }
 }
 
 /* Read the trailer of sample_id_all from its end. Returns the record's size without it. */
@@ -309,8 +296,9 @@ void cofi__read_id_index(struct cofi_recording *recording, const uint8_t *record
         if (!le64(guest))
             continue;
         struct cofi__guest_id *row = cofi__vector_push(&recording->guest_ids);
-        if (row)
-            *row = (struct cofi__guest_id){le64(entry), (int32_t)le64(guest), (int32_t)le64(guest + 8),
-                                           (int32_t)le64(entry + 24)};
+        if (!row)
+            return;
+        *row = (struct cofi__guest_id){(int32_t)le64(guest), (int32_t)le64(guest + 8), (int32_t)le64(entry + 24)};
+        cofi__put_row(recording, ROW_OF_GUEST_EVENT, le64(entry), recording->guest_ids.n - 1);
     }
 }

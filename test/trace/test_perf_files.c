@@ -128,6 +128,96 @@ static void features_in_compressed_records_are_left_out(void **state)
     cofi_recording_close(recording);
 }
 
+/* The head of a pipe, to which records are written one by one. */
+static FILE *begin_pipe(const char *path)
+{
+    static struct bytes out;
+    out.n = 0;
+    auxtrace_info(&out, 0, 1);
+    write_pipe(path, &out);
+    FILE *file = fopen(path, "ab");
+    assert_non_null(file);
+    return file;
+}
+
+static void flush(struct bytes *out, FILE *file)
+{
+    assert_int_equal(fwrite(out->p, 1, out->n, file), out->n);
+    out->n = 0;
+}
+
+/* As many events, processors and guests as a file has room for. (To look for each among all would take minutes.) */
+static void many_events_processors_and_guests(void **state)
+{
+    (void)state;
+    enum { MANY = 60000, GUESTS = 1000, ID_OF_MANY = 1000 };
+    static struct bytes out;
+    const char *path = scratch_path("many.data");
+    FILE *file = begin_pipe(path);
+    for (uint32_t i = 0; i < MANY; i++) {
+        size_t at = begin(&out, PERF_HEADER_ATTR, 0), n;
+        add_event(&out, EV_SWITCH);
+        add_le(&out, ID_OF_MANY + i, 8);
+        end(&out, at, NULL);
+        auxtrace(&out, i, -1, (int32_t)i, 0x1000, "0000000000000000");
+        aux(&out, &(struct who){SHELL, SHELL, i, 0x2000 + i, EV_PT}, 0, 4, AUX_TRUNCATED);
+        if (i % GUESTS == 0) {
+            at = begin(&out, PERF_ID_INDEX, 0);
+            add_le(&out, GUESTS, 8);
+            for (n = 0; n < 4 * GUESTS; n++) /* id, index, processor, thread */
+                add_le(&out, (n % 4 ? 1 : ID_OF_MANY + MANY) + i + n / 4, 8);
+            for (n = 0; n < GUESTS; n++) {
+                add_le(&out, i + n + 1, 8);
+                add_le(&out, 0, 8);
+            }
+            end(&out, at, NULL);
+        }
+        flush(&out, file);
+    }
+    fclose(file);
+    struct cofi_recording *recording = open_file(path);
+    assert_int_equal(cofi_recording_streams(recording), MANY);
+    for (size_t i = 0, n; i < MANY; i++) {
+        cofi_recording_breaks(recording, i, &n);
+        assert_int_equal(n, 1);
+        assert_non_null(cofi_recording_guest_image(recording, i));
+    }
+    cofi_recording_close(recording);
+    unlink(path);
+}
+
+/* A process of many mappings has many children: each has all of them, up to a measure. */
+static void forks_of_large_processes_do_not_fill_the_memory(void **state)
+{
+    (void)state;
+    enum { MANY = 3000, PARENT = 10 };
+    static struct bytes out;
+    const char *path = scratch_path("forks.data");
+    FILE *file = begin_pipe(path);
+    for (uint64_t i = 0; i < MANY; i++) {
+        mmap2(&out, &(struct who){PARENT, PARENT, 0, 1 + i, EV_TRACK}, PERF_MISC_USER, PARENT, &(struct mapping){0x400000 + 0x2000 * i, 0x1000, 0, path, NULL});
+        flush(&out, file);
+    }
+    for (uint64_t i = 0; i < MANY; i++) {
+        uint64_t child = PARENT + 1 + i, time = MANY + 1 + i;
+        WORDS(&out, PERF_FORK, 0, (&(struct who){PARENT, PARENT, 0, time, EV_TRACK}), child | (uint64_t)PARENT << 32, child | (uint64_t)PARENT << 32, time);
+        flush(&out, file);
+    }
+    fclose(file);
+    struct cofi_recording *recording = open_file(path);
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "would fill the memory"));
+    assert_null(cofi_recording_warning(recording, 1));
+    for (int32_t i = 0; i < MANY; i += MANY - 1) {
+        assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, PARENT + 1 + i)), 0);
+        cofi_view_advance(view, UINT64_MAX, NULL, NULL);
+        assert_int_equal(cofi_view_find(view, 0x400000, &code) == 0, i == 0);
+        cofi_view_close(view);
+    }
+    cofi_recording_close(recording);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +225,8 @@ int main(void)
         cmocka_unit_test(a_file_that_perf_did_not_close_is_read_as_far_as_it_goes),
         cmocka_unit_test(a_trace_of_another_kind_is_refused_by_its_name),
         cmocka_unit_test(features_in_compressed_records_are_left_out),
+        cmocka_unit_test(many_events_processors_and_guests),
+        cmocka_unit_test(forks_of_large_processes_do_not_fill_the_memory),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
