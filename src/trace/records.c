@@ -37,9 +37,10 @@ static bool plausible(const uint8_t *record, uint64_t left)
 static bool looks_like_records(const uint8_t *bytes, uint64_t at, uint64_t end)
 {
     for (int i = 0; i < 3 && at < end; i++) {
-        if (!plausible(bytes + at, end - at) || le16(bytes + at + 6) % 8)
+        uint64_t size = plausible(bytes + at, end - at) ? le16(bytes + at + 6) : 0;
+        if (!size || (size % 8 && le32(bytes + at) != PERF_COMPRESSED))
             return false;
-        uint64_t size = le16(bytes + at + 6), more = payload_bytes(bytes + at, (size_t)size);
+        uint64_t more = payload_bytes(bytes + at, (size_t)size);
         if (more > end - at - size)
             return false;
         at += size + more;
@@ -47,9 +48,19 @@ static bool looks_like_records(const uint8_t *bytes, uint64_t at, uint64_t end)
     return true;
 }
 
-static uint64_t resync(const uint8_t *bytes, uint64_t at, uint64_t end)
+/* Whether there are COMPRESSED records, which may have any size: behind them others begin anywhere. */
+static bool has_compressed(const struct cofi_recording *recording)
 {
-    for (at += 8; at + PERF_RECORD_HEADER_BYTES <= end; at += 8)
+    const struct cofi__input *in = &recording->in;
+    bool in_header = in->n >= PERF_HEADER_BYTES && le64(in->bytes + 8) >= PERF_HEADER_BYTES && in->bytes[72 + FEATURE_COMPRESSED / 8] >> FEATURE_COMPRESSED % 8 & 1;
+    return in_header || recording->inflate;
+}
+
+static uint64_t resync(const struct cofi_recording *recording, uint64_t at, uint64_t end)
+{
+    const uint8_t *bytes = recording->in.bytes;
+    uint64_t step = has_compressed(recording) ? 1 : 8;
+    for (at += step; at + PERF_RECORD_HEADER_BYTES <= end; at += step)
         if (looks_like_records(bytes, at, end))
             return at;
     return end;
@@ -134,7 +145,7 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
             kept = at;
         }
         if (!plausible(bytes + at, end - at)) {
-            uint64_t next = resync(bytes, at, end);
+            uint64_t next = resync(recording, at, end);
             bool tail = end - at < PERF_RECORD_HEADER_BYTES || le16(bytes + at + 6) > end - at;
             if (next == end && unclosed) /* what a later write left unfinished */
                 return;

@@ -6,7 +6,7 @@
 
 enum { SHELL = 50, CHILD = 60 };
 
-/* A PSB+ at a time, 40 bytes with the begin of tracing at 401000, and its end. */
+/* 40 bytes: a PSB+ with a time, tracing begins at 401000 and ends. */
 #define TURN(tsc) "P19 00" tsc "0000000000 02031800 0223 9901 71001040000000 01"
 
 static struct cofi_recording *open_file(const char *path)
@@ -100,11 +100,45 @@ static void a_trace_of_another_kind_is_refused_by_its_name(void **state)
     }
 }
 
+static void compressed(struct bytes *out, const struct bytes *plain)
+{
+    static struct bytes packed;
+    packed.n = ZSTD_compress(packed.p, sizeof packed.p, plain->p, plain->n, 3);
+    assert_false(ZSTD_isError(packed.n));
+    size_t at = begin(out, PERF_COMPRESSED, 0);
+    add(out, packed.p, packed.n);
+    put_le(out->p + at + 6, out->n - at, 2);
+}
+
+/* perf record -z before 6.16: such records end anywhere, and so others begin there. */
+static void records_are_found_again_behind_compressed_ones(void **state)
+{
+    (void)state;
+    static struct bytes out, plain;
+    const char *path = scratch_path("z.data");
+    size_t damaged = 0;
+    out.n = plain.n = 0;
+    auxtrace_info(&out, 0, 1);
+    comm(&plain, &(struct who){SHELL, SHELL, 0, 0x1000, EV_TRACK}, "shell", false);
+    for (int i = 0; i < 3; i++) {
+        damaged = i == 1 ? out.n : damaged;
+        compressed(&out, &plain);
+        assert_true((le16(out.p + damaged + 6) % 8) || i != 1);
+    }
+    auxtrace(&out, 0, -1, 0, 0x3000, TURN("20"));
+    put_le(out.p + damaged, 0xffffffff, 4);
+    write_pipe(path, &out);
+    struct cofi_recording *recording = open_file(path);
+    assert_int_equal(cofi_recording_streams(recording), 1);
+    assert_int_equal(cofi_recording_stream(recording, 0)->bytes, 40);
+    cofi_recording_close(recording);
+}
+
 /* Code of BPF programs is shown where it lies, and the place where records are decompressed is used again. */
 static void features_in_compressed_records_are_left_out(void **state)
 {
     (void)state;
-    static struct bytes out, plain, packed;
+    static struct bytes out, plain;
     struct cofi_view *view;
     struct cofi_code code;
     out.n = plain.n = 0;
@@ -115,11 +149,7 @@ static void features_in_compressed_records_are_left_out(void **state)
     feature(&plain, FEATURE_BPF_PROG_INFO);
     bpf_at = 0;
     end(&plain, at, NULL);
-    packed.n = ZSTD_compress(packed.p, sizeof packed.p, plain.p, plain.n, 3);
-    assert_false(ZSTD_isError(packed.n));
-    at = begin(&out, PERF_COMPRESSED, 0);
-    add(&out, packed.p, packed.n);
-    put_le(out.p + at + 6, out.n - at, 2);
+    compressed(&out, &plain);
     write_pipe(scratch_path("feature.data"), &out);
     struct cofi_recording *recording = open_file(scratch_path("feature.data"));
     assert_int_equal(cofi_view_open(&view, cofi_recording_image(recording, 0)), 0);
@@ -225,6 +255,7 @@ int main(void)
         cmocka_unit_test(a_file_that_perf_did_not_close_is_read_as_far_as_it_goes),
         cmocka_unit_test(a_trace_of_another_kind_is_refused_by_its_name),
         cmocka_unit_test(features_in_compressed_records_are_left_out),
+        cmocka_unit_test(records_are_found_again_behind_compressed_ones),
         cmocka_unit_test(many_events_processors_and_guests),
         cmocka_unit_test(forks_of_large_processes_do_not_fill_the_memory),
     };
