@@ -342,11 +342,12 @@ static void note_last_overflow(struct cofi__in_stream *stream, const struct cofi
         stream->public.ends_in_overflow = true;
 }
 
-static void note_full(struct cofi_recording *recording, uint64_t number, const struct cofi_sideband *aux)
+/* looks: how many more there may be, for a file may be made so that its records and streams are all of one buffer. */
+static void note_full(struct cofi_recording *recording, uint64_t number, const struct cofi_sideband *aux, uint32_t *looks)
 {
     struct cofi__in_stream *streams = recording->streams.items;
     const uint32_t *first = cofi__row(recording, ROW_OF_BUFFER, number);
-    for (size_t i = first ? *first + 1 : 0; i; i = streams[i - 1].next_of_buffer)
+    for (size_t i = first ? *first + 1 : 0; i && *looks; i = streams[i - 1].next_of_buffer, --*looks)
         if (recording->info.gen == COFI_RTIT)
             note_last_overflow(&streams[i - 1], aux);
         else if (!recording->info.snapshot && !recording->sampled)
@@ -356,14 +357,17 @@ static void note_full(struct cofi_recording *recording, uint64_t number, const s
 static void note_full_buffers(struct cofi_recording *recording)
 {
     const struct cofi_sideband *rows = recording->sideband.items;
+    uint32_t looks = 1 << 24;
     list_buffers(recording);
     for (size_t i = 0; i < recording->sideband.n; i++) {
         if (rows[i].kind != COFI_SB_AUX || !(rows[i].aux_flags & AUX_TRUNCATED))
             continue;
-        note_full(recording, number_of_buffer(-1, rows[i].tid), &rows[i]);
+        note_full(recording, number_of_buffer(-1, rows[i].tid), &rows[i], &looks);
         if (rows[i].cpu <= INT32_MAX)
-            note_full(recording, number_of_buffer((int32_t)rows[i].cpu, -1), &rows[i]);
+            note_full(recording, number_of_buffer((int32_t)rows[i].cpu, -1), &rows[i], &looks);
     }
+    if (!looks)
+        cofi__damage(recording, "too many streams of one buffer: where it was full is not known of all");
 }
 
 void cofi__finish_streams(struct cofi_recording *recording)

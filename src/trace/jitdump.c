@@ -167,15 +167,6 @@ static int read_dump(struct dump *dump, const char *path)
     return status == COFI_ERR_NOMEM ? status : 0;
 }
 
-static bool tells_code(const struct cofi_recording *recording)
-{
-    const struct cofi_sideband *rows = recording->sideband.items;
-    for (size_t i = 0; i < recording->sideband.n; i++)
-        if (rows[i].kind == COFI_SB_CODE && !rows[i].kernel && !(rows[i].name && !strcmp(rows[i].name, "[vdso]")))
-            return true;
-    return false;
-}
-
 bool cofi__is_jitdump(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -193,7 +184,7 @@ static uint64_t clock_ahead(const struct dump *dump, uint64_t mapped_ns)
 
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path, uint64_t mapped_ns)
 {
-    struct dump dump = {.recording = recording, .image = image, .names_only = tells_code(recording)};
+    struct dump dump = {.recording = recording, .image = image, .names_only = recording->tells_code};
     uint8_t *bytes = read_below(recording, path, &dump.n);
     int status = 0;
     if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {

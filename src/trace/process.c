@@ -135,14 +135,22 @@ static int by_path(const void *a, const void *b)
 {
     const struct cofi__build_id_row *x = a, *y = b;
     int order = strcmp(x->path, y->path);
-    return order ? order : x->order < y->order ? -1 : x->order > y->order;
+    if (order || x->guest != y->guest)
+        return order ? order : x->guest ? 1 : -1;
+    if (x->guest && x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The first n letters of a name are the row's path. */
-static int compare_path(const char *name, size_t n, const struct cofi__build_id_row *row)
+/* The first n letters of a name are the row's path, and its file is of that machine. */
+static int compare_file(int32_t machine, const char *name, size_t n, const struct cofi__build_id_row *row)
 {
     int order = strncmp(name, row->path, n);
-    return order ? order : row->path[n] ? -1 : 0;
+    if (order || row->path[n])
+        return order ? order : -1;
+    if (row->guest != (machine != HOST))
+        return row->guest ? -1 : 1;
+    return !row->guest || machine == row->pid ? 0 : machine < row->pid ? -1 : 1;
 }
 
 static bool take_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb, const char *name, size_t n)
@@ -151,18 +159,16 @@ static bool take_build_id(const struct cofi_recording *recording, struct cofi_si
     size_t low = 0, high = recording->build_ids.n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_path(name, n, &rows[middle]) > 0)
+        if (compare_file(sb->machine, name, n, &rows[middle]) > 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < recording->build_ids.n && !compare_path(name, n, &rows[low]); low++)
-        if (rows[low].guest == (sb->machine != HOST) && (!rows[low].guest || rows[low].pid == sb->machine)) {
-            sb->build_id_size = rows[low].size;
-            memcpy(sb->build_id, rows[low].id, 20);
-            return true;
-        }
-    return false;
+    if (low == recording->build_ids.n || compare_file(sb->machine, name, n, &rows[low]))
+        return false;
+    sb->build_id_size = rows[low].size;
+    memcpy(sb->build_id, rows[low].id, 20);
+    return true;
 }
 
 /* perf writes build ids in a table of their own too, by file name. A kernel's mapping has the name of a symbol behind its path. */
@@ -276,6 +282,17 @@ static void name_code(struct cofi_sideband *sideband, size_t i)
     }
 }
 
+static void name_codes(struct cofi_recording *recording)
+{
+    struct cofi_sideband *sideband = recording->sideband.items;
+    for (size_t i = 0; i < recording->sideband.n; i++) {
+        if (sideband[i].kind != COFI_SB_CODE)
+            continue;
+        name_code(sideband, i);
+        recording->tells_code |= !sideband[i].kernel && !(sideband[i].name && !strcmp(sideband[i].name, "[vdso]"));
+    }
+}
+
 const char *cofi_recording_comm(const struct cofi_recording *recording, int32_t tid, uint64_t time_ns)
 {
     const struct cofi__comm *rows = recording->comms.items;
@@ -345,9 +362,8 @@ static int apply_all(struct cofi_recording *recording)
     struct cofi_sideband *sideband = recording->sideband.items;
     if (recording->build_ids.n)
         qsort(recording->build_ids.items, recording->build_ids.n, sizeof(struct cofi__build_id_row), by_path);
+    name_codes(recording);
     for (size_t i = 0; i < recording->sideband.n; i++) {
-        if (sideband[i].kind == COFI_SB_CODE)
-            name_code(sideband, i);
         int status = apply(recording, &sideband[i]);
         if (status == COFI_ERR_RANGE) {
             cofi__damage(recording, "sideband record %zu: a mapping that wraps around the address space", i);

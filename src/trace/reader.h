@@ -213,6 +213,7 @@ struct cofi_recording {
     const char *other_trace;               /* the name of the one that the recording says it has, or null */
     uint64_t forked;                       /* mappings that forks have given to children */
     bool has_info, nomem, sampled, damaged;
+    bool tells_code; /* of processes, more than the vDSO */
     bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one behind its last */
     uint64_t missing; /* trace bytes that pieces should have */
     struct cofi__inflate *inflate;

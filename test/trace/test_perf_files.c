@@ -216,6 +216,63 @@ static void many_events_processors_and_guests(void **state)
     unlink(path);
 }
 
+/* Pieces of one buffer that do not follow each other, with as many places where it was full; JITs. (Each with each would take minutes, too.) */
+static void many_pieces_and_jits(void **state)
+{
+    (void)state;
+    enum { MANY = 60000 };
+    static struct bytes out;
+    const char *path = scratch_path("many.data");
+    FILE *file = begin_pipe(path);
+    for (uint32_t i = 0; i < MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "/none/jit-%u.dump", i + 1);
+        size_t at = out.n;
+        auxtrace(&out, 0, -1, 0, 0x1000, "0000000000000000");
+        put_le(out.p + at + 16, UINT64_C(16) * i, 8);
+        aux(&out, &(struct who){SHELL, SHELL, 0, 0x2000 + i, EV_PT}, 0, 4, AUX_TRUNCATED);
+        mmap2(&out, &(struct who){SHELL, SHELL, 0, 0x2000 + i, EV_TRACK}, PERF_MISC_USER, (int32_t)i + 1, &(struct mapping){0x400000, 0x1000, 0, name, NULL});
+        flush(&out, file);
+    }
+    fclose(file);
+    struct cofi_recording *recording = open_file(path);
+    assert_int_equal(cofi_recording_streams(recording), MANY);
+    cofi_recording_close(recording);
+    unlink(path);
+}
+
+/* Of files of one name each machine has its own. */
+static void build_ids_are_those_of_their_machines(void **state)
+{
+    (void)state;
+    enum { MACHINES = 40 };
+    static struct bytes out;
+    const char *path = scratch_path("ids.data");
+    out.n = 0;
+    auxtrace_info(&out, 0, 1);
+    for (uint32_t i = 0; i < MACHINES; i++) { /* of the host twice: the first one counts */
+        uint32_t machine = i < 2 ? 0 : (i * 7) % (MACHINES - 2) + 1;
+        size_t at = begin(&out, PERF_HEADER_BUILD_ID, machine ? PERF_MISC_GUEST_KERNEL : PERF_MISC_KERNEL);
+        add_le(&out, machine ? machine : UINT32_MAX, 4);
+        add_le(&out, 1 + machine + (i == 1 ? 1000 : 0), 4);
+        for (int k = 0; k < 20; k++)
+            add_le(&out, 0, 1);
+        add(&out, "/none/x.ko", 11);
+        end(&out, at, NULL);
+    }
+    for (int32_t machine = 0; machine < MACHINES; machine++)
+        mmap2(&out, &(struct who){-1, 0, 0, 0x2000, SYNTHESIZED}, machine ? PERF_MISC_GUEST_KERNEL : PERF_MISC_KERNEL, machine ? machine : -1,
+              &(struct mapping){UINT64_C(0xffffffffc0000000), 0x1000, 0, "/none/x.ko", NULL});
+    write_file(path, &out);
+    struct cofi_recording *recording = open_file(path);
+    for (uint32_t machine = 0; machine < MACHINES; machine++) {
+        const struct cofi_sideband *sb = cofi_recording_sideband(recording, machine);
+        assert_int_equal(sb->machine, machine);
+        assert_int_equal(le32(sb->build_id), machine < MACHINES - 1 ? machine + 1 : 0);
+    }
+    cofi_recording_close(recording);
+}
+
 /* A process of many mappings has many children: each has all of them, up to a measure. */
 static void forks_of_large_processes_do_not_fill_the_memory(void **state)
 {
@@ -257,6 +314,8 @@ int main(void)
         cmocka_unit_test(features_in_compressed_records_are_left_out),
         cmocka_unit_test(records_are_found_again_behind_compressed_ones),
         cmocka_unit_test(many_events_processors_and_guests),
+        cmocka_unit_test(many_pieces_and_jits),
+        cmocka_unit_test(build_ids_are_those_of_their_machines),
         cmocka_unit_test(forks_of_large_processes_do_not_fill_the_memory),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
