@@ -85,7 +85,8 @@ static void warn_of_losses(struct cofi_recording *recording)
         lost += rows[i].kind == COFI_SB_LOST ? rows[i].len : 0;
         if (rows[i].kind != COFI_SB_AUX)
             continue;
-        full += rows[i].aux_flags & AUX_TRUNCATED && rows[i].aux_size; /* of none: see ends_in_overflow */
+        /* Linux before 6.13 says that none came where all of the buffer was lost; of RTIT: see ends_in_overflow */
+        full += rows[i].aux_flags & AUX_TRUNCATED && (rows[i].aux_size || recording->info.gen == COFI_PT);
         partial += (rows[i].aux_flags & AUX_PARTIAL) != 0;
         pieces++;
     }

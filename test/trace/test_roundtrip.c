@@ -169,7 +169,7 @@ static void where_the_buffer_was_full_is_told(void **state)
         assert_int_equal(cofi_writer_close(writer, NULL), 0);
         set_in_auxtraces(path, 16, BASE, 8);
         struct cofi_recording *recording = open_recording(path);
-        assert_non_null(strstr(cofi_recording_warning(recording, 0), "buffer was full 4 times"));
+        assert_non_null(strstr(cofi_recording_warning(recording, 0), "buffer was full 6 times"));
         assert_non_null(strstr(cofi_recording_warning(recording, 1), "1 of 9 pieces of the trace have gaps"));
         for (size_t i = 0, n; i < 2; i++) {
             const uint64_t *breaks = cofi_recording_breaks(recording, i, &n);
