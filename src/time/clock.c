@@ -42,7 +42,7 @@ static void set_exact(struct cofi__clock *clock, uint64_t ticks)
 {
     bool believed = !clock->known || (clock->now > ticks && clock->now - ticks > COFI_CLOCK_BACK);
     clock->exact = ticks;
-    clock->cycles = 0;
+    clock->passed = clock->cycles = 0;
     if (believed || ticks > clock->now)
         clock->now = ticks;
     if (believed || ticks < clock->least)
@@ -219,10 +219,31 @@ void cofi__clock_mtc(struct cofi__clock *clock, uint8_t ctc)
     pt_mtc(clock, ctc);
 }
 
+/* What the cycles are worth, in ticks; 0: nobody has told. */
+static uint64_t ticks_of_cycles(struct cofi__clock *clock)
+{
+    if (clock->new_cycles) {
+        clock->ratio = (clock->new_ticks << COFI_CLOCK_SHIFT) / clock->new_cycles;
+        clock->new_cycles = 0;
+    }
+    uint64_t cycles = clock->cycles < UINT64_C(1) << 36 ? clock->cycles : UINT64_C(1) << 36;
+    return cycles * clock->ratio >> COFI_CLOCK_SHIFT;
+}
+
+/* The frequency changes: cycles so far passed at the old one, if it is known. */
+static void end_of_ratio(struct cofi__clock *clock)
+{
+    cofi__clock_ticks(clock);
+    clock->passed += ticks_of_cycles(clock);
+    if (clock->ratio)
+        clock->cycles = 0;
+}
+
 static void on_ratio(struct cofi__clock *clock, uint8_t ratio)
 {
     clock->mtc_seen = false;
     if (ratio && clock->info.nominal_ratio) {
+        end_of_ratio(clock);
         clock->ratio = ((uint64_t)clock->info.nominal_ratio << COFI_CLOCK_SHIFT) / ratio;
         clock->new_cycles = 0;
     }
@@ -298,7 +319,7 @@ void cofi__clock_psb(struct cofi__clock *clock)
     clock->mtc_seen = false;
     clock->span_cycles = clock->mtc_exact = 0;
     if (!clock->known)
-        clock->cycles = 0;
+        clock->passed = clock->cycles = 0;
 }
 
 void cofi__clock_break(struct cofi__clock *clock)
@@ -318,14 +339,10 @@ uint64_t cofi__clock_ticks(struct cofi__clock *clock)
 {
     if (!clock->cycles || !clock->known)
         return clock->now;
-    if (clock->new_cycles) {
-        clock->ratio = (clock->new_ticks << COFI_CLOCK_SHIFT) / clock->new_cycles;
-        clock->new_cycles = 0;
-    }
+    uint64_t ticks = ticks_of_cycles(clock);
     if (!clock->ratio)
         return clock->now;
-    uint64_t cycles = clock->cycles < UINT64_C(1) << 36 ? clock->cycles : UINT64_C(1) << 36;
-    uint64_t ticks = clock->exact + (cycles * clock->ratio >> COFI_CLOCK_SHIFT);
+    ticks += clock->exact + clock->passed;
     if (ticks >= clock->limit)
         ticks = clock->limit - 1;
     clock->interpolated = true;

@@ -15,7 +15,8 @@ struct cofi__clock {
     struct cofi_time_info info;
     uint64_t now;          /* what is reported; never runs backwards by interpolation */
     uint64_t exact;        /* of the last TSC, MTC or STS */
-    uint64_t cycles;       /* core cycles since then */
+    uint64_t passed;       /* PT: ticks from then to the last CBR behind it, estimated at the ratio that held before it */
+    uint64_t cycles;       /* core cycles since both */
     uint64_t ratio;        /* ticks per cycle << COFI_CLOCK_SHIFT; 0: not known */
     uint64_t new_ticks, new_cycles; /* the ratio is that of these, divided when asked; 0 cycles: see ratio */
     uint64_t limit;        /* cycles may not carry time past this (the next MTC) */

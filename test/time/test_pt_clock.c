@@ -200,6 +200,52 @@ static void a_ratio_packet_counts_from_then_on(void **state)
     assert_int_equal(cycles(10), 1230);
 }
 
+static void cbr(unsigned ratio)
+{
+    struct cofi_packet packet = {.kind = COFI_PT_CBR};
+    packet.cbr.ratio = (uint8_t)ratio;
+    cofi__clock_packet(&the, &packet);
+}
+
+/* [SDM Core:Bus Ratio (CBR) Packet]: the frequency changes between two exact times. Nobody asks for the time at the CBR. */
+static void cycles_before_a_new_ratio_passed_at_the_old_one(void **state)
+{
+    (void)state;
+    start(100, 1, 0, 1000);
+    the.info.nominal_ratio = 30;
+    the.limit = UINT64_MAX;
+    cbr(30);
+    assert_int_equal(cycles(1000), 2000);
+    cbr(10);
+    assert_int_equal(cofi__clock_ticks(&the), 2000);
+    struct cofi_packet packet = {.kind = COFI_PT_CYC};
+    packet.cyc.count = 10;
+    cofi__clock_packet(&the, &packet);
+    cbr(30);
+    assert_int_equal(cofi__clock_ticks(&the), 2030);
+    assert_int_equal(cycles(100), 2130);
+    tsc_tma(5000, 50, 0);
+    the.limit = UINT64_MAX;
+    assert_int_equal(cycles(10), 5010);
+}
+
+/* A ratio that two MTCs told, and that nobody has asked for yet. */
+static void cycles_before_a_new_ratio_passed_at_the_learnt_one(void **state)
+{
+    (void)state;
+    start(1000, 1, 0, 1000);
+    the.info.nominal_ratio = 30;
+    mtc(1);
+    cycles(500);
+    assert_int_equal(mtc(2), 3000);
+    the.limit = UINT64_MAX;
+    struct cofi_packet packet = {.kind = COFI_PT_CYC};
+    packet.cyc.count = 100;
+    cofi__clock_packet(&the, &packet);
+    cbr(10);
+    assert_int_equal(cycles(10), 3230);
+}
+
 /* Damage looks so. */
 static void a_ratio_of_zero_tells_nothing(void **state)
 {
@@ -362,6 +408,8 @@ int main(void)
         cmocka_unit_test(before_a_tsc_no_mtc_is_a_time),
         cmocka_unit_test(a_tsc_without_a_tma_begins_anew),
         cmocka_unit_test(a_ratio_packet_counts_from_then_on),
+        cmocka_unit_test(cycles_before_a_new_ratio_passed_at_the_old_one),
+        cmocka_unit_test(cycles_before_a_new_ratio_passed_at_the_learnt_one),
         cmocka_unit_test(a_ratio_of_zero_tells_nothing),
         cmocka_unit_test(where_no_time_is_known_a_bound_tells_none),
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
