@@ -121,8 +121,8 @@ static void block_item(struct writer *out, const struct cofi_flow_event *event)
 static void trigger(struct writer *out, const struct cofi_flow_event *event)
 {
     write_format(out, ": 0x%x", event->a);
-    if (event->b)
-        write_format(out, ", %" PRIu64 " instructions before", event->value);
+    if (event->b && event->ip == COFI_NO_IP)
+        write_format(out, ", %" PRIu64 " instructions behind the last address or outcome", event->value);
     if (event->c)
         write_text(out, ", and others");
 }

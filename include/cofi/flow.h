@@ -74,7 +74,8 @@ struct cofi_flow_block {
     X(BBP, "bbp")               /* a: type, b: 1 if items are 4 bytes */                           \
     X(BIP, "bip")               /* a: id, value */                                                 \
     X(BEP, "bep")                                                                                  \
-    X(TRIG, "trig")             /* a: vector, b: 1 if value is valid (ICNT), c: MULT */            \
+    X(TRIG, "trig")             /* a: vector, b: 1 if value is valid (ICNT: where ip is not told,  \
+                                 * so many instructions behind what told a place last), c: MULT */ \
     X(CODE, "code")             /* the image changed: value is how many ranges; a: 1: another      \
                                  * program runs (exec), all of it is new */
 

@@ -659,6 +659,21 @@ static int act_bep(struct cofi_flow *flow)
     return flow->packet.bep.ip ? cofi__pend_add(flow, &event, true) : cofi__emit_event(flow, &event);
 }
 
+/* ICNT: so many instructions behind the last FUP, TIP, TIP.PGE, outcome or TRIG with one. It is shown without a place where they lead to none. */
+static int find_trigger(struct cofi_flow *flow, struct cofi_flow_event *event)
+{
+    uint64_t count = flow->packet.trig.icnt, ran = cofi__since(flow);
+    struct goal goal = {.by_count = true, .count = count - ran};
+    struct place place;
+    if (!flow->enabled || flow->lost || flow->async || may_be_stray(flow) || ran > count)
+        return 0;
+    if (cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+        return 0;
+    COFI_TRY(cofi__walk_take(flow, &place, place.insn));
+    event->ip = position(flow);
+    return 0;
+}
+
 static int act_trig(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
@@ -667,7 +682,17 @@ static int act_trig(struct cofi_flow *flow)
     event.b = p->trig.icntv;
     event.c = p->trig.mult;
     event.value = p->trig.icnt;
-    return p->trig.ip ? cofi__pend_add(flow, &event, true) : cofi__emit_event(flow, &event);
+    if (p->trig.ip)
+        return cofi__pend_add(flow, &event, true);
+    if (p->trig.icntv) {
+        COFI_TRY(cofi__take_overflows_fup(flow));
+        if (waits_for_space(flow))
+            return 0;
+        COFI_TRY(find_trigger(flow, &event));
+        flow->since = event.ip == COFI_NO_IP ? SINCE_UNKNOWN : 0;
+        flow->since_units = units_used(flow);
+    }
+    return cofi__emit_event(flow, &event);
 }
 
 static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
@@ -687,7 +712,8 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
 static bool settles(const struct cofi_flow *flow)
 {
     uint8_t kind = flow->packet.kind;
-    if (kind == COFI_PT_PTW || (kind == COFI_PT_FUP && fup_is_of_packet(flow)))
+    bool counted = kind == COFI_PT_TRIG && flow->packet.trig.icntv;
+    if (kind == COFI_PT_PTW || counted || (kind == COFI_PT_FUP && fup_is_of_packet(flow)))
         return !flow->stray;
     return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP;
 }
@@ -729,6 +755,13 @@ static int act_headless(struct cofi_flow *flow)
 
 static bool is_timing(uint8_t kind) { return kind == COFI_PT_TSC || kind == COFI_PT_CBR; }
 
+/* An ICNT behind it counts from here; outcomes and TIPs show by units_used. */
+static bool counts_anew(const struct cofi_flow *flow)
+{
+    uint8_t kind = flow->packet.kind;
+    return kind == COFI_PT_FUP || kind == COFI_PT_TIP_PGE || kind == COFI_PT_PSBEND;
+}
+
 /* Act on flow->packet. All that was pending before it is used up. */
 int cofi__pt_act(struct cofi_flow *flow)
 {
@@ -750,5 +783,9 @@ int cofi__pt_act(struct cofi_flow *flow)
         flow->forced_bits = flow->stats.tnt_bits;
     }
     flow->behind_tsx &= flow->packet.kind == COFI_PT_FUP || is_timing(flow->packet.kind);
-    return acts[flow->packet.kind] ? acts[flow->packet.kind](flow) : 0;
+    if (acts[flow->packet.kind])
+        COFI_TRY(acts[flow->packet.kind](flow));
+    if (counts_anew(flow))
+        flow->since = 0;
+    return 0;
 }

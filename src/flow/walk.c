@@ -24,8 +24,10 @@ static bool path_add(struct cofi_flow *flow, struct block *b)
 }
 
 /* Index of the first instruction of the block that the goal names; n if none. */
-static uint32_t goal_insn(const struct goal *goal, const struct block *b)
+static uint32_t goal_insn(const struct goal *goal, const struct block *b, uint64_t ran)
 {
+    if (goal->by_count)
+        return goal->count - ran < b->pub.n ? (uint32_t)(goal->count - ran) : b->pub.n;
     if (!goal->classes && (!goal->by_ip || (goal->ip - b->pub.ip >= b->pub.end - b->pub.ip)))
         return b->pub.n;
     for (uint32_t i = 0; i < b->pub.n; i++) {
@@ -101,6 +103,12 @@ static struct block *onward(struct cofi_flow *flow, struct block *b)
     return block_taken(flow, b);
 }
 
+/* The goal is where a block begins: there may be no code behind what was traced. */
+static bool goal_begin(const struct goal *goal, uint64_t ip, uint64_t ran)
+{
+    return (goal->by_ip && goal->ip == ip) || (goal->by_count && goal->count == ran);
+}
+
 static bool is_direct(uint8_t cls)
 {
     return cls == COFI_CLASS_OTHER || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL;
@@ -109,13 +117,13 @@ static bool is_direct(uint8_t cls)
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place)
 {
     struct block *b = here(flow), *mark = NULL;
-    uint64_t next = position(flow);
+    uint64_t next = position(flow), ran = 0;
     flow->path_n = 0;
-    for (size_t steps = 1; b || (goal->by_ip && next == goal->ip); steps++) {
+    for (size_t steps = 1; b || goal_begin(goal, next, ran); steps++) {
         *place = (struct place){.ip = next};
-        if (goal->by_ip && next == goal->ip)
-            return STOP_INSN; /* there may be no code behind what was traced */
-        uint32_t i = goal_insn(goal, b);
+        if (goal_begin(goal, next, ran))
+            return STOP_INSN;
+        uint32_t i = goal_insn(goal, b, ran);
         *place = (struct place){b, i, goal_branch(flow, goal, b), next};
         if (i < b->pub.n)
             return STOP_INSN;
@@ -129,6 +137,7 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
             mark = b;
         if (!path_add(flow, b))
             break;
+        ran += b->pub.n;
         next = b->pub.cls == COFI_CLASS_OTHER ? b->pub.end : b->pub.target;
         b = onward(flow, b);
     }
@@ -144,14 +153,25 @@ static void push_if_call(struct cofi_flow *flow, struct block *b)
         ret_push(flow, b);
 }
 
+uint64_t cofi__since(const struct cofi_flow *flow) { return flow->since_units == units_used(flow) ? flow->since : 0; }
+
+static void count_since(struct cofi_flow *flow, uint64_t insns)
+{
+    flow->since = cofi__since(flow) + insns;
+    flow->since_units = units_used(flow);
+}
+
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n)
 {
+    uint64_t insns = n;
     if (flow->path_n || n)
         COFI_TRY(cofi__settle(flow)); /* what ran shows that tracing was on, before it */
     for (size_t i = 0; i < flow->path_n; i++) {
         COFI_TRY(cofi__emit_block(flow, flow->path[i]));
         push_if_call(flow, flow->path[i]);
+        insns += flow->path[i]->pub.n;
     }
+    count_since(flow, insns);
     struct block *b = place->block;
     flow->path_n = 0;
     flow->last_run = NULL;

@@ -217,6 +217,7 @@ struct cofi_flow {
     uint64_t disabled_ip;
     uint64_t cr3_ip, cr3_units; /* of the last MOV CR3 that had a packet, and units_used then */
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
+    uint64_t since, since_units; /* instructions that ran since the last FUP, TIP.PGE or counted TRIG, if no outcome or TIP came (units_used then) */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */
     uint8_t events_seen;   /* EVENTS_SURE and more: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
@@ -335,6 +336,8 @@ enum goal_stop {
 struct goal {
     bool by_ip;
     uint64_t ip;
+    bool by_count;
+    uint64_t count;       /* stop behind so many instructions */
     uint32_t classes;     /* stop at an instruction of one of these classes */
     bool by_target;       /* PGD: stop at a direct branch to `target` */
     uint64_t target;
@@ -354,6 +357,9 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
 /* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
 /* Behind STOP_ERROR: a gap begins. Where that is for code that is missing, what lies before it ran. */
+/* How many instructions ran on such ways since a packet has told where execution is; SINCE_UNKNOWN and more: that one is not placed. */
+#define SINCE_UNKNOWN (UINT64_C(1) << 32)
+uint64_t cofi__since(const struct cofi_flow *flow);
 int cofi__walk_lose(struct cofi_flow *flow, const struct place *place, const char *text);
 bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip);
 /* It takes more than what needs only a context that is traced to show that tracing is on. */

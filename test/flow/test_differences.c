@@ -112,6 +112,31 @@ static void triggers_are_shown(void **state)
         "401001 401002 [disabled 401002]");
 }
 
+/* libipt shows a TRIG at the instruction that its ICNT leads to, counted from the last FUP, TIP, outcome or TRIG. 401000 nop; 401001 jmp 401004;
+ * 401004 nop; 401005 jnz 401005; 401007 ptwrite eax; 40100b nop; 40100c syscall */
+static void a_trigger_is_where_its_count_leads(void **state)
+{
+    (void)state;
+    const char *code = "90 eb01 90 90 75fe f30faee0 90 0f05";
+    assert_string_equal(decode(code, "H d940010300 04 d940020000 021278563412 d940030200 d940040000 3d0c10 01"),
+        "[psb] [enabled >401000] 401000 401001 401004 [trig 401005 a1 b1 c0 v3] 401005 [trig 401007 a2 b1 c0] 401007 "
+        "[ptwrite 401007 a4 b0 c0 v12345678] 40100b [trig 40100c a3 b1 c0 v2] [trig 40100c a4 b1 c0] [async-disabled 40100c]");
+    /* from the FUPs of a PSB+ and of an EXSTOP, and from an interrupt's TIP; without a count, while tracing is off */
+    assert_string_equal(decode(code, "P 9901 7d0010400000 00 0223 d940010000 d940020100 02e2 3d0410 d940030000 3d0410 2d0b10 d940040100 3d0c10 01 d9000f"),
+        "[psb 401000] [enabled >401000] [trig 401000 a1 b1 c0] 401000 [trig 401001 a2 b1 c0 v1] 401001 [exstop 401004] "
+        "[trig 401004 a3 b1 c0] [async 401004 >40100b] 40100b [trig 40100c a4 b1 c0 v1] [async-disabled 40100c] [trig af b0 c0]");
+}
+
+/* Behind a branch whose outcome has not come; behind that TRIG; and where a PTWRITE is further already. */
+static void a_trigger_beyond_what_is_known_is_shown_without_a_place(void **state)
+{
+    (void)state;
+    const char *code = "90 90 7500 f30faee0 90 0f05";
+    assert_string_equal(decode(code, "H d940010300 d940020000 06 021278563412 d940030000 3d0810 2d0810 d940040100 3d0910 01"),
+        "[psb] [enabled >401000] [trig a1 b1 c0 v3] [trig a2 b1 c0] 401000 401001 401002 401004 [ptwrite 401004 a4 b0 c0 v12345678] "
+        "[trig a3 b1 c0] [async 401008 >401008] 401008 [trig 401009 a4 b1 c0 v1] [async-disabled 401009]");
+}
+
 static void event_trace_is_shown(void **state)
 {
     (void)state;
@@ -198,6 +223,8 @@ int main(void)
         cmocka_unit_test(the_type_of_an_evd_has_six_bits),
         cmocka_unit_test(blocks_of_pebs_are_shown),
         cmocka_unit_test(triggers_are_shown),
+        cmocka_unit_test(a_trigger_is_where_its_count_leads),
+        cmocka_unit_test(a_trigger_beyond_what_is_known_is_shown_without_a_place),
         cmocka_unit_test(event_trace_is_shown),
         cmocka_unit_test(a_vmcs_address_has_its_lower_twelve_bits),
         cmocka_unit_test(an_overflow_a_psb_with_its_address_and_a_fup),

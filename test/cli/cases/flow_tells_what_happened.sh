@@ -35,5 +35,6 @@ bip 4: 0000000000001122
 bep ip
 fup 3: 401022
 trig 1, icnt: 3
+trig 2, mult, icnt: ffff
 F
 [ -s raw ] && perl -e 'print "\x90" x 64' >code && "$COFI" flow --raw=raw --image=code@0x401000 | grep '^\['
