@@ -44,7 +44,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->disabled_ip = COFI_NO_IP;
     flow->stray_pip_units = UINT64_MAX;
     flow->events_seen = 0;
-    flow->fup_of_mode = false;
+    flow->fup_of_mode = flow->asleep = false;
     flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
     flow->used_offset = flow->first_offset = c->offset + skip;
     flow->used_ticks = 0;
@@ -287,6 +287,7 @@ static int use_bits(struct cofi_flow *flow)
     }
     flow->just_overflowed = false;
     COFI_TRY(cofi__settle(flow));
+    COFI_TRY(cofi__let_pwre_go(flow));
     if (flow->overflow && flow->config.gen == COFI_PT) /* outcomes after OVF without an address [ERR SKD010] */
         return cofi__outcomes_after_overflow(flow);
     if (flow->overflow)
@@ -392,6 +393,7 @@ static int act(struct cofi_flow *flow)
 {
     if (tip_is_branch(flow)) {
         COFI_TRY(cofi__settle(flow));
+        COFI_TRY(cofi__let_pwre_go(flow));
         return cofi__run_bits(flow, true);
     }
     cofi__span_break(flow);

@@ -91,7 +91,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->last_run = NULL;
     flow->ovf_ip = flow->cr3_ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
     flow->stray_pip_units = UINT64_MAX;
-    flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = false;
+    flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = flow->asleep = false;
     flow->idle = 0;
     flow->idle_mark = NULL;
     return 0;

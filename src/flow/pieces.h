@@ -37,7 +37,7 @@ struct ends {
 
 /* All that decoding behind a PSB+ depends on. */
 struct seam {
-    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change, overflow_ticks, ovf_ip;
+    uint64_t psb, ip, last_ip, cr3, vmcs, disabled_ip, next_change, overflow_ticks, ovf_ip, sleep_ip;
     uint64_t ret_ip, last_end, seen_ns, used_ticks; /* RTIT, as all of the next line: its PSB resets nothing */
     bool has_ret, last_ip_valid, stop_was_last;
     struct cofi__clock clock;
@@ -45,7 +45,7 @@ struct seam {
     unsigned mode;
     uint8_t cbr, ecbr, pg;
     struct doubt doubt;
-    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, ended, odd;
+    bool enabled, non_root, in_tx, tentative, code_missed, overflow, stopped, asleep, ended, odd;
     uint8_t events_seen;
 };
 

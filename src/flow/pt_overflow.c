@@ -63,6 +63,7 @@ static int lose_packets(struct cofi_flow *flow)
     if (cofi__fup_is_doubtful(flow))
         COFI_TRY(cofi__show_without_place(flow));
     flow->ovf_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
+    flow->asleep = false; /* it may hide a PWRX */
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
     if (flow->enabled)
@@ -216,6 +217,7 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
         COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     uint64_t ip = address_is_sure(flow) ? flow->packet_ip : COFI_NO_IP;
     flow->fup_of_mode = !flow->pend.fup && !flow->config.ctl_known;
+    cofi__note_sleep(flow, ip);
     COFI_TRY(cofi__pend_flush(flow, ip));
     return flow->pend.mode ? cofi__due_at_target(flow, ip) : 0;
 }

@@ -298,6 +298,7 @@ static int fup_bound(struct cofi_flow *flow)
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
         COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
     flow->cr3_ip = COFI_NO_IP; /* a MOV CR3's own TIP.PGD would have come before */
+    cofi__note_sleep(flow, flow->packet_ip);
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
     if (flow->pend.tsx && !flow->pend.abort)
         COFI_TRY(cofi__show_tsx(flow, flow->packet_ip));
@@ -566,50 +567,6 @@ static int act_ptw(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-static int inform(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c)
-{
-    struct cofi_flow_event event = cofi__event(flow, kind, flow->packet_offset);
-    event.a = a;
-    event.b = b;
-    event.c = c;
-    return cofi__emit_event(flow, &event);
-}
-
-/* MWAIT shares the FUP of the EXSTOP that follows [PTREF 5.7]. */
-static int act_mwait(struct cofi_flow *flow)
-{
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MWAIT, flow->packet_offset);
-    event.a = flow->packet.mwait.hints;
-    event.b = flow->packet.mwait.ext;
-    return cofi__pend_add(flow, &event, true);
-}
-
-static int act_exstop(struct cofi_flow *flow)
-{
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EXSTOP, flow->packet_offset);
-    if (flow->packet.exstop.ip)
-        return cofi__pend_add(flow, &event, true);
-    if (flow->pend.n && flow->pend.list[0].kind == COFI_FLOW_MWAIT) /* no FUP comes for either */
-        COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
-    return cofi__emit_event(flow, &event);
-}
-
-static int act_pwre(struct cofi_flow *flow)
-{
-    const struct cofi_packet *p = &flow->packet;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRE, flow->packet_offset);
-    event.a = p->pwre.state;
-    event.b = p->pwre.sub;
-    event.c = p->pwre.hw;
-    return flow->pend.n ? cofi__pend_add(flow, &event, flow->pend.fup) : cofi__emit_event(flow, &event);
-}
-
-static int act_pwrx(struct cofi_flow *flow)
-{
-    const struct cofi_packet *p = &flow->packet;
-    return inform(flow, COFI_FLOW_PWRX, p->pwrx.last, p->pwrx.deepest, p->pwrx.wake);
-}
-
 /* Whether there is such a type [PTREF 5.8]. A wrong bit makes a CFE of a CBR, mostly of one that there is not. */
 static bool cfe_is_known(uint8_t type) { return type != 0x00 && type != 0x0b && type <= 0x0f; }
 
@@ -642,7 +599,10 @@ static int act_evd(struct cofi_flow *flow)
 
 static int act_bbp(struct cofi_flow *flow)
 {
-    return inform(flow, COFI_FLOW_BBP, flow->packet.bbp.type, flow->packet.bbp.sz, 0);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_BBP, flow->packet_offset);
+    event.a = flow->packet.bbp.type;
+    event.b = flow->packet.bbp.sz;
+    return cofi__emit_event(flow, &event);
 }
 
 static int act_bip(struct cofi_flow *flow)
@@ -701,8 +661,8 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
     [COFI_PT_MODE_TSX] = act_mode_tsx, [COFI_PT_TRACESTOP] = act_tracestop, [COFI_PT_CBR] = act_cbr,
     [COFI_PT_TSC] = act_tsc, [COFI_PT_VMCS] = act_vmcs, [COFI_PT_OVF] = cofi__pt_ovf,
     [COFI_PT_PSB] = act_psb, [COFI_PT_PSBEND] = act_psbend, [COFI_PT_PTW] = act_ptw,
-    [COFI_PT_EXSTOP] = act_exstop, [COFI_PT_MWAIT] = act_mwait, [COFI_PT_PWRE] = act_pwre,
-    [COFI_PT_PWRX] = act_pwrx, [COFI_PT_CFE] = act_cfe, [COFI_PT_EVD] = act_evd,
+    [COFI_PT_EXSTOP] = cofi__act_exstop, [COFI_PT_MWAIT] = cofi__act_mwait, [COFI_PT_PWRE] = cofi__act_pwre,
+    [COFI_PT_PWRX] = cofi__act_pwrx, [COFI_PT_CFE] = act_cfe, [COFI_PT_EVD] = act_evd,
     [COFI_PT_BBP] = act_bbp, [COFI_PT_BIP] = act_bip, [COFI_PT_BEP] = act_bep,
     [COFI_PT_TRIG] = act_trig,
 };
@@ -771,6 +731,8 @@ int cofi__pt_act(struct cofi_flow *flow)
         if (done <= 0)
             return done;
     }
+    if (flow->packet.kind != COFI_PT_EXSTOP && !is_timing(flow->packet.kind))
+        COFI_TRY(cofi__let_pwre_go(flow));
     if (flow->in_psb) {
         int done = in_psb(flow);
         if (done)

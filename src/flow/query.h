@@ -40,6 +40,14 @@ int cofi__take_overflows_fup(struct cofi_flow *flow);
 int cofi__show_without_place(struct cofi_flow *flow);
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow);
 extern const char cofi__doubtful_fup[];
+/* pt_power.c */
+int cofi__act_mwait(struct cofi_flow *flow);
+int cofi__act_pwre(struct cofi_flow *flow);
+int cofi__act_exstop(struct cofi_flow *flow);
+int cofi__act_pwrx(struct cofi_flow *flow);
+int cofi__let_pwre_go(struct cofi_flow *flow);
+bool cofi__sleeps(const struct cofi_flow *flow);
+void cofi__note_sleep(struct cofi_flow *flow, uint64_t ip);
 /* All that packets told is forgotten, decoded code is kept; skip: bytes to pass over. */
 void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip);
 /* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */

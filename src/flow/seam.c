@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flow/pieces.h"
+#include "flow/query.h"
 #include "flow/walker.h"
 
 /* What RTIT's PSB leaves as it was. */
@@ -54,6 +55,8 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.overflow = flow->overflow;
     s.overflow_ticks = flow->overflow ? flow->overflow_ticks : 0;
     s.ovf_ip = flow->ovf_units == units_used(flow) ? flow->ovf_ip : COFI_NO_IP;
+    s.asleep = cofi__sleeps(flow);
+    s.sleep_ip = s.asleep ? flow->sleep_ip : COFI_NO_IP;
     s.stopped = flow->stopped;
     s.events_seen = flow->config.ctl_known ? 0 : flow->events_seen;
     s.ended = flow->ended;

@@ -217,6 +217,8 @@ struct cofi_flow {
     uint64_t disabled_ip;
     uint64_t cr3_ip, cr3_units; /* of the last MOV CR3 that had a packet, and units_used then */
     uint64_t ovf_ip, ovf_units; /* of the last PSB+ that ended an overflow: its own FUP may be still to come; and units_used then */
+    bool asleep;           /* a C-state was entered, and no PWRX has come */
+    uint64_t sleep_ip, sleep_units; /* of its EXSTOP; and units_used then */
     uint64_t since, since_units; /* instructions that ran since the last FUP, TIP.PGE or counted TRIG, if no outcome or TIP came (units_used then) */
     uint64_t stray_pip_units; /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
     bool behind_tsx;       /* a MODE.TSX of an overflow was the last packet but for time: an FUP is its own */

@@ -462,6 +462,34 @@ static void power_events_share_a_fup(void **state)
         "[pwrx a2 b2 c1] 401001 401002 [disabled 401002]");
 }
 
+/* HLT, or the processor itself: no MWAIT comes before. It fell asleep at 401001, and not before 401000 ran. */
+static void a_c_state_is_entered_where_its_exstop_is(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "9090 0f05", "H 02228050 02e2 3d0110 02031800 02a25508000000 01"),
+        "[psb] [enabled >401000] 401000 [pwre 401001 a5 b0 c1] [exstop 401001] [cbr a18 b0 c0] [pwrx a5 b5 c8] 401001 401002 [disabled 401002]");
+    /* others before it wakes up are entered there, too */
+    assert_string_equal(decode(0x401000, "9090 0f05", "H 02c26000000001000000 02220000 02e2 3d0110 02220020 02220050 02a25501000000 02220050 02e2 3d0210 01"),
+        "[psb] [enabled >401000] 401000 [mwait 401001 a60 b1 c0] [pwre 401001] [exstop 401001] [pwre 401001 a2 b0 c0] [pwre 401001 a5 b0 c0] "
+        "[pwrx a5 b5 c1] 401001 [pwre 401002 a5 b0 c0] [exstop 401002] 401002 [disabled 401002]");
+}
+
+/* Without EXSTOP, with one that has no address, behind an overflow, which may hide that it woke up, and where something has run; not in a PSB+. */
+static void a_c_state_without_an_address_is_shown_where_it_is_told(void **state)
+{
+    (void)state;
+    const char *code = "7500 9090 0f05";
+    assert_string_equal(decode(0x401000, code, "H 02228050 06 02228050 02a25508000000 02228050 0262 02228050 3d0410 2d0210 02228050 01"),
+        "[psb] [enabled >401000] [pwre a5 b0 c1] 401000 [pwre a5 b0 c1] [pwrx a5 b5 c8] [pwre a5 b0 c1] [exstop] [pwre a5 b0 c1] 401002 401003 "
+        "[async 401004 >401002] [pwre a5 b0 c1] 401002 401003 401004 [disabled 401004]");
+    assert_string_equal(decode(0x401000, code, "H 02228050 02e2 3d0010 02f3 02228050 7d041040000000 01"),
+        "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] [pwre a5 b0 c1] [overflow >401004] 401004 [disabled 401004]");
+    assert_string_equal(decode(0x401000, code, "H 02228050 02e2 3d0010 P 9901 7d001040000000 0223 02228050 06 01"),
+        "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] [psb 401000] [pwre 401000 a5 b0 c1] 401000 401002 401003 401004 [disabled 401004]");
+    assert_string_equal(decode(0x401000, code, "H 02228050 02e2 3d0010 06 02228050"),
+        "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] 401000 [pwre a5 b0 c1]");
+}
+
 /* EXSTOP waits for its FUP; TSC and CBR may stand before that. The last of the four events is EXSTOP's. */
 static void what_waits_for_an_address_is_not_earlier_than_what_was_shown(void **state)
 {
@@ -1251,6 +1279,8 @@ int main(void)
         cmocka_unit_test(a_psb_tells_of_a_transaction_what_is_not_known),
         cmocka_unit_test(ptwrite_with_and_without_an_address),
         cmocka_unit_test(power_events_share_a_fup),
+        cmocka_unit_test(a_c_state_is_entered_where_its_exstop_is),
+        cmocka_unit_test(a_c_state_without_an_address_is_shown_where_it_is_told),
         cmocka_unit_test(what_waits_for_an_address_is_not_earlier_than_what_was_shown),
         cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
         cmocka_unit_test(tracing_is_enabled_before_what_it_shows),

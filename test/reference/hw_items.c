@@ -16,7 +16,8 @@ static bool put_mwait(struct hw *h)
     return true;
 }
 
-static bool put_pwre(struct hw *h, unsigned state, bool hw)
+/* It is entered where the EXSTOP that follows has its FUP, and so is what comes before it wakes up [SDM Power Entry (PWRE) Packet]. */
+static bool put_pwre(struct hw *h, unsigned state, bool hw, bool asleep)
 {
     struct hw_event e = hw_event(COFI_FLOW_PWRE, COFI_NO_IP, COFI_NO_IP);
     e.a = (uint8_t)state;
@@ -24,10 +25,11 @@ static bool put_pwre(struct hw *h, unsigned state, bool hw)
     e.c = hw;
     if (!hw_packet(h, false, (const uint8_t[]){0x02, 0x22, hw ? 0x80 : 0, (uint8_t)(state << 4 | e.b)}, 4))
         return false;
-    if (h->truth.waiting_n)
-        hw_truth_wait(h, e);
-    else
+    e.ip = asleep && hw_traced(h) ? h->ip : COFI_NO_IP;
+    if (asleep)
         hw_truth_somewhere(h, e);
+    else
+        hw_truth_wait(h, e);
     return true;
 }
 
@@ -37,6 +39,8 @@ static bool put_exstop(struct hw *h)
     if (!hw_short(h, true, 0x02, hw_traced(h) ? 0xe2 : 0x62))
         return false;
     if (!hw_traced(h)) {
+        if (h->truth.waiting_n && h->truth.waiting[0].kind == COFI_FLOW_PWRE)
+            hw_truth_flush(h, COFI_NO_IP);
         hw_truth_somewhere(h, e);
         return true;
     }
@@ -73,10 +77,10 @@ void hw_sleeps(struct hw *h, bool mwait, unsigned state)
     if (h->config.power) {
         if (mwait && hw_traced(h) && hw_below(&h->seed, 4) && !put_mwait(h))
             return;
-        if (!put_pwre(h, state, false) || !put_exstop(h))
+        if (!put_pwre(h, state, false, false) || !put_exstop(h))
             return;
         if (hw_below(&h->seed, 4) == 0)
-            put_pwre(h, state + 1, false);
+            put_pwre(h, state + 1, false, true);
     }
     wake(h, (unsigned[]){0, 1, 4}[hw_below(&h->seed, 3)]);
 }
@@ -85,7 +89,7 @@ void hw_halts(struct hw *h)
 {
     if (!hw_trigger(h))
         return;
-    if (h->config.power && (!put_pwre(h, 1, false) || !put_exstop(h)))
+    if (h->config.power && (!put_pwre(h, 1, false, false) || !put_exstop(h)))
         return;
     wake(h, 0);
 }
@@ -97,7 +101,7 @@ void hw_power_event(struct hw *h)
         hw_cbr(h);
         return;
     }
-    if (duty && !put_pwre(h, 6, true))
+    if (duty && !put_pwre(h, 6, true, false))
         return;
     if (!put_exstop(h))
         return;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * PT's power events and the address that they share: MWAIT, PWRE, EXSTOP, its FUP, perhaps more PWREs, PWRX [SDM Power Event Tracing]. */
+#include "flow/query.h"
+
+#include "base/error.h"
+
+int cofi__act_mwait(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MWAIT, flow->packet_offset);
+    event.a = flow->packet.mwait.hints;
+    event.b = flow->packet.mwait.ext;
+    return cofi__pend_add(flow, &event, true);
+}
+
+/* It came without an MWAIT, which would have said that a FUP follows. */
+static bool pwre_waits(const struct cofi_flow *flow)
+{
+    return flow->pend.n && !flow->pend.fup && flow->pend.list[0].kind == COFI_FLOW_PWRE;
+}
+
+/* No EXSTOP comes for it. */
+int cofi__let_pwre_go(struct cofi_flow *flow)
+{
+    return pwre_waits(flow) ? cofi__pend_flush(flow, COFI_NO_IP) : 0;
+}
+
+static bool pend_has(const struct cofi_flow *flow, enum cofi_flow_event_kind kind)
+{
+    for (unsigned i = 0; i < flow->pend.n; i++)
+        if (flow->pend.list[i].kind == kind)
+            return true;
+    return false;
+}
+
+/* Its EXSTOP tells where a C-state was entered, if one was. */
+void cofi__note_sleep(struct cofi_flow *flow, uint64_t ip)
+{
+    if (!pend_has(flow, COFI_FLOW_PWRE) || !pend_has(flow, COFI_FLOW_EXSTOP))
+        return;
+    flow->asleep = true;
+    flow->sleep_ip = ip;
+    flow->sleep_units = units_used(flow);
+}
+
+int cofi__act_exstop(struct cofi_flow *flow)
+{
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_EXSTOP, flow->packet_offset);
+    if (flow->packet.exstop.ip)
+        return cofi__pend_add(flow, &event, true);
+    if (!pwre_waits(flow) && !(flow->pend.n && flow->pend.list[0].kind == COFI_FLOW_MWAIT))
+        return cofi__emit_event(flow, &event);
+    COFI_TRY(cofi__pend_add(flow, &event, false));
+    cofi__note_sleep(flow, COFI_NO_IP);
+    return cofi__pend_flush(flow, COFI_NO_IP); /* no FUP comes for any of them */
+}
+
+/* Up to its PWRX a processor that sleeps does nothing but enter other C-states. */
+bool cofi__sleeps(const struct cofi_flow *flow)
+{
+    bool ran = flow->enabled && !flow->lost && flow->sleep_ip != COFI_NO_IP && flow->sleep_ip != position(flow);
+    return flow->asleep && flow->sleep_units == units_used(flow) && !ran;
+}
+
+int cofi__act_pwre(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRE, flow->packet_offset);
+    event.a = p->pwre.state;
+    event.b = p->pwre.sub;
+    event.c = p->pwre.hw;
+    if (flow->pend.n || !cofi__sleeps(flow))
+        return cofi__pend_add(flow, &event, flow->pend.fup);
+    event.ip = flow->sleep_ip;
+    return cofi__emit_event(flow, &event);
+}
+
+int cofi__act_pwrx(struct cofi_flow *flow)
+{
+    const struct cofi_packet *p = &flow->packet;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRX, flow->packet_offset);
+    event.a = p->pwrx.last;
+    event.b = p->pwrx.deepest;
+    event.c = p->pwrx.wake;
+    flow->asleep = false;
+    return cofi__emit_event(flow, &event);
+}
