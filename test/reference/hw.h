@@ -128,6 +128,7 @@ struct hw {
     uint64_t rets[64];
     unsigned rets_n;
     bool mov_cr3_was_last;     /* of what has packets */
+    size_t anchor;             /* how many ran up to what has told a place last, from which a TRIG counts; SIZE_MAX: up to a TRIG that nobody can place */
     uint64_t behind_mov_cr3;
     bool beyond_libipt;        /* there is what libipt 2.0.5 does not know, or judges otherwise */
 };

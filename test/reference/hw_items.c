@@ -159,17 +159,29 @@ void hw_block(struct hw *h)
     end_of_block(h);
 }
 
+/* Whether who reads the packets can count from one of them to here. */
+static bool countable(const struct hw *h)
+{
+    return hw_packet_en(h) && !h->wire.adrift && !h->config.dis_tnt && !hw_has_apl12(h) && h->anchor != SIZE_MAX;
+}
+
 void hw_trigger_packet(struct hw *h)
 {
     struct hw_event e = hw_event(COFI_FLOW_TRIG, COFI_NO_IP, COFI_NO_IP);
-    bool with_ip = hw_traced(h) && hw_below(&h->seed, 2);
+    bool with_ip = hw_traced(h) && hw_below(&h->seed, 2), placed = !with_ip && countable(h) && hw_below(&h->seed, 4);
     e.a = (uint8_t)hw_below(&h->seed, 256);
-    e.b = with_ip || hw_below(&h->seed, 2);
+    e.b = with_ip || placed || hw_below(&h->seed, 2);
     e.c = (uint8_t)hw_below(&h->seed, 2);
-    e.value = e.b && !with_ip ? hw_below(&h->seed, 65536) : 0;
+    e.value = placed ? h->truth.n - h->anchor : e.b && !with_ip ? 65535 : 0;
     const uint8_t bytes[5] = {0xd9, (uint8_t)(with_ip << 7 | e.b << 6 | e.c << 5), e.a, (uint8_t)e.value, (uint8_t)(e.value >> 8)};
     if (!hw_packet(h, false, bytes, e.b ? 5 : 3))
         return;
+    if (e.b && !with_ip)
+        h->anchor = placed ? h->truth.n : SIZE_MAX;
+    if (placed) {
+        e.ip = h->ip;
+        h->truth.known = h->truth.n;
+    }
     if (!with_ip) {
         hw_truth_somewhere(h, e);
         return;

@@ -220,7 +220,7 @@ bool hw_tnt(struct hw *h, bool taken)
         put_cyc(h);
     w->bits = w->bits << 1 | taken;
     w->bits_n++;
-    w->bits_mark = h->truth.n;
+    w->bits_mark = h->anchor = h->truth.n;
     if (w->bits_n < h->config.tnt_most && !hw_chance(h, h->config.tnt_early))
         return true;
     return hw_flush(h);
@@ -236,6 +236,7 @@ bool hw_tip(struct hw *h, uint64_t ip, bool may_defer)
     if (lost(h))
         return false;
     w->tips[w->tips_n++] = (struct hw_deferred){ip, h->truth.n};
+    h->anchor = h->truth.n;
     return w->tips_n < 16 || hw_flush(h);
 }
 
@@ -248,6 +249,7 @@ bool hw_ip(struct hw *h, enum hw_ip_kind kind, uint64_t ip)
     if (!hw_packet(h, kind != HW_FUP, NULL, 0))
         return false;
     put_ip(h, kind, ip, h->truth.n);
+    h->anchor = h->truth.n;
     if (kind != HW_FUP)
         hw_truth_found(h, kind == HW_PGD ? COFI_NO_IP : ip);
     if (!h->wire.in_psb)
