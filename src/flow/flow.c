@@ -287,7 +287,8 @@ static int use_bits(struct cofi_flow *flow)
     }
     flow->just_overflowed = false;
     COFI_TRY(cofi__settle(flow));
-    COFI_TRY(cofi__let_pwre_go(flow));
+    if (flow->pend.n)
+        COFI_TRY(cofi__let_pwre_go(flow));
     if (flow->overflow && flow->config.gen == COFI_PT) /* outcomes after OVF without an address [ERR SKD010] */
         return cofi__outcomes_after_overflow(flow);
     if (flow->overflow)
@@ -393,7 +394,8 @@ static int act(struct cofi_flow *flow)
 {
     if (tip_is_branch(flow)) {
         COFI_TRY(cofi__settle(flow));
-        COFI_TRY(cofi__let_pwre_go(flow));
+        if (flow->pend.n)
+            COFI_TRY(cofi__let_pwre_go(flow));
         return cofi__run_bits(flow, true);
     }
     cofi__span_break(flow);
