@@ -358,10 +358,10 @@ struct place {
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place);
 /* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
-/* Behind STOP_ERROR: a gap begins. Where that is for code that is missing, what lies before it ran. */
 /* How many instructions ran on such ways since a packet has told where execution is; SINCE_UNKNOWN and more: that one is not placed. */
 #define SINCE_UNKNOWN (UINT64_C(1) << 32)
 uint64_t cofi__since(const struct cofi_flow *flow);
+/* Behind STOP_ERROR: a gap begins. Where that is for code that is missing, what lies before it ran. */
 int cofi__walk_lose(struct cofi_flow *flow, const struct place *place, const char *text);
 bool cofi__in_ranges(const struct cofi_flow *flow, uint64_t ip);
 /* It takes more than what needs only a context that is traced to show that tracing is on. */
