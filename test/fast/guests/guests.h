@@ -14,7 +14,7 @@
     X(seccomp_kills) X(seccomp_refused) X(seccomp_mode_1) X(seccomp_trap) X(seccomp_threads) X(seccomp_exec)        \
     X(seccomp_asks) X(exit_group) X(exec_in_thread) X(nested) X(waited) X(interrupted)           \
     X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen) \
-    X(storm_jit) X(storm_mappings) X(storm_blocks) X(storm_returns) X(sections) X(sections_moved) X(exec_fails_in_threads) X(results) X(killed_early) X(killed_first)         \
+    X(storm_jit) X(storm_mappings) X(storm_blocks) X(storm_returns) X(sections) X(sections_moved) X(sequences_known) X(sequences_long) X(sequences_fault) X(exec_fails_in_threads) X(results) X(killed_early) X(killed_first)         \
     X(alternate_overflow) X(io_waits) X(cleared) X(handed_over) X(high_numbers) X(killed_unborn) X(undecodable) X(tsc) X(dispatch) X(unheard) \
     X(limits) X(limited) X(resident) X(queued) X(frames) X(disarmed) X(memory_file) X(nowhere) X(missed_page) X(far_arguments) X(pid_namespaces_gone) \
     X(advised) X(advised_beside_holes) X(sealed) X(shrunk) X(layout) X(broken_off) X(grown) X(huge_pages) X(jit_aligned) X(watchpoints) X(droppable) X(random) \

@@ -16,7 +16,8 @@ enum exit_kind {
     EXIT_BRANCH,          /* by a direct jump or call */
     EXIT_STALE,           /* the guest's code here is not what the block was made of */
     EXIT_HOT,             /* none of a block's exits: a cold block has run often enough to be made a superblock */
-    EXIT_HOT_ARRIVED      /* … one for arrivals */
+    EXIT_HOT_ARRIVED,     /* … one for arrivals */
+    EXIT_SECTION          /* … a restartable sequence that ran as a whole */
 };
 enum { EXIT_ID_BLOCK = 1 }; /* the thread's exit_id is a block's address and this: EXIT_HOT or EXIT_HOT_ARRIVED of it */
 

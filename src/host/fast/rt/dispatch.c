@@ -240,6 +240,7 @@ static bool leave_by(struct thread *t, enum exit_kind kind)
     case EXIT_JCC: trace_branch(t, HOW_JCC, 1); break;
     case EXIT_BRANCH: trace_branch(t, HOW_DIRECT, 1); break;
     case EXIT_STALE: forget_stale(t->pc); break;
+    case EXIT_SECTION: section_left(t); break;
     case EXIT_HOT:
     case EXIT_HOT_ARRIVED: warm(t, kind == EXIT_HOT_ARRIVED); break;
     case EXIT_DIRECT:
@@ -284,6 +285,9 @@ static bool attend(struct thread *t, bool section)
 static enum exit_kind way_out(struct thread *t, struct exit **from)
 {
     *from = NULL;
+    if (t->sequence && !t->miss_id)
+        return EXIT_SECTION;
+    t->sequence = NULL;
     if (t->miss_id)
         return EXIT_DIRECT;
     if (t->exit_id & EXIT_ID_BLOCK) {
@@ -329,7 +333,9 @@ void rt_dispatch(struct thread *t)
     }
     if (t->gs_selector > 3 && !rt.gs_descriptors)
         descriptor_in_gs();
-    bool step = kind == EXIT_STEP || t->force_step || section || t->flags & FLAG_TF;
+    if (section_runs(t))
+        return;
+    bool step = kind == EXIT_STEP || t->force_step || t->section_end || t->flags & FLAG_TF;
     if (t->unchecked)
         forget_stale(t->pc);
     if (t->unchecked || (t->flags & FLAG_TF && !t->force_step))

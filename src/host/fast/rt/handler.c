@@ -7,6 +7,7 @@
 
 #include "cofi/insn.h"
 #include "host/fast/rt/block.h"
+#include "host/fast/rt/sequence.h"
 #include "host/fast/rt/signals.h"
 #include "x86/fast.h"
 
@@ -246,6 +247,25 @@ static bool is_own_access(struct thread *t, int signo, const struct ksiginfo *in
     return t->unchecked || (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT);
 }
 
+/* In the code of a restartable sequence that runs as a whole. All of a thread's signals come when the kernel has led it out of that, to where it comes to
+ * rt_dispatch. */
+static bool in_sequence(const struct thread *t, uint64_t rip)
+{
+    return t->sequence && !is_ours(rip);
+}
+
+/* … a fault: the sequence is restarted. */
+static void fault_in_sequence(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
+{
+    if (!sequence_restarts(t->sequence, uc->mc.rip))
+        rt_die("internal fault at", uc->mc.rip);
+    if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc))
+        return;
+    keep(t, info, &uc->mc, true);
+    uc->mask = ~SYNC_SIGNALS;
+    t->safepoint |= SAFEPOINT_SIGNAL;
+}
+
 /* A fault in translated code: the log's end, a write to watched code, or the guest's own. */
 static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
 {
@@ -253,6 +273,10 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc))
             return;
         uc->mc.rip = (uint64_t)rt_probe_fault;
+        return;
+    }
+    if (in_sequence(t, uc->mc.rip)) {
+        fault_in_sequence(t, signo, info, uc);
         return;
     }
     bool guard = signo == SIGSEGV && log_is_guard(t, info->addr);
@@ -381,7 +405,7 @@ static void stop_soon(struct thread *t, struct kucontext *uc, unsigned why)
     bool in_miss = uc->mc.rip >= (uint64_t)rt_miss_arrival && uc->mc.rip < (uint64_t)rt_miss_slow;
     if (uc->mc.rip >= (uint64_t)rt_resume && uc->mc.rip < (uint64_t)rt_resume_end) {
         redirect(t, uc); /* the runtime has looked already */
-    } else if ((in_miss || !is_ours(uc->mc.rip)) && !t->real_p) {
+    } else if ((in_miss || !is_ours(uc->mc.rip)) && !t->real_p && !in_sequence(t, uc->mc.rip)) {
         t->real_p = uc->mc.r11; /* the next record stops the thread */
         uc->mc.r11 = log_nowhere(t);
     }
@@ -425,7 +449,7 @@ static bool enters_kernel(uint64_t pc)
 static void trapped_behind(struct thread *t, const struct ksiginfo *info, struct kucontext *uc)
 {
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
-    bool watch = info->code == TRAP_HWBKPT, ours = is_ours(uc->mc.rip);
+    bool watch = info->code == TRAP_HWBKPT, ours = is_ours(uc->mc.rip) || in_sequence(t, uc->mc.rip);
     const struct block *b = ours ? NULL : cache_find_code(code);
     struct point p;
     bool found = b && code >= b->code_start && point_find(b, code, &p);
@@ -469,7 +493,7 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
         came_to_call(t, info, uc);
         return;
     }
-    came(t, info, uc, may_miss_a_page(uc), false);
+    came(t, info, uc, !in_sequence(t, uc->mc.rip) && may_miss_a_page(uc), false);
 }
 
 /* GS as the program has it. A base that is not the descriptor's, or lies in the kernel's half of the addresses, can only be of WRGSBASE,

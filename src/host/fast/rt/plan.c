@@ -75,6 +75,12 @@ static enum action action_of(const struct cofi__fast *x)
     return !is_usual(x) && needs_step(x) ? DO_STEP : DO_COPY;
 }
 
+bool plan_is_copied(const struct cofi__fast *x)
+{
+    bool popf = x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d; /* it may set TF */
+    return action_of(x) == DO_COPY && !(x->prefixes & COFI__FAST_GS) && !popf;
+}
+
 /* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
 static bool must_stop(uint64_t pc)
 {

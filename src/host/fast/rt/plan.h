@@ -56,5 +56,7 @@ struct plan {
 /* Plan the superblock, or only the basic block, at pc, which lies in region r, for threads in a mode. */
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold);
 bool plan_cut(uint64_t pc);
+/* Whether the instruction does in a copy what it does in its place, whatever the registers hold: but for R11 and RIP in operands. */
+bool plan_is_copied(const struct cofi__fast *x);
 
 #endif

@@ -127,6 +127,12 @@ struct thread {
     uint32_t section_steps;
     uint64_t section_place[2]; /* the processor when it began, and what else its struct rseq told */
     uint64_t section_switches; /* times that it had lost its processor before the latest look at that */
+    const struct section *section_whole; /* the one that it has come to, and is to run as a whole; or null */
+    struct sequence *sequence; /* … and runs [sequence.c]; null: none */
+    uint64_t sequence_at;     /* how far it has come in its path, bytes */
+    uint64_t sequence_left;   /* enum left: how it has left it */
+    uint64_t sequence_counts; /* s_rcx is the guest's */
+    uint64_t sequence_rounds; /* and how many more it may make */
     uint8_t attached;     /* enum attached */
     bool limited;         /* its program began with a limit of its memory */
     bool knows_ignored;   /* … and ignores these signals: what else an exec leaves of their actions is always the same */
@@ -151,9 +157,13 @@ struct sighand {
     struct ksigaction actions[65];
 };
 
-/* In a slot, behind the context: the actions of a child that shares its parent's memory, not its actions (vfork). */
+/* In a slot, behind the context: the path through a sequence that runs as a whole. */
+enum { SLOT_PATH = 0x4000, SLOT_PATH_BYTES = 0x1000 };
+_Static_assert(sizeof(struct thread) <= SLOT_PATH, "both fit");
+
+/* … the actions of a child that shares its parent's memory, not its actions (vfork). */
 enum { SLOT_SIGHAND = 0x8000 };
-_Static_assert(sizeof(struct thread) <= SLOT_SIGHAND && SLOT_SIGHAND + sizeof(struct sighand) <= COFI__FAST_SLOT_NOTES, "both fit");
+_Static_assert(SLOT_PATH + SLOT_PATH_BYTES <= SLOT_SIGHAND && SLOT_SIGHAND + sizeof(struct sighand) <= COFI__FAST_SLOT_NOTES, "both fit");
 
 /* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. Or that
  * the thread leaves it, as the first one or another. */
@@ -467,6 +477,8 @@ bool section_starts(uint64_t pc);
 void section_look(uint64_t pc, uint64_t at);
 bool section_here(struct thread *t);
 bool section_aborts(struct thread *t);
+bool section_runs(struct thread *t);
+void section_left(struct thread *t);
 void section_barrier(const struct thread *t);
 
 /* held.c */

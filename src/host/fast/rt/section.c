@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * Restartable sequences of the guest's own (rseq): critical sections that the kernel restarts when the thread is preempted, moved or
- * signalled inside of them. It would not know a section in translated code. So a section runs in place, instruction by
- * instruction, under a lock of the process: none of its other threads is in a section then, which is all that a section may
- * count on, but for the processor: where that is another one, the section aborts before it can tell anybody. A fault inside leads to the
- * abort handler, as it does by the kernel; so does a signal, or patience, but for sections that are as short as they should be, which end first. */
+ * signalled inside of them. It would not know a section in translated code. So a section runs as a whole, in code with a descriptor of its own
+ * [sequence.c]. Where one of a process's cannot, all of them run in place, instruction by instruction, under a lock of the process: none of its
+ * other threads is in a section then, which is all that a section may count on, but for the processor: where that is another one, the section
+ * aborts before it can tell anybody. A fault inside leads to the abort handler, as it does by the kernel; so does a signal, or patience, but for
+ * sections that are as short as they should be, which end first. */
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "host/fast/rt/rt.h"
+#include "host/fast/rt/cache.h"
+#include "host/fast/rt/sequence.h"
 
 enum { SECTIONS = 256, NEAR = 256, LONG = 4096, STEPS_SIGNALLED = 400, STEPS_MAX = 20000 };
 
-/* The kernel's struct rseq_cs, and where struct rseq points to one. */
-struct descriptor {
-    uint32_t version, flags;
-    uint64_t start, bytes, abort;
-};
-enum { RSEQ_CS = 8, RSEQ_NODE = 20 };
-
 static struct section {
-    uint64_t start, end, abort;
+    struct descriptor d;
+    struct sequence *whole; /* null: not made yet */
 } sections[SECTIONS];
 static uint32_t signature, lock;
-static bool registered;
+static bool registered, in_place; /* in_place: all sections, from now on */
 
 static void section_lock(void)
 {
@@ -60,10 +56,10 @@ void section_attached(const struct thread *t)
     registered |= t->rseq != 0;
 }
 
-static const struct section *section_at(uint64_t start)
+static struct section *section_at(uint64_t start)
 {
     for (unsigned i = 0; i < rt.sections; i++)
-        if (sections[i].start == start)
+        if (sections[i].d.start == start)
             return &sections[i];
     return NULL;
 }
@@ -87,7 +83,7 @@ void section_look(uint64_t pc, uint64_t at)
     rt.has_sections = true;
     if (!registered || sign != signature)
         return;
-    sections[rt.sections++] = (struct section){d.start, d.start + d.bytes, d.abort};
+    sections[rt.sections++] = (struct section){d, NULL};
     cache_invalidate(d.start, d.start + d.bytes);
 }
 
@@ -121,10 +117,47 @@ static void leave(struct thread *t)
     section_unlock();
 }
 
-/* The thread comes to pc, its state exact. Whether it is in a section, which it enters, stays in, or leaves here. */
+static bool runs_whole(const struct thread *t, uint64_t unused)
+{
+    (void)unused;
+    return __atomic_load_n(&t->sequence, __ATOMIC_SEQ_CST);
+}
+
+/* No thread runs one as a whole any more: that would not know of this one. */
+static void enter_in_place(struct thread *t, const struct section *s)
+{
+    uint64_t none = 0;
+    __atomic_store_n(&in_place, true, __ATOMIC_SEQ_CST);
+    for (unsigned round = 0; threads_any(runs_whole, 0); round++)
+        rt_pause(round);
+    section_lock();
+    rt_probe((void *)(t->rseq + RSEQ_CS), &none, 8); /* the kernel is not to abort it at each step */
+    t->section_start = s->d.start;
+    t->section_end = s->d.start + s->d.bytes;
+    t->section_abort = s->d.abort;
+    t->section_steps = 0;
+    t->section_switches = switches();
+    read_place(t, t->section_place);
+}
+
+/* Whether the thread, which comes to the section, is to run it as a whole. */
+static bool may_be_whole(const struct thread *t, struct section *s)
+{
+    uint32_t flags = 1; /* of what the kernel does not restart for, until Linux 6.0 */
+    rt_probe(&flags, (const void *)(t->rseq + RSEQ_FLAGS), 4);
+    if (in_place || flags || rt.control->filters || t->gs_selector || t->flags & FLAG_TF)
+        return false;
+    rt_lock();
+    if (!s->whole)
+        s->whole = sequence_make(&s->d);
+    rt_unlock();
+    return s->whole;
+}
+
+/* The thread comes to pc, its state exact. Whether it is in a section in place, which it enters, stays in, or leaves here. */
 bool section_here(struct thread *t)
 {
-    const struct section *s;
+    struct section *s;
     uint64_t at;
     struct descriptor d;
     bool outside = t->section_end && (t->pc < t->section_start || t->pc >= t->section_end);
@@ -139,16 +172,54 @@ bool section_here(struct thread *t)
     /* Zero: the kernel has seen the thread in between, at no address of the section. */
     if (at && (rt_probe(&d, (const void *)at, sizeof d) || d.start != t->pc))
         return false;
-    section_lock();
-    at = 0;
-    rt_probe((void *)(t->rseq + RSEQ_CS), &at, 8); /* the kernel is not to abort it at each step */
-    t->section_start = s->start;
-    t->section_end = s->end;
-    t->section_abort = s->abort;
-    t->section_steps = 0;
-    t->section_switches = switches();
-    read_place(t, t->section_place);
-    return true;
+    t->section_whole = may_be_whole(t, s) ? s : NULL;
+    if (!t->section_whole)
+        enter_in_place(t, s);
+    return t->section_end;
+}
+
+/* Its code is there, and the thread is in translated code from now on. */
+static bool begin_whole(struct thread *t, struct sequence *s)
+{
+    rt_lock();
+    const struct region *r = maps_find(t, t->pc);
+    while (r && arena_full(r, t->pc)) {
+        cache_flush();
+        r = maps_find(t, t->pc); /* others may have been here meanwhile */
+    }
+    bool steady = r && !r->dirty && !r->writable && !r->shared;
+    bool ready = steady && sequence_ready(s, r, signature);
+    if (ready && r->told && t->mode == MODE_TRACED)
+        maps_tell(t, s->start, s->end);
+    if (ready)
+        __atomic_store_n(&t->inside, rt.epoch, __ATOMIC_RELEASE);
+    rt_unlock();
+    __atomic_store_n(&t->sequence, ready ? s : NULL, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&in_place, __ATOMIC_SEQ_CST)) /* since a moment */
+        t->sequence = NULL;
+    return t->sequence;
+}
+
+/* The thread goes on at t->pc. If that is where a section begins that it has come to: as a whole, or, if that cannot be, in place. */
+bool section_runs(struct thread *t)
+{
+    const struct section *s = t->section_whole;
+    t->section_whole = NULL;
+    if (!s || s->d.start != t->pc)
+        return false;
+    if (!t->force_step && begin_whole(t, s->whole)) {
+        sequence_begin(t);
+        return true;
+    }
+    enter_in_place(t, s);
+    return false;
+}
+
+/* The thread has left a section that it ran as a whole. */
+void section_left(struct thread *t)
+{
+    if (sequence_left(t)) /* too many rounds */
+        __atomic_store_n(&in_place, true, __ATOMIC_SEQ_CST);
 }
 
 /* Inside of a section: a fault, another processor, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
