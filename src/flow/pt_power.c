@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * PT's power events and the address that they share: MWAIT, PWRE, EXSTOP, its FUP, perhaps more PWREs, PWRX [SDM Power Event Tracing]. */
+ * PT's power events and the address that they share: MWAIT, PWRE, EXSTOP, its FUP, perhaps more PWREs, PWRX [PTREF 5.7] [SDM Power Event Tracing]. */
 #include "flow/query.h"
 
 #include "base/error.h"
 
 int cofi__act_mwait(struct cofi_flow *flow)
 {
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MWAIT, flow->packet_offset);
-    event.a = flow->packet.mwait.hints;
-    event.b = flow->packet.mwait.ext;
+    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_MWAIT, flow->packet.mwait.hints, flow->packet.mwait.ext, 0);
     return cofi__pend_add(flow, &event, true);
 }
 
@@ -64,10 +62,7 @@ bool cofi__sleeps(const struct cofi_flow *flow)
 int cofi__act_pwre(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRE, flow->packet_offset);
-    event.a = p->pwre.state;
-    event.b = p->pwre.sub;
-    event.c = p->pwre.hw;
+    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_PWRE, p->pwre.state, p->pwre.sub, p->pwre.hw);
     if (flow->pend.n || !cofi__sleeps(flow))
         return cofi__pend_add(flow, &event, flow->pend.fup);
     event.ip = flow->sleep_ip;
@@ -77,10 +72,7 @@ int cofi__act_pwre(struct cofi_flow *flow)
 int cofi__act_pwrx(struct cofi_flow *flow)
 {
     const struct cofi_packet *p = &flow->packet;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PWRX, flow->packet_offset);
-    event.a = p->pwrx.last;
-    event.b = p->pwrx.deepest;
-    event.c = p->pwrx.wake;
+    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_PWRX, p->pwrx.last, p->pwrx.deepest, p->pwrx.wake);
     flow->asleep = false;
     return cofi__emit_event(flow, &event);
 }

@@ -567,6 +567,15 @@ static int act_ptw(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
+struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c)
+{
+    struct cofi_flow_event event = cofi__event(flow, kind, flow->packet_offset);
+    event.a = a;
+    event.b = b;
+    event.c = c;
+    return event;
+}
+
 /* Whether there is such a type [PTREF 5.8]. A wrong bit makes a CFE of a CBR, mostly of one that there is not. */
 static bool cfe_is_known(uint8_t type) { return type != 0x00 && type != 0x0b && type <= 0x0f; }
 
@@ -599,9 +608,7 @@ static int act_evd(struct cofi_flow *flow)
 
 static int act_bbp(struct cofi_flow *flow)
 {
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_BBP, flow->packet_offset);
-    event.a = flow->packet.bbp.type;
-    event.b = flow->packet.bbp.sz;
+    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_BBP, flow->packet.bbp.type, flow->packet.bbp.sz, 0);
     return cofi__emit_event(flow, &event);
 }
 

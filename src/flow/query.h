@@ -40,6 +40,8 @@ int cofi__take_overflows_fup(struct cofi_flow *flow);
 int cofi__show_without_place(struct cofi_flow *flow);
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow);
 extern const char cofi__doubtful_fup[];
+/* The packet's event, with what it carries. */
+struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c);
 /* pt_power.c */
 int cofi__act_mwait(struct cofi_flow *flow);
 int cofi__act_pwre(struct cofi_flow *flow);

@@ -96,5 +96,7 @@ void copy_operand(struct out *o, const struct item *it, unsigned op, unsigned re
 uint64_t copy_rip_target(const struct item *it);
 bool copy_reach(const struct out *o, const struct item *it);
 bool copy_reaches(const struct out *o, uint64_t address);
+/* … what its copy, which has just been written, names. */
+void copy_relocate(const struct out *o, const struct item *it);
 
 #endif

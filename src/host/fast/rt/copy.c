@@ -192,6 +192,12 @@ bool copy_reach(const struct out *o, const struct item *it)
     return copy_reaches(o, copy_rip_target(it)) && !(it->x.prefixes & COFI__FAST_P67);
 }
 
+void copy_relocate(const struct out *o, const struct item *it)
+{
+    uint32_t disp = (uint32_t)(copy_rip_target(it) - (uint64_t)o->p);
+    __builtin_memcpy(out_bytes(o) - it->x.length + it->x.disp_offset, &disp, 4);
+}
+
 static void copy_any(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
@@ -220,8 +226,7 @@ static void copy_any(struct build *g, const struct item *it)
     } else if (gs) {
         rename_gs(p, x, rip_stand_ins[sr]);
     } else if (x->rip_relative) {
-        uint32_t disp = (uint32_t)(copy_rip_target(it) - (uint64_t)o->p);
-        __builtin_memcpy(p + x->disp_offset, &disp, 4);
+        copy_relocate(o, it);
     }
     if (stand_in)
         load(o, rip_stand_ins[sr], AT(s_rip));

@@ -49,7 +49,7 @@ static bool is_beside_xend(const struct cofi__fast *x)
     return x->space == COFI__FAST_LEGACY && x->map == 1 && x->opcode == 0x01 && (x->modrm == 0xd0 || x->modrm == 0xd6);
 }
 
-static enum action action_of(const struct cofi__fast *x)
+enum action plan_action(const struct cofi__fast *x)
 {
     /* A 16-bit operand makes near branches differ between vendors: let the processor do it. */
     bool odd = x->prefixes & COFI__FAST_P66 && !(x->rex & 8);
@@ -73,12 +73,6 @@ static enum action action_of(const struct cofi__fast *x)
     case COFI_CLASS_KINDS: break;
     }
     return !is_usual(x) && needs_step(x) ? DO_STEP : DO_COPY;
-}
-
-bool plan_is_copied(const struct cofi__fast *x)
-{
-    bool popf = x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d; /* it may set TF */
-    return action_of(x) == DO_COPY && !(x->prefixes & COFI__FAST_GS) && !popf;
 }
 
 /* Whether coming to pc takes the runtime: it is entered by no link and in the middle of no superblock. */
@@ -132,7 +126,7 @@ static unsigned heat(const struct plan *plan, uint64_t pc)
     return !b ? 0 : b->cold ? rt.control->cold_runs - *block_runs_left(b) : rt.control->cold_runs;
 }
 
-static bool is_invertible(const struct cofi__fast *x)
+bool plan_is_invertible(const struct cofi__fast *x)
 {
     return x->map != 0 || (x->opcode & 0xfc) != 0xe0; /* LOOPcc, JRCXZ */
 }
@@ -142,7 +136,7 @@ static bool is_invertible(const struct cofi__fast *x)
 static uint64_t choose_way(struct plan *plan, const struct region *r, struct item *it, uint64_t next, bool may_go_on)
 {
     unsigned taken = plan->cold ? 0 : heat(plan, it->target), not_taken = plan->cold ? 0 : heat(plan, next);
-    it->likely = is_invertible(&it->x) && (taken == not_taken ? it->target <= it->pc : taken > not_taken);
+    it->likely = plan_is_invertible(&it->x) && (taken == not_taken ? it->target <= it->pc : taken > not_taken);
     it->action = DO_JCC_LAST;
     if (!may_go_on || plan->cold)
         return 0;
@@ -244,7 +238,7 @@ static bool fetch(struct plan *plan, struct item *it, uint64_t pc, size_t bytes)
     it->bytes = (const uint8_t *)pc;
     it->plain = false;
     int n = cofi__fast_decode(&it->x, it->bytes, bytes);
-    it->action = n <= 0 ? DO_STEP : action_of(&it->x);
+    it->action = n <= 0 ? DO_STEP : plan_action(&it->x);
     it->used = n <= 0 ? 0 : cofi__fast_registers(&it->x);
     uint64_t end = pc + (n > 0 ? (unsigned)n : bytes);
     it->target = n > 0 && it->x.attr & COFI__FAST_REL ? end + (uint64_t)it->x.imm : 0;

@@ -56,7 +56,9 @@ struct plan {
 /* Plan the superblock, or only the basic block, at pc, which lies in region r, for threads in a mode. */
 void plan_make(struct plan *plan, const struct region *r, uint64_t pc, unsigned mode, bool cold);
 bool plan_cut(uint64_t pc);
-/* Whether the instruction does in a copy what it does in its place, whatever the registers hold: but for R11 and RIP in operands. */
-bool plan_is_copied(const struct cofi__fast *x);
+/* What to do for an instruction: DO_JCC, whose plan is not known, for any conditional branch. */
+enum action plan_action(const struct cofi__fast *x);
+/* Whether a conditional branch has a near form: not LOOPcc and JRCXZ. */
+bool plan_is_invertible(const struct cofi__fast *x);
 
 #endif

@@ -130,7 +130,7 @@ struct thread {
     const struct section *section_whole; /* the one that it has come to, and is to run as a whole; or null */
     struct sequence *sequence; /* … and runs [sequence.c]; null: none */
     uint64_t sequence_at;     /* how far it has come in its path, bytes */
-    uint64_t sequence_left;   /* enum left: how it has left it */
+    uint64_t sequence_how;    /* enum left: how it has left it */
     uint64_t sequence_counts; /* s_rcx is the guest's */
     uint64_t sequence_rounds; /* and how many more it may make */
     uint8_t attached;     /* enum attached */

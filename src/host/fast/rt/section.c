@@ -126,12 +126,11 @@ static bool runs_whole(const struct thread *t, uint64_t unused)
 /* No thread runs one as a whole any more: that would not know of this one. */
 static void enter_in_place(struct thread *t, const struct section *s)
 {
-    uint64_t none = 0;
     __atomic_store_n(&in_place, true, __ATOMIC_SEQ_CST);
     for (unsigned round = 0; threads_any(runs_whole, 0); round++)
         rt_pause(round);
     section_lock();
-    rt_probe((void *)(t->rseq + RSEQ_CS), &none, 8); /* the kernel is not to abort it at each step */
+    sequence_forget(t); /* the kernel is not to abort it at each step */
     t->section_start = s->d.start;
     t->section_end = s->d.start + s->d.bytes;
     t->section_abort = s->d.abort;
@@ -228,11 +227,8 @@ bool section_aborts(struct thread *t)
     bool fault = t->has_signal && t->sync_signal;
     if (!fault && !has_moved(t) && ++t->section_steps <= (t->has_signal ? STEPS_SIGNALLED : STEPS_MAX))
         return false;
-    trace_pause(t, COFI__FAST_EVENT, fault ? t->fault_pc : t->pc);
-    t->pc = t->section_abort;
     leave(t);
-    if (!t->has_signal)
-        trace_resume(t);
+    sequence_abort(t, fault ? t->fault_pc : t->pc, t->section_abort);
     return true;
 }
 

@@ -19,28 +19,23 @@ static struct place *path_of(const struct thread *t)
 
 /* ---- what it consists of ---- */
 
-static bool is_jcc(const struct cofi__fast *x)
+/* Whether it does in a copy what it does in its place, whatever the registers hold: but for R11 and RIP in operands. */
+static bool is_copied(const struct cofi__fast *x)
 {
-    bool near = x->map == 1 && (x->opcode & 0xf0) == 0x80, is_short = x->map == 0 && (x->opcode & 0xf0) == 0x70;
-    return x->space == COFI__FAST_LEGACY && !(x->prefixes & COFI__FAST_P66) && (near || is_short);
-}
-
-static bool is_jmp(const struct cofi__fast *x)
-{
-    bool jmp = x->map == 0 && (x->opcode == 0xe9 || x->opcode == 0xeb);
-    return x->space == COFI__FAST_LEGACY && !(x->prefixes & COFI__FAST_P66) && jmp;
+    bool popf = x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d; /* it may set TF */
+    return plan_action(x) == DO_COPY && !(x->prefixes & COFI__FAST_GS) && !popf;
 }
 
 /* Take one instruction in, at s->at[s->count]. */
 static bool take(struct sequence *s, const struct cofi__fast *x)
 {
     unsigned at = s->at[s->count], next = at + x->length;
-    bool branch = is_jcc(x) || is_jmp(x);
+    bool conditional = plan_action(x) == DO_JCC && plan_is_invertible(x), branch = conditional || plan_action(x) == DO_JMP;
     int64_t to = branch ? (int64_t)next + x->imm : NO_BRANCH;
-    if ((!branch && !plan_is_copied(x)) || !fits32(to))
+    if ((!branch && !is_copied(x)) || !fits32(to))
         return false;
     s->to[s->count] = (int32_t)to;
-    s->conditional[s->count] = is_jcc(x) ? 0x80 | (x->opcode & 15) : 0;
+    s->conditional[s->count] = conditional ? 0x80 | (x->opcode & 15) : 0;
     s->branches += branch;
     s->used |= cofi__fast_registers(x);
     s->at[++s->count] = (uint16_t)next;
@@ -128,7 +123,7 @@ static void emit_leave(struct out *o, unsigned held, enum left how)
     }
     store(o, R11, AT(sequence_at));
     load(o, R11, AT(p));
-    store_imm(o, AT(sequence_left), how);
+    store_imm(o, AT(sequence_how), how);
     jump_gs(o, AT(exit_entry));
 }
 
@@ -154,12 +149,11 @@ static bool emit_copy(struct out *o, const struct sequence *s, unsigned i, unsig
     if (it.x.rip_relative && !copy_reach(o, &it))
         return false;
     uint8_t *p = out_bytes(o);
-    uint32_t disp = (uint32_t)(copy_rip_target(&it) - (uint64_t)o->p - it.x.length);
     bytes(o, it.bytes, it.x.length);
     if (cofi__fast_registers(&it.x) >> R11 & 1)
         copy_rename_r11(p, &it.x, stand_ins[held]);
     if (it.x.rip_relative)
-        __builtin_memcpy(p + it.x.disp_offset, &disp, 4);
+        copy_relocate(o, &it);
     return true;
 }
 
@@ -303,11 +297,18 @@ static struct place walk(struct thread *t)
     return *last;
 }
 
-/* The kernel looks at it no more. */
-static void forget_descriptor(const struct thread *t)
+void sequence_forget(const struct thread *t)
 {
     uint64_t none = 0;
     rt_probe((void *)(t->rseq + RSEQ_CS), &none, 8);
+}
+
+void sequence_abort(struct thread *t, uint64_t at, uint64_t handler)
+{
+    trace_pause(t, COFI__FAST_EVENT, at);
+    t->pc = handler;
+    if (!t->has_signal)
+        trace_resume(t);
 }
 
 bool sequence_left(struct thread *t)
@@ -316,17 +317,14 @@ bool sequence_left(struct thread *t)
     bool fault = t->has_signal && t->sync_signal;
     t->sequence = NULL;
     t->pc = pc_at(s, walk(t));
-    forget_descriptor(t);
+    sequence_forget(t);
     if (t->sequence_counts)
         t->regs[RCX] = t->s_rcx;
-    if (t->sequence_left == LEFT_SO)
+    if (t->sequence_how == LEFT_SO)
         return false;
     t->fault_pc = fault ? t->pc : t->fault_pc;
     if (fault && t->info.addr >= (uint64_t)s->code && t->info.addr < (uint64_t)s->code_end) /* SIGILL and SIGFPE name the instruction */
         t->info.addr = t->pc;
-    trace_pause(t, COFI__FAST_EVENT, t->pc);
-    t->pc = s->abort;
-    if (!t->has_signal)
-        trace_resume(t);
-    return t->sequence_left == LEFT_LONG;
+    sequence_abort(t, t->pc, s->abort);
+    return t->sequence_how == LEFT_LONG;
 }

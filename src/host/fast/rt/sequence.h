@@ -39,6 +39,10 @@ bool sequence_ready(struct sequence *s, const struct region *r, uint32_t signatu
 void sequence_begin(struct thread *t);
 /* It has left that: what it did goes to the log, and t->sequence is null. Whether it was not restarted by the kernel, but has made too many rounds. */
 bool sequence_left(struct thread *t);
+/* The kernel is to look at no descriptor of the thread's. */
+void sequence_forget(const struct thread *t);
+/* One that was come to `at` is not finished: the thread goes on at its abort handler. */
+void sequence_abort(struct thread *t, uint64_t at, uint64_t handler);
 
 static inline bool sequence_restarts(const struct sequence *s, uint64_t rip)
 {
