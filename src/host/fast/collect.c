@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Slots -> recording: notes become sideband, chunks of log become packets. */
 #include "host/fast/collect.h"
-#include "host/fast/hold.h"
 #include "host/fast/memo.h"
-#include "host/names.h"
 #include "host/fast/inject.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
@@ -12,7 +10,6 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -284,7 +280,7 @@ size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_sea
     return i;
 }
 
-static void wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0); }
+void cofi__fast_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1 << 30, NULL, NULL, 0); }
 
 static void take_chunk(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat, uint64_t number)
 {
@@ -309,7 +305,7 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
         }
         __atomic_store_n(&t->head.drained, drained + 1, __ATOMIC_RELEASE);
         __atomic_add_fetch(&t->head.drained_word, 1, __ATOMIC_SEQ_CST);
-        wake(&t->head.drained_word);
+        cofi__fast_wake(&t->head.drained_word);
         any = true;
     }
     return any;
@@ -346,7 +342,7 @@ static void take_rest(struct cofi__fast_collector *c, uint32_t index)
         cofi__fast_keep_error(c, cofi_writer_idle(c->writer, seat->tid));
 }
 
-/* ---- notes ---- */
+/* ---- slots ---- */
 
 static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
 {
@@ -361,197 +357,6 @@ static void begin_seat(struct cofi__fast_collector *c, uint32_t index)
     c->result->tasks += counts;
     c->result->processes += counts && seat->pid == seat->tid;
 }
-
-/* Of a child in another namespace its parent is known by the slot that it had, else by what the kernel says. */
-static void take_fork(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
-                      const struct cofi__fast_note_head *h)
-{
-    struct cofi_sideband sb = {.kind = COFI_SB_FORK, .pid = h->pid, .tid = h->tid, .ppid = (int32_t)h->a,
-                               .ptid = (int32_t)h->b};
-    uint32_t index = cofi__fast_maker(c, t);
-    const struct cofi__fast_seat *maker = &c->seats[index];
-    if (t->head.nested && seat->maker_pid)
-        sb.ppid = seat->maker_pid, sb.ptid = seat->maker_tid;
-    else if (t->head.nested && maker->placed && cofi__fast_slot(c, index)->head.tid == (int32_t)h->b)
-        sb.ppid = maker->pid, sb.ptid = maker->tid;
-    else if (t->head.nested)
-        sb.ppid = sb.ptid = h->pid == h->tid ? seat->parent : h->pid;
-    cofi__fast_sideband(c, &sb, h->tsc);
-    sb = (struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .pid = h->pid, .tid = h->tid};
-    cofi__fast_sideband(c, &sb, h->tsc);
-}
-
-/* The thread's process has another name for a file than we do. It waits a moment. False: the file is none to look at. */
-static bool look_for(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
-{
-    uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
-    bool hidden = cofi__namespaces_hide(&c->namespaces, h->pid, COFI__NO_DEVICE, name);
-    if (hidden) {
-        char root[32];
-        size_t n = (size_t)snprintf(root, sizeof root, "/proc/%d/root", (int)h->pid), bytes = strlen(name) + 1;
-        if (n + bytes <= COFI__NAME_BYTES)
-            memcpy((char *)memmove(name + n, name, bytes) - n, root, n);
-    } else if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND) {
-        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
-    }
-    return !hidden;
-}
-
-/* Whether a plain name leads to what the program's led to. What was served may have been unmounted since. */
-static bool lies_on(uint32_t device, const char *name)
-{
-    struct stat file;
-    return !stat(name, &file) && !major(file.st_dev) && minor(file.st_dev) == device;
-}
-
-/* Whether the mapping's file is none to look at. Else its code is what the file has, and other files there need not be asked about. */
-static bool is_served(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, const char *name)
-{
-    uint32_t device = (uint32_t)h->d >> COFI__FAST_DEVICE_SHIFT, *plain = c->control->plain, *end = plain + COFI__FAST_DEVICES;
-    if (cofi__namespaces_serve(&c->namespaces, device, name) || !lies_on(device, name))
-        return true;
-    while (plain < end && *plain && *plain != device)
-        plain++;
-    if (plain < end)
-        __atomic_store_n(plain, device, __ATOMIC_RELAXED);
-    if (!(h->d & COFI__FAST_YOUNG))
-        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b), 1));
-    return false;
-}
-
-/* Code of a thread's process, and of its parent where it shares that one's memory. */
-static void tell_code(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, struct cofi_sideband *sb,
-                      uint64_t tsc)
-{
-    const struct cofi__fast_seat *maker = &c->seats[cofi__fast_maker(c, t)];
-    cofi__fast_sideband(c, sb, tsc);
-    sb->pid = seat->maker_pid ? seat->maker_pid : maker->pid;
-    sb->tid = seat->maker_pid ? seat->maker_tid : maker->tid;
-    if (t->head.vfork && sb->pid)
-        cofi__fast_sideband(c, sb, tsc);
-}
-
-static void take_name(const uint8_t *bytes, size_t n, char name[COFI__NAME_BYTES])
-{
-    n = n < COFI__NAME_BYTES ? n : COFI__NAME_BYTES - 1;
-    memcpy(name, bytes, n);
-    name[n] = 0;
-}
-
-/* Our number of a thread of the process that calls it so; 0: it is none that is known. */
-static int32_t named(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, int32_t tid)
-{
-    if (!t->head.nested)
-        return tid;
-    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
-        if (c->seats[i].placed && c->seats[i].pid == seat->pid && cofi__fast_slot(c, i)->head.tid == tid)
-            return c->seats[i].tid;
-    return 0;
-}
-
-/* h has the numbers of the seat. */
-static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
-                      const struct cofi__fast_note_head *h, const uint8_t *bytes)
-{
-    char name[COFI__NAME_BYTES];
-    struct cofi_sideband sb = {.pid = h->pid, .tid = h->tid, .addr = h->a};
-    switch ((enum cofi__fast_note)h->kind) {
-    case COFI__FAST_NOTE_MAP:
-        take_name(bytes, h->bytes, name);
-        if (h->d & COFI__FAST_ELSEWHERE ? !look_for(c, h, name) : h->d & COFI__FAST_SERVED && is_served(c, h, name))
-            sb.build_id_size = COFI_NO_BUILD_ID;
-        sb.kind = COFI_SB_MMAP;
-        sb.len = h->b - h->a;
-        sb.pgoff = h->c;
-        sb.prot = h->d & (PROT_READ | PROT_WRITE | PROT_EXEC);
-        sb.flags = MAP_PRIVATE;
-        sb.name = name;
-        tell_code(c, t, seat, &sb, h->tsc);
-        break;
-    case COFI__FAST_NOTE_CODE:
-        if (h->b && cofi__map_get(&c->files, h->c, h->d))
-            break; /* its file has it */
-        sb.kind = COFI_SB_CODE;
-        sb.bytes = bytes;
-        sb.len = h->bytes < COFI__FAST_CODE_PIECE ? h->bytes : COFI__FAST_CODE_PIECE;
-        sb.ahead = h->bytes - sb.len;
-        tell_code(c, t, seat, &sb, h->tsc);
-        break;
-    case COFI__FAST_NOTE_FORK: take_fork(c, t, seat, h); break;
-    case COFI__FAST_NOTE_TRIGGER:
-        t->head.asks = 1;
-        c->triggered = true;
-        break;
-    case COFI__FAST_NOTE_EXIT:
-        sb.kind = COFI_SB_EXIT;
-        cofi__fast_sideband(c, &sb, h->tsc);
-        break;
-    case COFI__FAST_NOTE_COMM:
-        take_name(bytes, h->bytes, name);
-        sb.kind = COFI_SB_COMM;
-        sb.name = name;
-        sb.tid = h->a ? named(c, t, seat, (int32_t)h->a) : h->tid;
-        if (sb.tid)
-            cofi__fast_sideband(c, &sb, h->tsc);
-        break;
-    case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->tid); break;
-    case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(t, h->tid); break;
-    case COFI__FAST_NOTE_LOST:
-    case COFI__FAST_NOTE_SKIP: break;
-    }
-}
-
-static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
-{
-    const uint8_t *ring = (const uint8_t *)t + COFI__FAST_SLOT_NOTES;
-    uint64_t start = at % COFI__FAST_NOTES_BYTES, left = COFI__FAST_NOTES_BYTES - start, first = n < left ? n : left;
-    memcpy(to, ring + start, first);
-    memcpy((uint8_t *)to + first, ring, n - first);
-}
-
-/* False: the program has written over it. */
-static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h, uint8_t bytes[COFI__FAST_NOTE_MOST])
-{
-    copy_out(h, t, tail, sizeof *h);
-    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > COFI__FAST_NOTE_MOST || h->size < sizeof *h + h->bytes)
-        return false;
-    copy_out(bytes, t, tail + sizeof *h, h->bytes);
-    return true;
-}
-
-/* The thread waits for files that are to be looked for. */
-static void tell_looked(struct thread *t, const struct cofi__fast_note_head *h, uint64_t end)
-{
-    if (h->kind != COFI__FAST_NOTE_MAP || !(h->d & COFI__FAST_ELSEWHERE))
-        return;
-    __atomic_store_n(&t->head.looked, (uint32_t)end, __ATOMIC_SEQ_CST);
-    wake(&t->head.looked);
-}
-
-static bool take_notes(struct cofi__fast_collector *c, uint32_t index)
-{
-    struct thread *t = cofi__fast_slot(c, index);
-    struct cofi__fast_seat *seat = &c->seats[index];
-    bool any = false;
-    uint64_t tail, head;
-    while ((tail = t->head.notes_tail) != (head = __atomic_load_n(&t->head.notes_head, __ATOMIC_ACQUIRE))) {
-        struct cofi__fast_note_head h;
-        uint8_t bytes[COFI__FAST_NOTE_MOST];
-        bool whole = copy_note(t, tail, head, &h, bytes);
-        __atomic_store_n(&t->head.notes_tail, whole ? tail + h.size : head, __ATOMIC_RELEASE);
-        if (!whole)
-            break;
-        cofi__fast_place(c, index);
-        h.pid = seat->pid;
-        h.tid = seat->tid;
-        take_note(c, t, seat, &h, bytes);
-        tell_looked(t, &h, tail + h.size);
-        any = true;
-    }
-    return any;
-}
-
-/* ---- slots ---- */
 
 /* Who was made by the thread of a slot will still be asked for its parent. */
 static void tell_children(struct cofi__fast_collector *c, uint32_t index)
@@ -579,10 +384,9 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_freed(c->control, index);
 }
 
-/* Returns whether packets of the thread are in its stream. */
-static bool free_slot(struct cofi__fast_collector *c, uint32_t index)
+bool cofi__fast_free_slot(struct cofi__fast_collector *c, uint32_t index)
 {
-    take_notes(c, index);
+    cofi__fast_take_notes(c, index);
     begin_seat(c, index);
     take_rest(c, index);
     if (cofi__fast_slot(c, index)->head.asked_for)
@@ -627,16 +431,15 @@ static bool find_namesake(const struct cofi__fast_collector *c, uint32_t index, 
     return found;
 }
 
-/* A thread is seen for the first time. Whoever had its number has ended before: what those left comes first, for its FORK begins
- * another stream. */
-static void begin(struct cofi__fast_collector *c, uint32_t index)
+/* Whoever had its number has ended before: what those left comes first, for its FORK begins another stream. */
+void cofi__fast_begin_slot(struct cofi__fast_collector *c, uint32_t index)
 {
     uint32_t before;
     if (c->seats[index].known)
         return;
     cofi__fast_place(c, index);
     while (find_namesake(c, index, &before))
-        free_slot(c, before);
+        cofi__fast_free_slot(c, before);
     begin_seat(c, index);
 }
 
@@ -649,12 +452,12 @@ bool cofi__fast_collect(struct cofi__fast_collector *c)
         uint32_t state = cofi__fast_state(c, i);
         if (state < COFI__FAST_SLOT_LIVE)
             continue; /* who is to begin there has not, and what it tells waits until then */
-        begin(c, i);
-        any |= take_notes(c, i);
+        cofi__fast_begin_slot(c, i);
+        any |= cofi__fast_take_notes(c, i);
         if (state == COFI__FAST_SLOT_LIVE)
             any |= take_chunks(c, t, &c->seats[i]);
         if (state == COFI__FAST_SLOT_ENDED)
-            free_slot(c, i);
+            cofi__fast_free_slot(c, i);
     }
     return any;
 }
@@ -681,7 +484,7 @@ unsigned cofi__fast_leave(struct cofi__fast_collector *c)
         }
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
         if (c->seats[i].known)
-            take_notes(c, i);
+            cofi__fast_take_notes(c, i);
     return left;
 }
 
@@ -691,109 +494,9 @@ bool cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         if (cofi__fast_state(c, i) < COFI__FAST_SLOT_LIVE)
             continue;
-        begin(c, i);
+        cofi__fast_begin_slot(c, i);
         bool is_its = c->seats[i].pid == pid, is_first = c->seats[i].tid == pid;
-        begun |= is_its && free_slot(c, i) && is_first;
+        begun |= is_its && cofi__fast_free_slot(c, i) && is_first;
     }
     return begun;
-}
-
-static void free_taken(struct cofi__fast_collector *c, uint32_t index)
-{
-    struct thread *t = cofi__fast_slot(c, index);
-    uint32_t taken = COFI__FAST_SLOT_TAKEN;
-    cofi__fast_forget_child(&t->head);
-    t->head.thread = 0;
-    if (!__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-        return;
-    c->seats[index] = (struct cofi__fast_seat){0}; /* a program that was killed as it started had one; nobody else is to have its number */
-    cofi__fast_freed(c->control, index);
-}
-
-/* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child
- * process that its maker did not outlive may yet begin. */
-static void reap_orphan(struct cofi__fast_collector *c, uint32_t index, bool gone)
-{
-    enum { PATIENCE = 2 };
-    struct cofi__fast_seat *seat = &c->seats[index];
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!gone)
-        seat->lost_at = 0;
-    else if (!seat->lost_at)
-        seat->lost_at = now.tv_sec;
-    else if (now.tv_sec > seat->lost_at + PATIENCE)
-        free_taken(c, index);
-}
-
-static bool is_none(const struct cofi__fast_collector *c, int32_t pid, int32_t tid)
-{
-    if (pid <= 0 || tid <= 0 || (syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH))
-        return true;
-    return c->zombies_too && cofi__fast_is_zombie(tid);
-}
-
-static bool is_gone(struct cofi__fast_collector *c, uint32_t index)
-{
-    cofi__fast_place(c, index);
-    return is_none(c, c->seats[index].pid, c->seats[index].tid);
-}
-
-/* Of a slot whose thread has not begun. */
-static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t)
-{
-    if (!t->head.nested || !t->head.tid)
-        return !t->head.tid || is_none(c, t->head.pid, t->head.tid);
-    uint32_t index = cofi__fast_maker(c, t);
-    const struct thread *maker = cofi__fast_slot(c, index);
-    return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid || maker->head.tid != t->head.tid ||
-           is_gone(c, index);
-}
-
-/* Of such a slot, once its maker has told whom it is for: that one was killed before it began. */
-static bool child_is_gone(const struct thread *t)
-{
-    int32_t tid = (int32_t)__atomic_load_n(&t->head.child, __ATOMIC_ACQUIRE);
-    return tid > 0 && !t->head.nested && syscall(SYS_tkill, tid, 0) && errno == ESRCH;
-}
-
-/* … and no thread of a process begins that is gone: it ended while another of its threads was making this one. */
-static bool process_is_gone(const struct thread *t)
-{
-    return __atomic_load_n(&t->head.thread, __ATOMIC_ACQUIRE) && !t->head.nested && kill(t->head.pid, 0) && errno == ESRCH;
-}
-
-/* … and nobody is about to say who it is for: whoever took it was killed before. */
-static bool is_nobodys(const struct cofi__fast_collector *c, uint32_t index)
-{
-    const int32_t *tid = &cofi__fast_slot(c, index)->head.tid;
-    if (__atomic_load_n(tid, __ATOMIC_ACQUIRE))
-        return false;
-    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
-        if (__atomic_load_n(&cofi__fast_slot(c, i)->head.claims, __ATOMIC_ACQUIRE) == index + 1)
-            return false;
-    return !__atomic_load_n(tid, __ATOMIC_ACQUIRE); /* or it has been said meanwhile */
-}
-
-static void reap_taken(struct cofi__fast_collector *c, uint32_t index)
-{
-    const struct thread *t = cofi__fast_slot(c, index);
-    if (child_is_gone(t) || process_is_gone(t) || is_nobodys(c, index))
-        free_taken(c, index);
-    else
-        reap_orphan(c, index, maker_is_gone(c, t));
-}
-
-void cofi__fast_reap_lost(struct cofi__fast_collector *c)
-{
-    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
-        struct thread *t = cofi__fast_slot(c, i);
-        uint32_t state = cofi__fast_state(c, i);
-        if (state == COFI__FAST_SLOT_LIVE && (c->seats[i].placed || t->head.tid) && is_gone(c, i)) {
-            begin(c, i);
-            free_slot(c, i);
-        } else if (state == COFI__FAST_SLOT_TAKEN) {
-            reap_taken(c, i);
-        }
-    }
 }

@@ -84,11 +84,20 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index);
 uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t);
 /* Slots in use. */
 unsigned cofi__fast_busy(const struct cofi__fast_collector *c);
-/* Free slots of processes that are gone without a word. */
-void cofi__fast_reap_lost(struct cofi__fast_collector *c);
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index);
 void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc);
 void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec);
+
+/* A thread is seen for the first time: its begin goes into the recording, behind all of whoever had its number before. */
+void cofi__fast_begin_slot(struct cofi__fast_collector *c, uint32_t index);
+/* Take what is left, and vacate it. Returns whether packets of the thread are in its stream. */
+bool cofi__fast_free_slot(struct cofi__fast_collector *c, uint32_t index);
+
+/* notes.c: take what the thread of a slot has told. Returns whether there was anything. */
+bool cofi__fast_take_notes(struct cofi__fast_collector *c, uint32_t index);
+
+/* reap.c: free slots of processes that are gone without a word. */
+void cofi__fast_reap_lost(struct cofi__fast_collector *c);
 
 /* pids.c */
 
@@ -142,5 +151,7 @@ void cofi__fast_progress(struct cofi__fast_collector *c);
 size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes);
 void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat);
 void cofi__fast_keep_error(struct cofi__fast_collector *c, int status);
+/* Who waits for a word of the shared memory. */
+void cofi__fast_wake(uint32_t *word);
 
 #endif
