@@ -24,11 +24,11 @@ static bool may_begin(struct cofi_flow *flow)
 {
     if (flow->config.gen != COFI_PT || flow->spans.level < LEVEL || flow->spans.draft.on || !only_branches(flow) || flow->config.want_time)
         return false;
-    if (flow->ahead_wait) {
-        flow->ahead_wait--;
+    if (flow->ahead.wait) {
+        flow->ahead.wait--;
         return false;
     }
-    return flow->cur && !flow->cur->dead && !flow->cur->cut && !flow->spill_n && flow->runs_size && flow->n <= RUN_BITS;
+    return flow->cur && !flow->cur->dead && !flow->cur->cut && !flow->out.spill_n && flow->cache.runs_size && flow->n <= RUN_BITS;
 }
 
 /* ---- reading ahead ---- */
@@ -51,8 +51,8 @@ static unsigned read_legs(const struct cofi_flow *flow, struct leg legs[LEGS])
         if (!size)
             break;
         last_ip = pt_ip(last_ip, c >> 5, le64(p + 1));
-        uint64_t key = run_key(ip, flow->space, run_asked(bits, n, true));
-        __builtin_prefetch(&flow->runs[slot_first(flow, key)]);
+        uint64_t key = run_key(ip, flow->code.space, run_asked(bits, n, true));
+        __builtin_prefetch(&flow->cache.runs[slot_first(flow, key)]);
         legs[count++] = (struct leg){.from = ip, .to = last_ip, .bits = bits, .tip = p, .key = key, .n = (uint8_t)n, .tail = (uint8_t)tail};
         ip = last_ip;
         bits = n = 0;
@@ -81,7 +81,7 @@ static unsigned find_runs(const struct cofi_flow *flow, struct leg legs[LEGS], u
 
 static bool is_at(const struct cofi_flow *flow, const struct block *b, uint64_t ip)
 {
-    return b->pub.ip == ip && b->space == flow->space && b->pub.mode == flow->mode && !b->cut;
+    return b->pub.ip == ip && b->space == flow->code.space && b->pub.mode == flow->code.mode && !b->cut;
 }
 
 /* Whether the leg is its run, all of it, and nothing else is due at its end. */
@@ -89,13 +89,13 @@ static bool fits(const struct cofi_flow *flow, const struct leg *leg)
 {
     const struct run *run = leg->run;
     bool to_user = run->from_kernel && !(leg->to >> 63); /* code may be other code there (decision 0607) */
-    return is_at(flow, run->entry, leg->from) && run->n == leg->n && run->bits == leg->bits && run->epoch == flow->epoch && !to_user &&
+    return is_at(flow, run->entry, leg->from) && run->n == leg->n && run->bits == leg->bits && run->epoch == flow->cache.epoch && !to_user &&
            (!run->guards || run_guards_hold(flow, run));
 }
 
 static bool has_room(const struct cofi_flow *flow)
 {
-    const struct cofi_flow_batch *batch = flow->batch;
+    const struct cofi_flow_batch *batch = flow->out.batch;
     return !batch || batch->blocks_n + RUN_BLOCKS + RUN_COPY <= batch->blocks_max;
 }
 
@@ -117,12 +117,12 @@ static void arrive(struct cofi_flow *flow, const struct leg *leg, struct block *
     flow->packet_has_ip = true;
     flow->packet_full_ip = pt_ip_is_full(*leg->tip >> 5);
     flow->last_ip = flow->packet_ip = flow->ip = leg->to;
-    flow->packet_offset = flow->used_offset = flow->s.end_offset - (uint64_t)(flow->s.end - leg->tip);
+    flow->packet_offset = flow->used.offset = flow->s.end_offset - (uint64_t)(flow->s.end - leg->tip);
     flow->s.p = leg->tip + cofi__pt_sizes[*leg->tip];
     flow->bits = flow->n = 0;
     flow->tail = leg->tail;
-    flow->idle = 0;
-    flow->idle_mark = NULL;
+    flow->idle.runs = 0;
+    flow->idle.mark = NULL;
     flow->last_run = leg->run;
     flow->cur = cofi__tip_block(flow, leg->run, site, leg->to);
 }
@@ -130,10 +130,10 @@ static void arrive(struct cofi_flow *flow, const struct leg *leg, struct block *
 /* Where hardly any leg is a run that is known, it is tried less and less often. */
 static void pace(struct cofi_flow *flow, unsigned done)
 {
-    flow->ahead_idle = done >= LEGS_LEAST ? 0 : flow->ahead_idle < WAIT_MOST ? (uint8_t)(2 * flow->ahead_idle + 1) : WAIT_MOST;
-    flow->ahead_wait = flow->ahead_idle;
-    flow->ahead_tips += done;
-    flow->run_found += done;
+    flow->ahead.idle = done >= LEGS_LEAST ? 0 : flow->ahead.idle < WAIT_MOST ? (uint8_t)(2 * flow->ahead.idle + 1) : WAIT_MOST;
+    flow->ahead.wait = flow->ahead.idle;
+    flow->ahead.tips += done;
+    flow->lengths.found += done;
     flow->spans.steps += done;
 }
 

@@ -14,7 +14,7 @@ static uint64_t key_of(uint64_t ip, uint32_t cut, uint32_t space)
 {
     return cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)space << 40));
 }
-static size_t slot_of(const struct cofi_flow *flow, uint64_t key) { return (key >> 16) & (flow->table_size - 1); }
+static size_t slot_of(const struct cofi_flow *flow, uint64_t key) { return (key >> 16) & (flow->cache.table_size - 1); }
 static struct block *block_of(uint64_t word) { return (struct block *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1)); }
 static uint64_t word_of(const struct block *b, uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT | (uint64_t)(uintptr_t)b; }
 
@@ -34,7 +34,7 @@ static unsigned shift_of(const struct block *b)
 static struct block **start_list(const struct cofi_flow *flow, uint64_t place, unsigned shift)
 {
     uint64_t group = cofi__block_hash((place >> 10) + ((uint64_t)shift << 56)) >> 16;
-    return &flow->starts[(group + place) & (flow->starts_n - 1)];
+    return &flow->cache.starts[(group + place) & (flow->cache.starts_n - 1)];
 }
 
 static void start_put(struct cofi_flow *flow, struct block *b)
@@ -48,18 +48,18 @@ static void start_put(struct cofi_flow *flow, struct block *b)
 static bool tables_make(struct cofi_flow *flow, size_t size)
 {
     size_t starts_n = size / STARTS_EACH;
-    uint64_t *table = cofi__table_take(&flow->chunks, size * sizeof *table);
-    struct block **starts = cofi__table_take(&flow->chunks, starts_n * sizeof(struct block *));
+    uint64_t *table = cofi__table_take(&flow->cache.chunks, size * sizeof *table);
+    struct block **starts = cofi__table_take(&flow->cache.chunks, starts_n * sizeof(struct block *));
     if (!table || !starts) {
-        cofi__table_free(&flow->chunks, table, size * sizeof *table);
-        cofi__table_free(&flow->chunks, starts, starts_n * sizeof(struct block *));
+        cofi__table_free(&flow->cache.chunks, table, size * sizeof *table);
+        cofi__table_free(&flow->cache.chunks, starts, starts_n * sizeof(struct block *));
         return false;
     }
-    cofi__table_free(&flow->chunks, flow->starts, flow->starts_n * sizeof(struct block *));
-    flow->table = table;
-    flow->table_size = size;
-    flow->starts = starts;
-    flow->starts_n = starts_n;
+    cofi__table_free(&flow->cache.chunks, flow->cache.starts, flow->cache.starts_n * sizeof(struct block *));
+    flow->cache.table = table;
+    flow->cache.table_size = size;
+    flow->cache.starts = starts;
+    flow->cache.starts_n = starts_n;
     return true;
 }
 
@@ -68,80 +68,80 @@ static void table_put(struct cofi_flow *flow, struct block *b)
 {
     uint64_t key = key_of(b->pub.ip, b->cut, b->space);
     size_t s = slot_of(flow, key);
-    while (flow->table[s] && !(flow->mortal && block_of(flow->table[s])->dead))
-        s = (s + 1) & (flow->table_size - 1);
-    flow->table_n += !flow->table[s];
-    flow->table[s] = word_of(b, key);
+    while (flow->cache.table[s] && !(flow->cache.mortal && block_of(flow->cache.table[s])->dead))
+        s = (s + 1) & (flow->cache.table_size - 1);
+    flow->cache.table_n += !flow->cache.table[s];
+    flow->cache.table[s] = word_of(b, key);
 }
 
 static bool table_grow(struct cofi_flow *flow)
 {
-    size_t old = flow->table_size, size = old ? old * 4 : 1 << 10;
-    uint64_t *was = flow->table;
+    size_t old = flow->cache.table_size, size = old ? old * 4 : 1 << 10;
+    uint64_t *was = flow->cache.table;
     if (!tables_make(flow, size))
         return false;
-    flow->table_n = 0;
-    flow->mortal = false;
-    for (size_t i = 0; i < flow->all_n; i++) { /* as they lie in memory */
-        struct block *b = flow->all[i];
+    flow->cache.table_n = 0;
+    flow->cache.mortal = false;
+    for (size_t i = 0; i < flow->cache.all_n; i++) { /* as they lie in memory */
+        struct block *b = flow->cache.all[i];
         if (b->dead)
             continue;
         table_put(flow, b);
         start_put(flow, b);
     }
-    cofi__table_free(&flow->chunks, was, old * sizeof *was);
+    cofi__table_free(&flow->cache.chunks, was, old * sizeof *was);
     return true;
 }
 
 static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cut)
 {
-    if (!flow->table_size)
+    if (!flow->cache.table_size)
         return NULL;
-    uint64_t key = key_of(ip, cut, flow->space);
-    for (size_t s = slot_of(flow, key); flow->table[s]; s = (s + 1) & (flow->table_size - 1)) {
-        struct block *b = block_of(flow->table[s]);
-        if ((flow->table[s] ^ key) >> TAG_SHIFT)
+    uint64_t key = key_of(ip, cut, flow->code.space);
+    for (size_t s = slot_of(flow, key); flow->cache.table[s]; s = (s + 1) & (flow->cache.table_size - 1)) {
+        struct block *b = block_of(flow->cache.table[s]);
+        if ((flow->cache.table[s] ^ key) >> TAG_SHIFT)
             continue;
-        if (b->pub.ip == ip && b->cut == cut && b->space == flow->space && b->pub.mode == flow->mode && !b->dead)
+        if (b->pub.ip == ip && b->cut == cut && b->space == flow->code.space && b->pub.mode == flow->code.mode && !b->dead)
             return b;
     }
     return NULL;
 }
 
-static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->all_n * flow->id_step + flow->id_first; }
+static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->cache.all_n * flow->cache.id_step + flow->cache.id_first; }
 
 static bool all_grow(struct cofi_flow *flow)
 {
-    size_t max = flow->all_max ? flow->all_max * 4 : 1 << 10, was = flow->all_max * sizeof(struct block *);
-    struct block **all = cofi__table_take(&flow->chunks, max * sizeof(struct block *));
+    size_t max = flow->cache.all_max ? flow->cache.all_max * 4 : 1 << 10, was = flow->cache.all_max * sizeof(struct block *);
+    struct block **all = cofi__table_take(&flow->cache.chunks, max * sizeof(struct block *));
     if (!all)
         return false;
     if (was)
-        memcpy(all, flow->all, was);
-    cofi__table_free(&flow->chunks, flow->all, was);
-    flow->all = all;
-    flow->all_max = max;
+        memcpy(all, flow->cache.all, was);
+    cofi__table_free(&flow->cache.chunks, flow->cache.all, was);
+    flow->cache.all = all;
+    flow->cache.all_max = max;
     return true;
 }
 
 static struct block *table_add(struct cofi_flow *flow, const struct block *what)
 {
-    if (flow->table_n * 4 >= flow->table_size * 3 && !table_grow(flow))
+    if (flow->cache.table_n * 4 >= flow->cache.table_size * 3 && !table_grow(flow))
         return NULL;
-    if (flow->all_n == flow->all_max && !all_grow(flow))
+    if (flow->cache.all_n == flow->cache.all_max && !all_grow(flow))
         return NULL;
-    struct block *b = cofi__arena_take(&flow->chunks, &flow->blocks_arena, sizeof *b);
+    struct block *b = cofi__arena_take(&flow->cache.chunks, &flow->cache.blocks_arena, sizeof *b);
     if (!b)
         return NULL;
     *b = *what;
     b->pub.id = next_id(flow);
-    b->space = flow->space;
+    b->space = flow->code.space;
     b->hash = edge_hash(b->pub.ip);
-    flow->all[flow->all_n++] = b;
+    flow->cache.all[flow->cache.all_n++] = b;
     table_put(flow, b);
     start_put(flow, b);
-    if (flow->coverage && flow->coverage->decoded)
-        flow->coverage->decoded(flow->coverage->opaque, &b->pub);
+    if (flow->out.coverage && flow->out.coverage->decoded)
+        flow->out.coverage->decoded(flow->out.coverage->opaque, &b->pub);
     return b;
 }
 
@@ -154,25 +154,25 @@ static int decode_seam(struct cofi_flow *flow, struct cofi_insn *insn, uint64_t 
     struct cofi_code at = *code;
     for (uint64_t a = ip; n < sizeof bytes; a++) {
         if (a >= at.end || a < at.start)
-            if (cofi_view_find(flow->view, a, &at) < 0)
+            if (cofi_view_find(flow->code.view, a, &at) < 0)
                 break;
         bytes[n++] = at.bytes[a - at.start];
     }
-    return cofi_insn_decode(insn, flow->mode, ip, bytes, n);
+    return cofi_insn_decode(insn, flow->code.mode, ip, bytes, n);
 }
 
 static int decode_one(struct cofi_flow *flow, struct cofi_insn *insn, uint64_t ip, struct cofi_code *code)
 {
     if (ip < code->start || ip >= code->end)
-        COFI_TRY(cofi_view_find(flow->view, ip, code));
+        COFI_TRY(cofi_view_find(flow->code.view, ip, code));
     const uint8_t *bytes = code->bytes + (ip - code->start);
     uint64_t left = code->end - ip;
-    unsigned usual = flow->mode == 64 && left >= 15 ? cofi__usual_length(bytes) : 0;
+    unsigned usual = flow->code.mode == 64 && left >= 15 ? cofi__usual_length(bytes) : 0;
     if (usual) { /* three of four; no branch, so its length is all that matters */
         *insn = (struct cofi_insn){.length = (uint8_t)usual, .cls = COFI_CLASS_OTHER};
         return (int)usual;
     }
-    int length = cofi_insn_decode(insn, flow->mode, ip, bytes, left < 15 ? left : 15);
+    int length = cofi_insn_decode(insn, flow->code.mode, ip, bytes, left < 15 ? left : 15);
     if (length == COFI_ERR_TRUNCATED)
         length = decode_seam(flow, insn, ip, code);
     return length == COFI_ERR_TRUNCATED ? COFI_ERR_NO_CODE : length;
@@ -185,7 +185,7 @@ static bool ends_block(uint8_t cls)
 
 static uint64_t wrap(const struct cofi_flow *flow, uint64_t ip)
 {
-    return flow->mode == 64 ? ip : ip & UINT32_MAX;
+    return flow->code.mode == 64 ? ip : ip & UINT32_MAX;
 }
 
 /* Instructions to the next branch, or as far as there is code; the last one is left in *insn. Returns where they end. */
@@ -196,7 +196,7 @@ static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, 
     while (b->n < BLOCK_INSNS) {
         int length = decode_one(flow, insn, at, &code);
         if (length < 0) {
-            flow->code_error = length;
+            flow->code.error = length;
             *insn = (struct cofi_insn){.cls = COFI_CLASS_OTHER};
             break;
         }
@@ -211,16 +211,16 @@ static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, 
 /* Decode from ip to the next branch. Its instructions lie where the longest block would have room. */
 static struct block *decode(struct cofi_flow *flow, uint64_t ip)
 {
-    struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->mode, .id = next_id(flow)}};
-    struct cofi_flow_insn *insns = cofi__arena_take(&flow->chunks, &flow->blocks_arena, BLOCK_INSNS * sizeof *insns);
+    struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->code.mode, .id = next_id(flow)}};
+    struct cofi_flow_insn *insns = cofi__arena_take(&flow->cache.chunks, &flow->cache.blocks_arena, BLOCK_INSNS * sizeof *insns);
     struct cofi_insn insn = {0};
     if (!insns) {
-        flow->status = flow->code_error = COFI_ERR_NOMEM;
+        flow->status = flow->code.error = COFI_ERR_NOMEM;
         return NULL;
     }
     b.pub.insns = insns;
     b.pub.end = decode_insns(flow, &b.pub, insns, &insn);
-    cofi__arena_cut(&flow->blocks_arena, insns + b.pub.n);
+    cofi__arena_cut(&flow->cache.blocks_arena, insns + b.pub.n);
     if (!b.pub.n)
         return NULL;
     b.pub.cls = ends_block(insn.cls) ? insn.cls : COFI_CLASS_OTHER;
@@ -234,18 +234,18 @@ struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip) { return ta
 
 /* ---- where there is no code ---- */
 
-static struct absent *absent_at(struct cofi_flow *flow, uint64_t ip) { return &flow->absent[cofi__block_hash(ip) >> 16 & (ABSENT - 1)]; }
+static struct absent *absent_at(struct cofi_flow *flow, uint64_t ip) { return &flow->cache.absent[cofi__block_hash(ip) >> 16 & (ABSENT - 1)]; }
 
 static bool is_absent(struct cofi_flow *flow, uint64_t ip)
 {
     const struct absent *a = absent_at(flow, ip);
-    return a->ip == ip && a->epoch == flow->epoch && a->space == flow->space && a->mode == flow->mode;
+    return a->ip == ip && a->epoch == flow->cache.epoch && a->space == flow->code.space && a->mode == flow->code.mode;
 }
 
 void cofi__note_absence(struct cofi_flow *flow, uint64_t ip)
 {
-    flow->relies_on_absence = true;
-    *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->epoch, .space = (uint8_t)flow->space, .mode = (uint8_t)flow->mode};
+    flow->cache.relies_on_absence = true;
+    *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->cache.epoch, .space = (uint8_t)flow->code.space, .mode = (uint8_t)flow->code.mode};
 }
 
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
@@ -253,14 +253,14 @@ struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
     struct block *b = table_find(flow, ip, 0);
     if (b)
         return b;
-    flow->code_error = COFI_ERR_NO_CODE;
+    flow->code.error = COFI_ERR_NO_CODE;
     if (is_absent(flow, ip))
         return NULL;
-    flow->code_error = COFI_ERR_NOMEM;
+    flow->code.error = COFI_ERR_NOMEM;
     b = decode(flow, ip);
-    if (!b && flow->code_error == COFI_ERR_NOMEM)
+    if (!b && flow->code.error == COFI_ERR_NOMEM)
         flow->status = COFI_ERR_NOMEM;
-    if (!b && flow->code_error == COFI_ERR_NO_CODE)
+    if (!b && flow->code.error == COFI_ERR_NO_CODE)
         cofi__note_absence(flow, ip);
     return b;
 }
@@ -287,10 +287,10 @@ struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint3
 
 static void kill_in(struct cofi_flow *flow, struct block *b, uint64_t addr, uint64_t len)
 {
-    if (b->dead || b->space != flow->space || b->pub.ip >= addr + len || b->pub.end <= addr)
+    if (b->dead || b->space != flow->code.space || b->pub.ip >= addr + len || b->pub.end <= addr)
         return;
-    b->dead = flow->mortal = true;
-    flow->epoch++;
+    b->dead = flow->cache.mortal = true;
+    flow->cache.epoch++;
 }
 
 /* The dead leave the list, so that code that changes often costs no more each time. */
@@ -319,11 +319,11 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
     struct cofi_flow *flow = opaque;
     if (!len)
         return;
-    flow->epoch += flow->relies_on_absence;
-    flow->relies_on_absence = false;
-    if (len >> SHIFT_FIRST >= flow->starts_n) {
-        for (size_t i = 0; i < flow->starts_n; i++)
-            kill_in_list(flow, &flow->starts[i], addr, len);
+    flow->cache.epoch += flow->cache.relies_on_absence;
+    flow->cache.relies_on_absence = false;
+    if (len >> SHIFT_FIRST >= flow->cache.starts_n) {
+        for (size_t i = 0; i < flow->cache.starts_n; i++)
+            kill_in_list(flow, &flow->cache.starts[i], addr, len);
         return;
     }
     for (unsigned shift = SHIFT_FIRST; shift <= SHIFT_LAST; shift += SHIFT_STEP)
@@ -332,59 +332,59 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
 
 static size_t tables_bytes(const struct cofi_flow *flow)
 {
-    return (flow->table_size + flow->starts_n + flow->all_max) * sizeof(void *) + flow->runs_size * sizeof(struct run_slot) +
+    return (flow->cache.table_size + flow->cache.starts_n + flow->cache.all_max) * sizeof(void *) + flow->cache.runs_size * sizeof(struct run_slot) +
            (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
 }
 
 static void tables_free(struct cofi_flow *flow)
 {
-    struct chunk_pool *pool = &flow->chunks;
-    cofi__table_free(pool, flow->table, flow->table_size * sizeof *flow->table);
-    cofi__table_free(pool, flow->starts, flow->starts_n * sizeof(struct block *));
-    cofi__table_free(pool, flow->all, flow->all_max * sizeof(struct block *));
-    cofi__table_free(pool, flow->runs, flow->runs_size * sizeof *flow->runs);
+    struct chunk_pool *pool = &flow->cache.chunks;
+    cofi__table_free(pool, flow->cache.table, flow->cache.table_size * sizeof *flow->cache.table);
+    cofi__table_free(pool, flow->cache.starts, flow->cache.starts_n * sizeof(struct block *));
+    cofi__table_free(pool, flow->cache.all, flow->cache.all_max * sizeof(struct block *));
+    cofi__table_free(pool, flow->cache.runs, flow->cache.runs_size * sizeof *flow->cache.runs);
     cofi__table_free(pool, flow->spans.slots, SPAN_SLOTS * sizeof *flow->spans.slots);
     cofi__tables_clear(pool);
-    flow->table = NULL;
-    flow->starts = flow->all = NULL;
-    flow->runs = NULL;
+    flow->cache.table = NULL;
+    flow->cache.starts = flow->cache.all = NULL;
+    flow->cache.runs = NULL;
     flow->spans.slots = NULL;
-    flow->table_size = flow->starts_n = flow->all_max = flow->runs_size = 0;
+    flow->cache.table_size = flow->cache.starts_n = flow->cache.all_max = flow->cache.runs_size = 0;
 }
 
 void cofi__cache_free(struct cofi_flow *flow)
 {
     tables_free(flow);
-    cofi__pool_free(&flow->chunks);
+    cofi__pool_free(&flow->cache.chunks);
 }
 
 /* Tables keep their sizes, for what was needed once is needed again; unless little would fit beside them. */
 static void cache_clear(struct cofi_flow *flow)
 {
     cofi__span_forget(flow);
-    cofi__arena_clear(&flow->chunks, &flow->blocks_arena);
-    cofi__arena_clear(&flow->chunks, &flow->runs_arena);
+    cofi__arena_clear(&flow->cache.chunks, &flow->cache.blocks_arena);
+    cofi__arena_clear(&flow->cache.chunks, &flow->cache.runs_arena);
     if (tables_bytes(flow) > flow->config.cache_bytes / 4)
         tables_free(flow);
-    if (flow->table)
-        memset(flow->table, 0, flow->table_size * sizeof *flow->table);
-    if (flow->starts)
-        memset(flow->starts, 0, flow->starts_n * sizeof(struct block *));
-    if (flow->runs)
-        memset(flow->runs, 0, flow->runs_size * sizeof *flow->runs);
-    memset(flow->absent, 0, sizeof flow->absent);
-    flow->table_n = flow->all_n = flow->runs_n = 0;
-    flow->mortal = false;
+    if (flow->cache.table)
+        memset(flow->cache.table, 0, flow->cache.table_size * sizeof *flow->cache.table);
+    if (flow->cache.starts)
+        memset(flow->cache.starts, 0, flow->cache.starts_n * sizeof(struct block *));
+    if (flow->cache.runs)
+        memset(flow->cache.runs, 0, flow->cache.runs_size * sizeof *flow->cache.runs);
+    memset(flow->cache.absent, 0, sizeof flow->cache.absent);
+    flow->cache.table_n = flow->cache.all_n = flow->cache.runs_n = 0;
+    flow->cache.mortal = false;
 }
 
-size_t cofi__cache_bytes(const struct cofi_flow *flow) { return flow->chunks.used + tables_bytes(flow); }
+size_t cofi__cache_bytes(const struct cofi_flow *flow) { return flow->cache.chunks.used + tables_bytes(flow); }
 
 bool cofi__cache_full(const struct cofi_flow *flow) { return cofi__cache_bytes(flow) >= flow->config.cache_bytes; }
 
 /* Forget all that was decoded. The position survives by its address. */
 void cofi__cache_flush(struct cofi_flow *flow)
 {
-    if (flow->coverage)
+    if (flow->out.coverage)
         cofi__run_count_all(flow);
     ret_drop_sites(flow);
     if (flow->cur)
@@ -392,47 +392,47 @@ void cofi__cache_flush(struct cofi_flow *flow)
     cache_clear(flow);
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->youngest = NULL;
-    flow->idle_mark = NULL;
-    flow->generation++;
+    flow->cache.youngest = NULL;
+    flow->idle.mark = NULL;
+    flow->cache.generation++;
 }
 
 void cofi__cache_kill(struct cofi_flow *flow)
 {
     ret_drop_sites(flow);
-    for (size_t k = 0; k < flow->all_n; k++)
-        flow->all[k]->dead = true;
-    flow->mortal = true;
-    flow->epoch++;
+    for (size_t k = 0; k < flow->cache.all_n; k++)
+        flow->cache.all[k]->dead = true;
+    flow->cache.mortal = true;
+    flow->cache.epoch++;
 }
 
 /* Room for one more image: all but the one that the flow was opened with are let go. */
 static void drop_spaces(struct cofi_flow *flow)
 {
-    for (unsigned i = 1; i < flow->spaces; i++)
-        cofi_view_close(flow->views[i]);
-    flow->spaces = 1;
-    for (size_t k = 0; k < flow->all_n; k++)
-        flow->all[k]->dead |= flow->all[k]->space > 0;
-    flow->mortal = true;
-    flow->epoch++;
-    if (flow->space) {
-        flow->view = flow->views[0];
-        flow->space = SPACES_MAX; /* none */
+    for (unsigned i = 1; i < flow->code.spaces; i++)
+        cofi_view_close(flow->code.views[i]);
+    flow->code.spaces = 1;
+    for (size_t k = 0; k < flow->cache.all_n; k++)
+        flow->cache.all[k]->dead |= flow->cache.all[k]->space > 0;
+    flow->cache.mortal = true;
+    flow->cache.epoch++;
+    if (flow->code.space) {
+        flow->code.view = flow->code.views[0];
+        flow->code.space = SPACES_MAX; /* none */
     }
 }
 
 int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image)
 {
-    for (unsigned i = 0; i < flow->spaces; i++)
-        if (flow->images[i] == image)
+    for (unsigned i = 0; i < flow->code.spaces; i++)
+        if (flow->code.images[i] == image)
             return (int)i;
-    if (flow->spaces == SPACES_MAX)
+    if (flow->code.spaces == SPACES_MAX)
         drop_spaces(flow);
-    COFI_TRY(cofi__flow_view_open(flow, &flow->views[flow->spaces], image));
-    flow->images[flow->spaces] = image;
-    flow->viewed_ns[flow->spaces] = 0;
-    return (int)flow->spaces++;
+    COFI_TRY(cofi__flow_view_open(flow, &flow->code.views[flow->code.spaces], image));
+    flow->code.images[flow->code.spaces] = image;
+    flow->code.viewed_ns[flow->code.spaces] = 0;
+    return (int)flow->code.spaces++;
 }
 
 int cofi__space_set(struct cofi_flow *flow)
@@ -440,24 +440,24 @@ int cofi__space_set(struct cofi_flow *flow)
     flow->space_due = false;
     if (!flow->config.space)
         return 0;
-    const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->cr3, flow->vmcs, flow->non_root);
-    int space = image ? cofi__space_of(flow, image) : (int)flow->space;
+    const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->code.cr3, flow->code.vmcs, flow->code.non_root);
+    int space = image ? cofi__space_of(flow, image) : (int)flow->code.space;
     if (space < 0)
         return space;
-    if ((unsigned)space == flow->space)
+    if ((unsigned)space == flow->code.space)
         return 0;
     ret_drop_sites(flow);
     if (flow->cur)
         flow->ip = flow->cur->pub.ip;
-    flow->space = (uint32_t)space;
-    flow->view = flow->views[space];
+    flow->code.space = (uint32_t)space;
+    flow->code.view = flow->code.views[space];
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->idle_mark = NULL;
-    if (cofi_view_next_change(flow->view) <= flow->seen_ns || (flow->seen_ns && cofi__view_is_late(flow, flow->seen_ns))) { /* while another was seen */
+    flow->idle.mark = NULL;
+    if (cofi_view_next_change(flow->code.view) <= flow->code.seen_ns || (flow->code.seen_ns && cofi__view_is_late(flow, flow->code.seen_ns))) { /* while another was seen */
         flow->code_due = true;
-        flow->code_ns = flow->seen_ns;
-        flow->code_offset = flow->packet_offset;
+        flow->code.due_ns = flow->code.seen_ns;
+        flow->code.due_offset = flow->packet_offset;
     }
     return 0;
 }

@@ -16,7 +16,7 @@ uint64_t cofi__ns(const struct cofi_flow *flow, uint64_t ticks)
 /* Add to a counter of the map. */
 void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count)
 {
-    struct cofi_flow_coverage *coverage = flow->coverage;
+    struct cofi_flow_coverage *coverage = flow->out.coverage;
     coverage->edges += count;
     if (!coverage->map)
         return;
@@ -29,30 +29,30 @@ void cofi__edge(struct cofi_flow *flow, uint32_t index, uint64_t count)
 
 static struct spill_item *spill_one(struct cofi_flow *flow)
 {
-    if (flow->spill_n == flow->spill_max) {
-        size_t max = flow->spill_max ? flow->spill_max * 2 : 64;
-        struct spill_item *spill = realloc(flow->spill, max * sizeof *spill);
+    if (flow->out.spill_n == flow->out.spill_max) {
+        size_t max = flow->out.spill_max ? flow->out.spill_max * 2 : 64;
+        struct spill_item *spill = realloc(flow->out.spill, max * sizeof *spill);
         if (!spill) {
             flow->status = COFI_ERR_NOMEM;
             return NULL;
         }
-        flow->spill = spill;
-        flow->spill_max = max;
+        flow->out.spill = spill;
+        flow->out.spill_max = max;
     }
-    return &flow->spill[flow->spill_n++];
+    return &flow->out.spill[flow->out.spill_n++];
 }
 
 static bool put_block(struct cofi_flow *flow, const struct block *block, struct cofi_flow_stamp stamp)
 {
-    struct cofi_flow_batch *batch = flow->batch;
+    struct cofi_flow_batch *batch = flow->out.batch;
     if (batch->blocks_n >= batch->blocks_max)
         return false;
     if (batch->times)
         batch->times[batch->blocks_n] = stamp;
     if (writes_down(flow))
         note_edges(flow, block->hash, block->hash);
-    if (flow->lists)
-        flow->lists[flow->lists_n++] = list_word(block, LIST_BLOCK);
+    if (flow->out.lists)
+        flow->out.lists[flow->out.lists_n++] = list_word(block, LIST_BLOCK);
     else if (batch->blocks)
         batch->blocks[batch->blocks_n] = &block->pub;
     batch->blocks_n++;
@@ -68,20 +68,20 @@ static bool breaks_edges(uint8_t kind)
 
 void cofi__write_down(struct cofi_flow *flow, uint64_t word)
 {
-    flow->lists[flow->lists_n++] = word;
-    flow->batch->blocks_n++;
+    flow->out.lists[flow->out.lists_n++] = word;
+    flow->out.batch->blocks_n++;
 }
 
 static bool put_event(struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
-    struct cofi_flow_batch *batch = flow->batch;
+    struct cofi_flow_batch *batch = flow->out.batch;
     if (batch->events_n >= batch->events_max)
         return false;
     batch->events[batch->events_n] = *event;
     batch->events[batch->events_n++].at = batch->blocks_n;
     if (writes_down(flow) && breaks_edges(event->kind)) {
         cofi__write_down(flow, list_word(NULL, LIST_BREAK));
-        flow->prev_hash = 0;
+        flow->out.prev_hash = 0;
     }
     return true;
 }
@@ -98,13 +98,13 @@ int cofi__emit_block(struct cofi_flow *flow, struct block *block)
         return flow->status;
     flow->stats.insns += block->pub.n;
     flow->stats.blocks++;
-    if (flow->counting) {
+    if (flow->out.counting) {
         block->count++;
         edge_to(flow, block->hash, block->hash);
         return 0;
     }
-    struct cofi_flow_stamp stamp = flow->batch->times ? cofi__stamp(flow) : (struct cofi_flow_stamp){0};
-    if (!flow->spill_n && put_block(flow, block, stamp))
+    struct cofi_flow_stamp stamp = flow->out.batch->times ? cofi__stamp(flow) : (struct cofi_flow_stamp){0};
+    if (!flow->out.spill_n && put_block(flow, block, stamp))
         return 0;
     struct spill_item *item = spill_one(flow);
     if (!item)
@@ -131,7 +131,7 @@ enum { BATCH_BYTES = 1 << 20 };
 static bool is_last_in_batch(const struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     const struct cofi_flow_config *c = &flow->config;
-    return source_offset(&flow->s) - flow->batch_offset > BATCH_BYTES || (c->pause_offset && event->offset > c->pause_offset) ||
+    return source_offset(&flow->s) - flow->out.batch_offset > BATCH_BYTES || (c->pause_offset && event->offset > c->pause_offset) ||
            (c->pause_ns && event->time.known && event->time.ns > c->pause_ns);
 }
 
@@ -143,11 +143,11 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
     flow->last_run = NULL;
     flow->spans.draft.on = false;
     if (breaks_edges(event->kind) && !writes_down(flow))
-        flow->prev_hash = 0;
-    if (flow->counting)
+        flow->out.prev_hash = 0;
+    if (flow->out.counting)
         return 0;
-    flow->batch_long = is_last_in_batch(flow, event);
-    if (!flow->spill_n && put_event(flow, event))
+    flow->out.batch_long = is_last_in_batch(flow, event);
+    if (!flow->out.spill_n && put_event(flow, event))
         return 0;
     struct spill_item *item = spill_one(flow);
     if (!item)
@@ -159,12 +159,12 @@ int cofi__emit_event(struct cofi_flow *flow, const struct cofi_flow_event *event
 /* Into a new batch what did not fit into the last. */
 void cofi__spill_drain(struct cofi_flow *flow)
 {
-    while (flow->spill_at < flow->spill_n) {
-        const struct spill_item *item = &flow->spill[flow->spill_at];
+    while (flow->out.spill_at < flow->out.spill_n) {
+        const struct spill_item *item = &flow->out.spill[flow->out.spill_at];
         if (item->block ? !put_block(flow, item->block, item->stamp)
                         : !put_event(flow, &item->event))
             return;
-        flow->spill_at++;
+        flow->out.spill_at++;
     }
-    flow->spill_at = flow->spill_n = 0;
+    flow->out.spill_at = flow->out.spill_n = 0;
 }

@@ -39,15 +39,15 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->clock.cyc_off_by_one = flow->clock.skip_mtc = flow->errata & ERR_RTIT;
     flow->context = (struct cofi_packet_context){.gen = (uint8_t)c->gen, .lenient = c->gen == COFI_PT,
         .cyc = c->gen == COFI_RTIT && (c->ctl_known ? c->ctl >> 1 & 1 : c->time.cyc)};
-    flow->mode_told = c->mode > COFI_MODE_LATER;
-    flow->mode = flow->mode_told ? c->mode : 64;
+    flow->code.mode_told = c->mode > COFI_MODE_LATER;
+    flow->code.mode = flow->code.mode_told ? c->mode : 64;
     flow->disabled_ip = COFI_NO_IP;
-    flow->stray_pip_units = UINT64_MAX;
-    flow->events_seen = 0;
-    flow->fup_of_mode = flow->asleep = false;
-    flow->psb_ip = flow->packet_ip = flow->ip = flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
-    flow->used_offset = flow->first_offset = c->offset + skip;
-    flow->used_ticks = 0;
+    flow->fup.pip_units = UINT64_MAX;
+    flow->ovf.events_seen = 0;
+    flow->fup.of_mode = flow->sleep.on = false;
+    flow->psb.ip = flow->packet_ip = flow->ip = flow->mov_cr3.ip = flow->ovf.psb_ip = COFI_NO_IP;
+    flow->used.offset = flow->first_offset = c->offset + skip;
+    flow->used.ticks = 0;
     flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;
     cofi__sieve_restart(flow);
     cofi__span_restart(flow);
@@ -58,12 +58,12 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
 
 static bool is_at_end(const struct cofi_flow *flow)
 {
-    return flow->config.code_at_end || (flow->timeless && !flow->config.bounds_n);
+    return flow->config.code_at_end || (flow->known.timeless && !flow->config.bounds_n);
 }
 
 bool cofi__view_is_late(const struct cofi_flow *flow, uint64_t ns)
 {
-    return !is_at_end(flow) && cofi_view_last_change(flow->view) > ns;
+    return !is_at_end(flow) && cofi_view_last_change(flow->code.view) > ns;
 }
 
 int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const struct cofi_image *image)
@@ -97,25 +97,25 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     if (!flow)
         return COFI_ERR_NOMEM;
     flow->config = *config;
-    flow->chunks.huge = config->n >= LONG_TRACE && config->cache_bytes >= LARGE_CACHE;
-    flow->run_bits = RUN_BITS;
-    flow->run_retry = RUN_RETRY;
+    flow->cache.chunks.huge = config->n >= LONG_TRACE && config->cache_bytes >= LARGE_CACHE;
+    flow->lengths.bits = RUN_BITS;
+    flow->lengths.retry = RUN_RETRY;
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->sift_wide = flow->errata & ERR_SKD007 ? NULL : sift_widest();
-    flow->timeless = config->ctl_known && cofi__tells_no_full_time(config->gen, config->ctl);
-    flow->dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
-    flow->dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
+    flow->known.timeless = config->ctl_known && cofi__tells_no_full_time(config->gen, config->ctl);
+    flow->known.dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
+    flow->known.dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
     flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
-    int status = flow->build ? cofi__flow_view_open(flow, &flow->view, config->image) : COFI_ERR_NOMEM;
+    int status = flow->build ? cofi__flow_view_open(flow, &flow->code.view, config->image) : COFI_ERR_NOMEM;
     if (status < 0) {
         free(flow->build);
         free(flow);
         return status;
     }
-    flow->views[0] = flow->view;
-    flow->images[0] = config->image;
-    flow->spaces = flow->id_step = 1;
+    flow->code.views[0] = flow->code.view;
+    flow->code.images[0] = config->image;
+    flow->code.spaces = flow->cache.id_step = 1;
     begin(flow, 0);
     *out = flow;
     return 0;
@@ -126,11 +126,11 @@ void cofi_flow_close(struct cofi_flow *flow)
     if (!flow)
         return;
     cofi__cache_free(flow);
-    for (unsigned i = 0; i < flow->spaces; i++)
-        cofi_view_close(flow->views[i]);
+    for (unsigned i = 0; i < flow->code.spaces; i++)
+        cofi_view_close(flow->code.views[i]);
     free(flow->build);
-    free(flow->path);
-    free(flow->spill);
+    free(flow->path.blocks);
+    free(flow->out.spill);
     free(flow->sieve);
     free(flow);
 }
@@ -157,15 +157,15 @@ static bool time_by_bound(const struct cofi_flow *flow, const struct cofi_time_b
     if (!bound)
         return false;
     *ns = cofi__ns(flow, bound->least);
-    if (flow->seen_ns > *ns && flow->seen_ns < until_ns(flow, bound))
-        *ns = flow->seen_ns;
+    if (flow->code.seen_ns > *ns && flow->code.seen_ns < until_ns(flow, bound))
+        *ns = flow->code.seen_ns;
     return true;
 }
 
 bool cofi__code_time(struct cofi_flow *flow, uint64_t offset, uint64_t *ns)
 {
     const struct cofi_time_bound *bound = bound_at(flow, offset);
-    if (flow->timeless)
+    if (flow->known.timeless)
         return time_by_bound(flow, bound, ns);
     if (bound)
         cofi__clock_at_least(&flow->clock, bound->least);
@@ -180,12 +180,12 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
     uint64_t ns;
     if (!cofi__code_time(flow, offset, &ns))
         return 0;
-    flow->seen_ns = ns;
-    if (cofi_view_next_change(flow->view) > ns && !cofi__view_is_late(flow, ns))
+    flow->code.seen_ns = ns;
+    if (cofi_view_next_change(flow->code.view) > ns && !cofi__view_is_late(flow, ns))
         return 0;
     flow->code_due = true;
-    flow->code_ns = ns;
-    flow->code_offset = offset;
+    flow->code.due_ns = ns;
+    flow->code.due_offset = offset;
     return 0;
 }
 
@@ -193,10 +193,10 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset)
 static int view_again(struct cofi_flow *flow)
 {
     struct cofi_view *view;
-    COFI_TRY(cofi__flow_view_open(flow, &view, flow->images[flow->space]));
-    cofi_view_close(flow->view);
-    flow->view = flow->views[flow->space] = view;
-    if (flow->keep_cache)
+    COFI_TRY(cofi__flow_view_open(flow, &view, flow->code.images[flow->code.space]));
+    cofi_view_close(flow->code.view);
+    flow->code.view = flow->code.views[flow->code.space] = view;
+    if (flow->cache.keep)
         cofi__cache_kill(flow);
     else
         cofi__cache_flush(flow);
@@ -205,18 +205,18 @@ static int view_again(struct cofi_flow *flow)
 
 bool cofi__code_comes(struct cofi_flow *flow)
 {
-    const struct cofi_time_bound *bound = bound_at(flow, flow->used_offset);
-    if (!(bound || flow->time_hidden) || !(flow->clock.known || flow->timeless) || flow->code_error != COFI_ERR_NO_CODE)
+    const struct cofi_time_bound *bound = bound_at(flow, flow->used.offset);
+    if (!(bound || flow->time_hidden) || !(flow->clock.known || flow->known.timeless) || flow->code.error != COFI_ERR_NO_CODE)
         return false;
     uint64_t until = bound ? until_ns(flow, bound) : UINT64_MAX;
-    uint64_t ns = cofi_view_when(flow->view, position(flow), until);
+    uint64_t ns = cofi_view_when(flow->code.view, position(flow), until);
     if (ns == UINT64_MAX)
         return false;
     if (flow->config.time.conv.mult)
         cofi__clock_at_least(&flow->clock, cofi_time_ticks(&flow->config.time.conv, ns));
-    flow->seen_ns = flow->code_ns = ns;
+    flow->code.seen_ns = flow->code.due_ns = ns;
     flow->code_due = true;
-    flow->code_offset = flow->used_offset;
+    flow->code.due_offset = flow->used.offset;
     return true;
 }
 
@@ -231,18 +231,18 @@ void cofi__code_at_return(struct cofi_flow *flow)
 static int code_change(struct cofi_flow *flow)
 {
     flow->code_due = false;
-    uint64_t cleared = cofi_view_cleared(flow->view);
-    int again = cofi__view_is_late(flow, flow->code_ns) ? view_again(flow) : 0;
+    uint64_t cleared = cofi_view_cleared(flow->code.view);
+    int again = cofi__view_is_late(flow, flow->code.due_ns) ? view_again(flow) : 0;
     COFI_TRY(again);
-    flow->viewed_ns[flow->space] = flow->code_ns;
-    int changed = cofi_view_advance(flow->view, flow->code_ns, cofi__block_changed, flow);
-    flow->code_changed = true;
+    flow->code.viewed_ns[flow->code.space] = flow->code.due_ns;
+    int changed = cofi_view_advance(flow->code.view, flow->code.due_ns, cofi__block_changed, flow);
+    flow->code.changed = true;
     cofi__code_at_return(flow);
     if (changed < 0 || changed + again == 0)
         return changed;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code_offset);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CODE, flow->code.due_offset);
     event.value = (uint64_t)(changed + again);
-    event.a = !again && cofi_view_cleared(flow->view) != cleared;
+    event.a = !again && cofi_view_cleared(flow->code.view) != cleared;
     return cofi__emit_event(flow, &event);
 }
 
@@ -265,7 +265,7 @@ static bool tip_is_branch(const struct cofi_flow *flow)
 /* Outcomes while tracing is off. RTIT: those that a TraceStop left behind [RTIT 4.2.11]. */
 static int bits_while_off(struct cofi_flow *flow)
 {
-    if (flow->stopped && flow->config.gen == COFI_RTIT) {
+    if (flow->rtit.stopped && flow->config.gen == COFI_RTIT) {
         flow->enabled = true;
         int status = cofi__run_bits(flow, false);
         flow->enabled = false;
@@ -321,16 +321,16 @@ static int bad_packet(struct cofi_flow *flow)
         return STEP_ON;
     }
     flow->in_psb = false;
-    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+    flow->used.offset = flow->packet_offset = source_offset(&flow->s);
     if (flow->lost) { /* the way is lost already: now the packets are, too */
-        flow->lost_any = false;
+        flow->gap.any_tip = false;
     }
     COFI_TRY(cofi__lose(flow, cut ? COFI_ERR_TRUNCATED : COFI_ERR_BAD_PACKET, false,
                         cut ? "the bytes end inside a packet" : "reserved header or encoding [SDM Trace Packets And Data Types]"));
     flow->enabled = false;
     cofi__resync(flow);
-    if (source_offset(&flow->s) < flow->gap_offset)
-        flow->gap_offset = source_offset(&flow->s);
+    if (source_offset(&flow->s) < flow->gap.offset)
+        flow->gap.offset = source_offset(&flow->s);
     return STEP_ON;
 }
 
@@ -339,15 +339,15 @@ static int finish(struct cofi_flow *flow)
     if (flow->ended)
         return STEP_END;
     flow->ended = true;
-    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+    flow->used.offset = flow->packet_offset = source_offset(&flow->s);
     COFI_TRY(cofi__rtit_release(flow));
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     if (cofi__fup_is_doubtful(flow))
         COFI_TRY(cofi__show_without_place(flow));
     if (flow->overflow) {
-        struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
-        event.since = flow->overflow_ticks;
+        struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->ovf.offset);
+        event.since = flow->ovf.ticks;
         flow->overflow = false;
         COFI_TRY(cofi__emit_event(flow, &event));
     }
@@ -364,17 +364,17 @@ static int finish(struct cofi_flow *flow)
 static int start(struct cofi_flow *flow)
 {
     uint64_t from = source_offset(&flow->s);
-    flow->used_offset = flow->packet_offset = from;
+    flow->used.offset = flow->packet_offset = from;
     if (flow->config.synced && flow->config.gen == COFI_PT && !cofi__at_psb(flow)) {
         flow->started = flow->headless = true;
-        flow->outcomes_before = true; /* before the first byte, for all that is known */
+        flow->waits.outcomes_before = true; /* before the first byte, for all that is known */
         flow->tail = TNT_SHORT;
         return STEP_ON;
     }
     bool hit = cofi__sync_here(flow), read_on = hit || source_ends_at_break(&flow->s);
     if (hit && flow->config.start > source_offset(&flow->s)) {
         COFI_TRY(cofi__flow_catch_up(flow, flow->config.start));
-        from = flow->first_offset = flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+        from = flow->first_offset = flow->used.offset = flow->packet_offset = source_offset(&flow->s);
     }
     uint64_t at = source_offset(&flow->s);
     flow->started = true;
@@ -399,8 +399,8 @@ static int act(struct cofi_flow *flow)
         return cofi__run_bits(flow, true);
     }
     cofi__span_break(flow);
-    flow->used_offset = flow->packet_offset;
-    flow->used_ticks = flow->clock.now;
+    flow->used.offset = flow->packet_offset;
+    flow->used.ticks = flow->clock.now;
     return flow->config.gen == COFI_PT ? cofi__pt_act(flow) : cofi__rtit_act(flow);
 }
 
@@ -417,8 +417,8 @@ static int step(struct cofi_flow *flow)
         return cofi__run_due_tip(flow);
     if (flow->n && flow->lost) {
         flow->n = 0;
-        flow->outcomes_before = true;
-        flow->passed = false;
+        flow->waits.outcomes_before = true;
+        flow->waits.passed = false;
     }
     if (flow->n)
         return use_bits(flow);
@@ -432,46 +432,46 @@ static int step(struct cofi_flow *flow)
 /* No room for what a step may add, or code changed since the batch began. */
 static bool batch_done(const struct cofi_flow *flow)
 {
-    const struct cofi_flow_batch *b = flow->batch;
-    return flow->spill_n || flow->batch_long || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
+    const struct cofi_flow_batch *b = flow->out.batch;
+    return flow->out.spill_n || flow->out.batch_long || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
 }
 
 static int prepare(struct cofi_flow *flow)
 {
-    if (!flow->spill_n && !flow->keep_cache && cofi__cache_full(flow))
+    if (!flow->out.spill_n && !flow->cache.keep && cofi__cache_full(flow))
         cofi__cache_flush(flow);
-    flow->chunks_seen = flow->chunks.used;
-    if (flow->space_due && !flow->spill_n)
+    flow->cache.chunks_seen = flow->cache.chunks.used;
+    if (flow->space_due && !flow->out.spill_n)
         COFI_TRY(cofi__space_set(flow));
-    if (flow->code_due && !flow->spill_n)
+    if (flow->code_due && !flow->out.spill_n)
         COFI_TRY(code_change(flow));
     return flow->started ? 0 : start(flow);
 }
 
 /* Since it was looked at: asked at every step. */
-static bool cache_grew(const struct cofi_flow *flow) { return flow->chunks.used != flow->chunks_seen; }
+static bool cache_grew(const struct cofi_flow *flow) { return flow->cache.chunks.used != flow->cache.chunks_seen; }
 
 int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
 {
     batch->blocks_n = batch->events_n = 0;
-    flow->batch = batch;
-    flow->batch_long = false;
+    flow->out.batch = batch;
+    flow->out.batch_long = false;
     if (batch->times)
         cofi__sieve_leave(flow);
-    flow->batch_offset = flow->sieved ? cofi__sieve_begin(flow) : source_offset(&flow->s);
+    flow->out.batch_offset = flow->sieved ? cofi__sieve_begin(flow) : source_offset(&flow->s);
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
     while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {
-        if (!flow->keep_cache && cache_grew(flow) && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
+        if (!flow->cache.keep && cache_grew(flow) && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
             break;
         status = step(flow);
         if (flow->status < 0)
             status = flow->status;
     }
-    flow->batch = NULL;
+    flow->out.batch = NULL;
     if (status < 0)
         return flow->status = status;
-    return batch->blocks_n || batch->events_n || !flow->ended || flow->spill_n || flow->code_due || flow->space_due;
+    return batch->blocks_n || batch->events_n || !flow->ended || flow->out.spill_n || flow->code_due || flow->space_due;
 }
 
 /* ---- coverage ---- */
@@ -498,8 +498,8 @@ uint64_t cofi_flow_offset(const struct cofi_flow *flow)
 }
 
 
-struct cofi_view *cofi_flow_view(struct cofi_flow *flow) { return flow->view; }
-uint32_t cofi_flow_generation(const struct cofi_flow *flow) { return flow->generation; }
+struct cofi_view *cofi_flow_view(struct cofi_flow *flow) { return flow->code.view; }
+uint32_t cofi_flow_generation(const struct cofi_flow *flow) { return flow->cache.generation; }
 
 void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats)
 {
@@ -507,7 +507,7 @@ void cofi_flow_stats(const struct cofi_flow *flow, struct cofi_flow_stats *stats
     stats->bytes = cofi_flow_offset(flow) - flow->first_offset;
     stats->last_ticks = flow->clock.now;
     stats->cache_bytes = cofi__cache_bytes(flow);
-    stats->runs = flow->runs_n;
+    stats->runs = flow->cache.runs_n;
 }
 
 void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
@@ -516,43 +516,43 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->bits = 0;
     flow->n = 0;
     flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
-    flow->overflow = flow->stopped = flow->stop_was_last = flow->synced = flow->headless = flow->overflow_before = flow->in_psb = flow->ended = flow->tentative = false;
+    flow->overflow = flow->rtit.stopped = flow->rtit.stop_was_last = flow->synced = flow->headless = flow->ovf.before = flow->in_psb = flow->ended = flow->tentative = false;
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->time_hidden = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->last_end = 0;
-    flow->outcomes_before = flow->passed = flow->waited = flow->trusted = false;
-    flow->forced_bits = flow->stats.tnt_bits;
-    flow->cr3 = flow->vmcs = flow->last_ip = flow->seen_ns = 0;
-    if (flow->space)
+    flow->rtit.last_end = 0;
+    flow->waits.outcomes_before = flow->waits.passed = flow->waits.came = flow->waits.trusted = false;
+    flow->waits.forced_bits = flow->stats.tnt_bits;
+    flow->code.cr3 = flow->code.vmcs = flow->last_ip = flow->code.seen_ns = 0;
+    if (flow->code.space)
         ret_drop_sites(flow);
-    flow->space = 0;
-    flow->view = flow->views[0];
+    flow->code.space = 0;
+    flow->code.view = flow->code.views[0];
     flow->space_due = false;
-    flow->non_root = flow->code_missed = flow->last_ip_valid = false;
-    flow->cbr = flow->pg = flow->ecbr = 0;
-    flow->prev_hash = 0;
-    flow->idle = 0;
-    flow->idle_mark = NULL;
-    flow->spill_n = flow->spill_at = 0;
+    flow->code.non_root = flow->code.missed = flow->last_ip_valid = false;
+    flow->cbr = flow->rtit.pg = flow->rtit.ecbr = 0;
+    flow->out.prev_hash = 0;
+    flow->idle.runs = 0;
+    flow->idle.mark = NULL;
+    flow->out.spill_n = flow->out.spill_at = 0;
     ret_clear(flow);
     begin(flow, skip);
 }
 
 int cofi__flow_rewind_code(struct cofi_flow *flow)
 {
-    if (!flow->code_changed)
+    if (!flow->code.changed)
         return 0;
     struct cofi_view *view;
     COFI_TRY(cofi__flow_view_open(flow, &view, flow->config.image));
-    for (unsigned i = 0; i < flow->spaces; i++)
-        cofi_view_close(flow->views[i]);
-    flow->views[0] = flow->view = view;
-    flow->spaces = 1;
-    flow->space = 0;
-    flow->viewed_ns[0] = 0;
-    flow->code_changed = flow->code_due = false;
-    if (flow->keep_cache)
+    for (unsigned i = 0; i < flow->code.spaces; i++)
+        cofi_view_close(flow->code.views[i]);
+    flow->code.views[0] = flow->code.view = view;
+    flow->code.spaces = 1;
+    flow->code.space = 0;
+    flow->code.viewed_ns[0] = 0;
+    flow->code.changed = flow->code_due = false;
+    if (flow->cache.keep)
         cofi__cache_kill(flow);
     else
         cofi__cache_flush(flow);

@@ -33,7 +33,7 @@ static bool outcome_comes_first(struct cofi_flow *flow, uint64_t ip)
     enum goal_stop stop = cofi__walk_find(flow, &goal, &place);
     place_set(flow, before);
     uint8_t cls = stop == STOP_ERROR ? COFI_CLASS_JCC : place.block->pub.cls;
-    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
+    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->known.dis_retc);
 }
 
 /* Not where another TIP would have to stand behind it then; nor where only itself can have forced the outcomes before it out: they are less than a
@@ -43,21 +43,21 @@ bool cofi__may_have_waited(struct cofi_flow *flow)
     enum next next = what_follows(flow);
     if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
         return false;
-    flow->doubt_units -= flow->doubt_units > units_used(flow) && !flow->passed; /* it must not last where every TIP may have waited */
-    flow->doubt_parts -= flow->doubt_parts > tip_parts(flow) && !flow->passed;
-    flow->passed = true;
+    flow->waits.doubt_units -= flow->waits.doubt_units > units_used(flow) && !flow->waits.passed; /* it must not last where every TIP may have waited */
+    flow->waits.doubt_parts -= flow->waits.doubt_parts > tip_parts(flow) && !flow->waits.passed;
+    flow->waits.passed = true;
     return true;
 }
 
 static bool is_wrong(int cause) { return cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC; }
 
-bool cofi__packets_are_wrong(const struct cofi_flow *flow) { return flow->lost && is_wrong(flow->gap_cause); }
+bool cofi__packets_are_wrong(const struct cofi_flow *flow) { return flow->lost && is_wrong(flow->gap.cause); }
 
 /* Damage may have looked like what comes with EventEn only; or packets were on where that said that they were off. */
 void cofi__doubt_events(struct cofi_flow *flow, int cause)
 {
-    if (is_wrong(cause) && (flow->events_seen < EVENTS_FIRM || (flow->fup_of_mode && !flow->enabled)))
-        flow->events_seen = 0;
+    if (is_wrong(cause) && (flow->ovf.events_seen < EVENTS_FIRM || (flow->fup.of_mode && !flow->enabled)))
+        flow->ovf.events_seen = 0;
 }
 
 /* From here on nothing is known. any_tip: the packets are still good (only code was missing), so any TIP
@@ -70,30 +70,30 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     if (flow->lost)
         return 0;
     cofi__sieve_leave(flow);
-    any_tip |= cause == COFI_ERR_MISMATCH && flow->trusted; /* it had waited, and the packets are good */
+    any_tip |= cause == COFI_ERR_MISMATCH && flow->waits.trusted; /* it had waited, and the packets are good */
     note_waited(flow, cause != COFI_ERR_MISMATCH);
-    flow->outcomes_before = flow->n || flow->stats.tnt_bits != flow->forced_bits;
-    flow->passed = false;
+    flow->waits.outcomes_before = flow->n || flow->stats.tnt_bits != flow->waits.forced_bits;
+    flow->waits.passed = false;
     flow->lost = true;
     flow->spans.draft.on = false;
     flow->spans.last = NULL;
-    flow->lost_any = any_tip;
-    flow->code_missed |= cause == COFI_ERR_NO_CODE || (cause == COFI_ERR_NO_SYNC && !flow->speculative);
-    flow->gap_cause = (int16_t)cause;
-    flow->gap_text = text;
-    flow->gap_ip = flow->enabled ? position(flow) : COFI_NO_IP;
+    flow->gap.any_tip = any_tip;
+    flow->code.missed |= cause == COFI_ERR_NO_CODE || (cause == COFI_ERR_NO_SYNC && !flow->speculative);
+    flow->gap.cause = (int16_t)cause;
+    flow->gap.text = text;
+    flow->gap.ip = flow->enabled ? position(flow) : COFI_NO_IP;
     bool contradicts = cause == COFI_ERR_MISMATCH && flow->has_packet && !flow->n;
-    flow->gap_offset = contradicts ? flow->packet_offset : flow->used_offset; /* not: read so far, which is less where time is asked for */
-    flow->gap_ticks = flow->config.want_time ? cofi__clock_ticks(&flow->clock) : flow->used_ticks;
+    flow->gap.offset = contradicts ? flow->packet_offset : flow->used.offset; /* not: read so far, which is less where time is asked for */
+    flow->gap.ticks = flow->config.want_time ? cofi__clock_ticks(&flow->clock) : flow->used.ticks;
     ret_clear(flow);
     flow->n = 0;
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->ovf_ip = flow->cr3_ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
-    flow->stray_pip_units = UINT64_MAX;
-    flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = flow->asleep = false;
-    flow->idle = 0;
-    flow->idle_mark = NULL;
+    flow->ovf.psb_ip = flow->mov_cr3.ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
+    flow->fup.pip_units = UINT64_MAX;
+    flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = flow->sleep.on = false;
+    flow->idle.runs = 0;
+    flow->idle.mark = NULL;
     return 0;
 }
 
@@ -101,15 +101,15 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
 int cofi__lose_again(struct cofi_flow *flow)
 {
     COFI_TRY(cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code where execution goes [PTREF 9.5]"));
-    flow->outcomes_before = flow->passed = true;
+    flow->waits.outcomes_before = flow->waits.passed = true;
     return 0;
 }
 
 /* In the reach of [ERR E8]: 21 packets, of at most 10 bytes, behind a PSB of 9. */
 static bool soon_behind_psb(const struct cofi_flow *flow)
 {
-    return flow->config.gen == COFI_RTIT && flow->synced && is_wrong(flow->gap_cause) && flow->gap_offset >= flow->psb_offset &&
-           flow->gap_offset - flow->psb_offset <= 9 + 21 * 10;
+    return flow->config.gen == COFI_RTIT && flow->synced && is_wrong(flow->gap.cause) && flow->gap.offset >= flow->psb.offset &&
+           flow->gap.offset - flow->psb.offset <= 9 + 21 * 10;
 }
 
 /* The packet in hand tells where execution is again. */
@@ -118,16 +118,16 @@ int cofi__found(struct cofi_flow *flow)
     if (!flow->lost)
         return 0;
     flow->lost = false;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_GAP, flow->gap_offset);
-    event.cause = flow->gap_cause;
-    event.text = flow->gap_text;
-    event.ip = flow->gap_ip;
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_GAP, flow->gap.offset);
+    event.cause = flow->gap.cause;
+    event.text = flow->gap.text;
+    event.ip = flow->gap.ip;
     event.end = flow->ended ? UINT64_MAX : flow->packet_offset;
-    event.since = flow->gap_ticks;
+    event.since = flow->gap.ticks;
     event.a = soon_behind_psb(flow) ? 8 : 0;
     uint64_t end = flow->ended ? source_offset(&flow->s) : flow->packet_offset;
-    if (end > flow->gap_offset)
-        flow->stats.lost_bytes += end - flow->gap_offset;
+    if (end > flow->gap.offset)
+        flow->stats.lost_bytes += end - flow->gap.offset;
     if (event.time.ticks > event.since)
         flow->stats.lost_ticks += event.time.ticks - event.since;
     return cofi__emit_event(flow, &event);
@@ -179,7 +179,7 @@ bool cofi__sync_here(struct cofi_flow *flow)
         const uint8_t *hit = left ? memmem(s->p, left, pattern, size) : NULL;
         if (hit) {
             s->p = hit;
-            flow->overflow_before = pt && ovf_precedes(flow, hit);
+            flow->ovf.before = pt && ovf_precedes(flow, hit);
             if (pt)
                 last_of_pattern(flow);
             return true;

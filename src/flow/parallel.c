@@ -210,17 +210,17 @@ static int front_view(struct pool *pool, const struct mark *mark)
     struct cofi_flow *front = pool->front;
     int space = cofi__space_of(front, mark->image);
     COFI_TRY(space);
-    front->space = (unsigned)space;
-    if (mark->view_ns < front->viewed_ns[space]) { /* the flow that decoded this looked at it less lately */
-        cofi_view_close(front->views[space]);
-        front->views[space] = NULL;
-        front->viewed_ns[space] = 0;
-        COFI_TRY(cofi__flow_view_open(front, &front->views[space], mark->image));
+    front->code.space = (unsigned)space;
+    if (mark->view_ns < front->code.viewed_ns[space]) { /* the flow that decoded this looked at it less lately */
+        cofi_view_close(front->code.views[space]);
+        front->code.views[space] = NULL;
+        front->code.viewed_ns[space] = 0;
+        COFI_TRY(cofi__flow_view_open(front, &front->code.views[space], mark->image));
     }
-    front->view = front->views[space];
-    if (cofi_view_next_change(front->view) <= mark->view_ns) { /* else it is as it was: no later time to go back from */
-        COFI_TRY(cofi_view_advance(front->view, mark->view_ns, NULL, NULL));
-        front->viewed_ns[space] = mark->view_ns;
+    front->code.view = front->code.views[space];
+    if (cofi_view_next_change(front->code.view) <= mark->view_ns) { /* else it is as it was: no later time to go back from */
+        COFI_TRY(cofi_view_advance(front->code.view, mark->view_ns, NULL, NULL));
+        front->code.viewed_ns[space] = mark->view_ns;
     }
     return 0;
 }
@@ -267,8 +267,8 @@ static void raise_clock(struct cofi_flow *flow, uint64_t floor)
 {
     if (flow->clock.now < floor)
         flow->clock.now = floor;
-    if (flow->used_ticks < floor)
-        flow->used_ticks = floor;
+    if (flow->used.ticks < floor)
+        flow->used.ticks = floor;
 }
 
 /* As far as the visitor, or who asks for the stats, is told. */
@@ -315,16 +315,16 @@ static int show_to(struct pool *pool, uint64_t end)
     int status = 0;
     flow->stop_psb = end;
     flow->paused = false;
-    flow->keep_cache = w->held;
-    flow->counting = pool->coverage;
-    flow->lists = NULL;
-    flow->prev_hash = pool->edge;
+    flow->cache.keep = w->held;
+    flow->out.counting = pool->coverage;
+    flow->out.lists = NULL;
+    flow->out.prev_hash = pool->edge;
     while (!status && worker_goes_on(flow))
         status = show_more(pool);
-    pool->edge = flow->prev_hash;
-    flow->counting = false;
+    pool->edge = flow->out.prev_hash;
+    flow->out.counting = false;
     front_at(pool, cofi_flow_offset(flow));
-    flow->keep_cache = true;
+    flow->cache.keep = true;
     pool->to = cofi__seam_of(flow);
     struct cofi_flow_stats more = cofi__stats_since(flow, &before);
     cofi__stats_add(&pool->front->stats, &more);
@@ -377,7 +377,7 @@ static int show_behind(struct pool *pool, const struct piece *piece, bool redo)
 {
     struct worker *w = &pool->workers[0];
     uint64_t end = piece->end;
-    if (pool->behind && w->flow->paused && w->flow->psb_offset >= end) /* the one before had to go on so far */
+    if (pool->behind && w->flow->paused && w->flow->psb.offset >= end) /* the one before had to go on so far */
         return 0;
     if (!piece->index) {
         COFI_TRY(cofi__worker_begin(w, piece, &pool->live));
@@ -480,8 +480,8 @@ static int show_all(struct pool *pool)
 /* Each thread's blocks are its own. */
 static int open_counting(struct worker *w, unsigned i)
 {
-    w->flow->coverage = &w->pool->coverage[i];
-    w->flow->coverage->flow = w->flow;
+    w->flow->out.coverage = &w->pool->coverage[i];
+    w->flow->out.coverage->flow = w->flow;
     w->due = calloc(w->pieces->room, sizeof *w->due);
     return w->due ? 0 : COFI_ERR_NOMEM;
 }
@@ -499,11 +499,11 @@ static int open_worker(struct pool *pool, unsigned i)
     w->pool = pool;
     w->pieces = &pool->pieces;
     COFI_TRY(cofi_flow_open(&w->flow, &config));
-    w->flow->keep_cache = true;
+    w->flow->cache.keep = true;
     if (pool->coverage)
         return open_counting(w, i);
-    w->flow->id_first = i;
-    w->flow->id_step = pool->threads;
+    w->flow->cache.id_first = i;
+    w->flow->cache.id_step = pool->threads;
     return 0;
 }
 

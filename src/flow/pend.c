@@ -29,7 +29,7 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
 /* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen. */
 bool cofi__tells_iflag(const struct cofi_flow *flow)
 {
-    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->events_seen >= EVENTS_SURE;
+    return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->ovf.events_seen >= EVENTS_SURE;
 }
 
 static int show_mode(struct cofi_flow *flow, uint64_t ip)
@@ -38,11 +38,11 @@ static int show_mode(struct cofi_flow *flow, uint64_t ip)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_MODE, pend->mode_offset);
     bool iflag_known = cofi__tells_iflag(flow);
     pend->mode = false;
-    flow->mode_told = true;
-    if (flow->mode == pend->mode_bits && !iflag_known)
+    flow->code.mode_told = true;
+    if (flow->code.mode == pend->mode_bits && !iflag_known)
         return 0;
-    if (flow->mode != pend->mode_bits) {
-        flow->mode = pend->mode_bits;
+    if (flow->code.mode != pend->mode_bits) {
+        flow->code.mode = pend->mode_bits;
         place_set(flow, position(flow)); /* there it is another block */
         ret_drop_sites(flow);
     }
@@ -59,11 +59,11 @@ int cofi__show_paging(struct cofi_flow *flow, uint64_t ip)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PAGING, pend->paging_offset);
     pend->paging = false;
     event.ip = ip;
-    event.value = flow->cr3 = pend->cr3;
+    event.value = flow->code.cr3 = pend->cr3;
     event.a = pend->nr;
     if (flow->config.gen == COFI_PT) {
-        flow->non_root = pend->nr;
-        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, false);
+        flow->code.non_root = pend->nr;
+        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->code.vmcs, false);
     }
     flow->space_due = flow->config.space;
     return cofi__emit_event(flow, &event);
@@ -75,7 +75,7 @@ int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip)
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_VMCS, pend->vmcs_offset);
     pend->vmcs = false;
     event.ip = ip;
-    event.value = flow->vmcs = pend->vmcs_base;
+    event.value = flow->code.vmcs = pend->vmcs_base;
     flow->space_due = flow->config.space;
     return cofi__emit_event(flow, &event);
 }
@@ -96,9 +96,9 @@ static void mode_of_file(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
     struct cofi_code code;
-    if (flow->mode_told || pend->mode || ip == COFI_NO_IP || cofi_view_find(flow->view, ip, &code) < 0)
+    if (flow->code.mode_told || pend->mode || ip == COFI_NO_IP || cofi_view_find(flow->code.view, ip, &code) < 0)
         return;
-    if (!code.mode || code.mode == flow->mode)
+    if (!code.mode || code.mode == flow->code.mode)
         return;
     pend->mode = true;
     pend->mode_bits = code.mode;
@@ -128,7 +128,7 @@ int cofi__due_at_target(struct cofi_flow *flow, uint64_t ip)
 /* Execution is somewhere behind code that is missing, which the packet in hand would tell: nothing else may. */
 int cofi__lose_on_way(struct cofi_flow *flow)
 {
-    if (flow->code_error != COFI_ERR_NO_CODE || cofi__code_comes(flow))
+    if (flow->code.error != COFI_ERR_NO_CODE || cofi__code_comes(flow))
         return 0;
     return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to where a packet belongs [PTREF 9.4]");
 }
@@ -158,8 +158,8 @@ static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct 
 /* Of a MOV CR3, which may also end tracing; then that is the next packet. */
 static int show_mov_cr3(struct cofi_flow *flow, uint64_t ip)
 {
-    flow->cr3_ip = ip;
-    flow->cr3_units = units_used(flow);
+    flow->mov_cr3.ip = ip;
+    flow->mov_cr3.units = units_used(flow);
     return cofi__show_paging(flow, ip);
 }
 

@@ -70,7 +70,7 @@ struct piece {
     bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
     bool code_missed;              /* RTIT: so far, when the piece was begun */
     uint8_t events_seen;           /* so far, too */
-    bool asked;                    /* flow->asked */
+    bool asked;                    /* flow->waits.asked */
     enum piece_state state;
     struct worker *worker;
     struct output out;

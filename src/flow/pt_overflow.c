@@ -11,14 +11,14 @@
 void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset)
 {
     flow->enabled = flow->tentative = true;
-    flow->tentative_offset = offset;
-    flow->stray = flow->fup_of_mode = false;
+    flow->fup.offset = offset;
+    flow->fup.stray = flow->fup.of_mode = false;
 }
 
 /* There is only 64-bit code. */
 void cofi__mode_above_4_gib(struct cofi_flow *flow)
 {
-    if (flow->pend.mode ? flow->pend.mode_bits == 64 : flow->mode == 64)
+    if (flow->pend.mode ? flow->pend.mode_bits == 64 : flow->code.mode == 64)
         return;
     flow->pend.mode = true;
     flow->pend.mode_bits = 64;
@@ -41,9 +41,9 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
     if (!flow->overflow)
         return 0;
     flow->overflow = false;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->overflow_offset);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->ovf.offset);
     event.target = ip;
-    event.since = flow->overflow_ticks;
+    event.since = flow->ovf.ticks;
     COFI_TRY(cofi__emit_event(flow, &event));
     flow->enabled = ip != COFI_NO_IP;
     if (!flow->enabled)
@@ -57,18 +57,18 @@ int cofi__end_overflow(struct cofi_flow *flow, uint64_t ip)
 static int lose_packets(struct cofi_flow *flow)
 {
     flow->synced |= flow->in_psb; /* a PSB+ that it ends is one, too */
-    flow->in_psb = flow->overflow_before = false;
+    flow->in_psb = flow->ovf.before = false;
     COFI_TRY(cofi__settle(flow));
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     if (cofi__fup_is_doubtful(flow))
         COFI_TRY(cofi__show_without_place(flow));
-    flow->ovf_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
-    flow->asleep = false; /* it may hide a PWRX */
+    flow->ovf.psb_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
+    flow->sleep.on = false; /* it may hide a PWRX */
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
     if (flow->enabled)
         flow->disabled_ip = COFI_NO_IP; /* where it went off then is lost, too */
-    flow->async = flow->tip_due = flow->trusted = false;
+    flow->async = flow->tip_due = flow->waits.trusted = false;
     flow->last_ip = 0;
     flow->last_ip_valid = false;
     ret_clear(flow);
@@ -84,8 +84,8 @@ int cofi__pt_ovf(struct cofi_flow *flow)
     COFI_TRY(lose_packets(flow));
     flow->enabled = false;
     flow->overflow = flow->time_hidden = true;
-    flow->overflow_offset = flow->packet_offset;
-    flow->overflow_ticks = cofi__clock_ticks(&flow->clock);
+    flow->ovf.offset = flow->packet_offset;
+    flow->ovf.ticks = cofi__clock_ticks(&flow->clock);
     return 0;
 }
 
@@ -93,10 +93,10 @@ int cofi__pt_ovf(struct cofi_flow *flow)
  * what is lost [PTREF 4.4]. */
 int cofi__pt_break(struct cofi_flow *flow)
 {
-    flow->used_offset = flow->packet_offset = source_offset(&flow->s);
+    flow->used.offset = flow->packet_offset = source_offset(&flow->s);
     COFI_TRY(lose_packets(flow));
     COFI_TRY(cofi__lose(flow, COFI_ERR_FULL, false, "the trace buffer was full, and what ran then is lost [PTREF 4.4]"));
-    flow->enabled = flow->lost_any = flow->outcomes_before = false;
+    flow->enabled = flow->gap.any_tip = flow->waits.outcomes_before = false;
     flow->headless = !flow->synced;
     flow->context.block = 0;
     cofi__source_pass(flow);
@@ -109,7 +109,7 @@ int cofi__outcomes_after_overflow(struct cofi_flow *flow)
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     COFI_TRY(cofi__show_without_place(flow));
     COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "branch outcomes after OVF before any address [PTREF 9.6]"));
-    flow->enabled = flow->code_missed = true;
+    flow->enabled = flow->code.missed = true;
     return 0;
 }
 
@@ -125,7 +125,7 @@ int cofi__tip_after_overflow(struct cofi_flow *flow)
 {
     if (!address_is_sure(flow))
         return 0;
-    flow->code_missed = true;
+    flow->code.missed = true;
     return cofi__end_overflow(flow, flow->packet_ip);
 }
 
@@ -141,21 +141,21 @@ const char cofi__doubtful_fup[] = "a FUP behind an overflow may be that's own or
 static void doubt_fup(struct cofi_flow *flow)
 {
     flow->async = true;
-    flow->async_ip = flow->ovf_ip = flow->packet_ip;
+    flow->async_ip = flow->ovf.psb_ip = flow->packet_ip;
     flow->async_offset = flow->packet_offset;
-    flow->ovf_units = units_used(flow);
-    flow->ovf_seen = true;
+    flow->ovf.psb_units = units_used(flow);
+    flow->ovf.seen = true;
 }
 
 /* [ERR SKD010]: its own, or if that is missing a transaction's, which a MODE.TSX stands before, or an event's. */
 static int first_fup_after_overflow(struct cofi_flow *flow)
 {
     COFI_TRY(cofi__end_overflow(flow, flow->packet_ip));
-    flow->code_missed = true;
-    if (!flow->behind_tsx || flow->pend.abort)
+    flow->code.missed = true;
+    if (!flow->ovf.behind_tsx || flow->pend.abort)
         doubt_fup(flow);
-    if (flow->behind_tsx)
-        flow->ovf_ip = COFI_NO_IP;
+    if (flow->ovf.behind_tsx)
+        flow->ovf.psb_ip = COFI_NO_IP;
     return 0;
 }
 
@@ -166,7 +166,7 @@ static int fup_behind_mode(struct cofi_flow *flow)
     COFI_TRY(cofi__end_overflow(flow, flow->packet_ip));
     if (may_be)
         cofi__presume_enabled(flow, UINT64_MAX);
-    flow->fup_of_mode = may_be;
+    flow->fup.of_mode = may_be;
     return 0;
 }
 
@@ -182,7 +182,7 @@ int cofi__fup_after_overflow(struct cofi_flow *flow)
         return fup_behind_mode(flow);
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     cofi__presume_enabled(flow, flow->packet_offset);
-    flow->stray = true;
+    flow->fup.stray = true;
     return go_on_behind_loss(flow, flow->packet_ip);
 }
 
@@ -192,20 +192,20 @@ void cofi__stray_fup_again(struct cofi_flow *flow)
 {
     struct goal goal = {.by_ip = true, .ip = flow->packet_ip};
     struct place place;
-    if (!flow->packet_has_ip || cofi__walk_find(flow, &goal, &place) != STOP_ERROR || flow->code_error != COFI_ERR_NO_CODE)
+    if (!flow->packet_has_ip || cofi__walk_find(flow, &goal, &place) != STOP_ERROR || flow->code.error != COFI_ERR_NO_CODE)
         return;
     place_set(flow, flow->packet_ip);
-    flow->tentative_offset = flow->packet_offset;
-    flow->code_missed = true;
+    flow->fup.offset = flow->packet_offset;
+    flow->code.missed = true;
 }
 
 /* So many packets that come with EventEn only: once it is sure that it is set, such a FUP was not the overflow's. */
 void cofi__event_en_shows(struct cofi_flow *flow, unsigned n)
 {
-    n += flow->events_seen;
-    if (flow->events_seen < EVENTS_SURE)
-        flow->events_seen = n < EVENTS_SURE ? (uint8_t)n : EVENTS_SURE;
-    if (flow->events_seen >= EVENTS_SURE && flow->tentative && flow->fup_of_mode)
+    n += flow->ovf.events_seen;
+    if (flow->ovf.events_seen < EVENTS_SURE)
+        flow->ovf.events_seen = n < EVENTS_SURE ? (uint8_t)n : EVENTS_SURE;
+    if (flow->ovf.events_seen >= EVENTS_SURE && flow->tentative && flow->fup.of_mode)
         flow->enabled = flow->tentative = false;
 }
 
@@ -216,7 +216,7 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
     if (!(flow->errata & ERR_SKD010))
         COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     uint64_t ip = address_is_sure(flow) ? flow->packet_ip : COFI_NO_IP;
-    flow->fup_of_mode = !flow->pend.fup && !flow->config.ctl_known;
+    flow->fup.of_mode = !flow->pend.fup && !flow->config.ctl_known;
     cofi__note_sleep(flow, ip);
     COFI_TRY(cofi__pend_flush(flow, ip));
     return flow->pend.mode ? cofi__due_at_target(flow, ip) : 0;
@@ -224,24 +224,24 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
 
 bool cofi__fup_is_doubtful(const struct cofi_flow *flow)
 {
-    return flow->async && flow->ovf_ip != COFI_NO_IP && flow->async_ip == flow->ovf_ip && flow->ovf_units == units_used(flow);
+    return flow->async && flow->ovf.psb_ip != COFI_NO_IP && flow->async_ip == flow->ovf.psb_ip && flow->ovf.psb_units == units_used(flow);
 }
 
 /* The PSB+ in hand has ended an overflow, or one that came before all that was read. */
 void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen)
 {
-    flow->ovf_ip = flow->psb_ip;
-    flow->ovf_units = units_used(flow);
-    flow->ovf_seen = seen;
+    flow->ovf.psb_ip = flow->psb.ip;
+    flow->ovf.psb_units = units_used(flow);
+    flow->ovf.seen = seen;
 }
 
 /* Behind a PSB+ that has ended an overflow: its own, if the processor is known to send it. */
 bool cofi__fup_is_overflows(struct cofi_flow *flow)
 {
-    bool sure = flow->ovf_seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async && !flow->pend.tsx;
-    if (!sure || flow->ovf_ip == COFI_NO_IP || flow->packet_ip != flow->ovf_ip || flow->ovf_units != units_used(flow))
+    bool sure = flow->ovf.seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async && !flow->pend.tsx;
+    if (!sure || flow->ovf.psb_ip == COFI_NO_IP || flow->packet_ip != flow->ovf.psb_ip || flow->ovf.psb_units != units_used(flow))
         return false;
-    flow->ovf_ip = COFI_NO_IP;
+    flow->ovf.psb_ip = COFI_NO_IP;
     return true;
 }
 
@@ -251,7 +251,7 @@ int cofi__take_overflows_fup(struct cofi_flow *flow)
     if (!cofi__fup_is_doubtful(flow))
         return 0;
     flow->async = false;
-    flow->ovf_ip = COFI_NO_IP;
+    flow->ovf.psb_ip = COFI_NO_IP;
     if (flow->pend.vmcs && flow->pend.vmcs_offset < flow->pend.paging_offset)
         COFI_TRY(cofi__bind_vmcs(flow));
     if (flow->pend.paging)
@@ -264,7 +264,7 @@ static bool outcome_is_due(struct cofi_flow *flow)
 {
     struct goal goal = {0};
     struct place place;
-    return !flow->dis_tnt && cofi__walk_find(flow, &goal, &place) == STOP_BRANCH && place.block->pub.cls == COFI_CLASS_JCC;
+    return !flow->known.dis_tnt && cofi__walk_find(flow, &goal, &place) == STOP_BRANCH && place.block->pub.cls == COFI_CLASS_JCC;
 }
 
 /* The event's, or that of an instruction behind the FUP. */
@@ -286,14 +286,14 @@ int cofi__pgd_after_overflow(struct cofi_flow *flow)
 
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow)
 {
-    flow->ovf_ip = COFI_NO_IP;
-    if (!flow->ovf_seen || outcome_is_due(flow)) {
+    flow->ovf.psb_ip = COFI_NO_IP;
+    if (!flow->ovf.seen || outcome_is_due(flow)) {
         COFI_TRY(cofi__end_async(flow, COFI_FLOW_ASYNC));
         place_set(flow, flow->packet_ip);
         return cofi__due_at_target(flow, flow->packet_ip);
     }
     COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, cofi__doubtful_fup));
-    flow->code_missed = true;
+    flow->code.missed = true;
     COFI_TRY(cofi__show_without_place(flow));
     return cofi__resume_at_tip(flow);
 }

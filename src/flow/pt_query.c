@@ -13,9 +13,9 @@ int cofi__settle(struct cofi_flow *flow)
     if (!flow->tentative)
         return 0;
     flow->tentative = false;
-    if (flow->tentative_offset == UINT64_MAX)
+    if (flow->fup.offset == UINT64_MAX)
         return 0;
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->tentative_offset);
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->fup.offset);
     event.target = position(flow);
     return cofi__emit_event(flow, &event);
 }
@@ -31,8 +31,8 @@ const char cofi__outcomes_untold[] = "where it led is not told, for DisTNT is se
 /* A conditional branch, or a RET that may have been compressed, whose outcome nothing tells. */
 bool cofi__is_untold(const struct cofi_flow *flow, const struct place *place)
 {
-    uint8_t cls = flow->dis_tnt && !place->named ? place->block->pub.cls : COFI_CLASS_OTHER;
-    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->dis_retc);
+    uint8_t cls = flow->known.dis_tnt && !place->named ? place->block->pub.cls : COFI_CLASS_OTHER;
+    return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->known.dis_retc);
 }
 
 /* Past such a branch, to where the packet in hand says that execution came. */
@@ -50,7 +50,7 @@ static int go_on(struct cofi_flow *flow, uint64_t ip)
 {
     COFI_TRY(cofi__found(flow));
     place_set(flow, ip);
-    bool to_user = flow->gap_ip != COFI_NO_IP && flow->gap_ip >> 63 && !(ip >> 63);
+    bool to_user = flow->gap.ip != COFI_NO_IP && flow->gap.ip >> 63 && !(ip >> 63);
     return to_user ? cofi__code_due(flow, flow->packet_offset) : 0; /* see take_tip */
 }
 
@@ -74,7 +74,7 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
         place_set(flow, ip);
         return 0;
     }
-    bool missing = stop == STOP_ERROR && flow->code_error == COFI_ERR_NO_CODE;
+    bool missing = stop == STOP_ERROR && flow->code.error == COFI_ERR_NO_CODE;
     if (flow->errata & ERR_BDM64 && flow->pend.tsx && flow->pend.abort && !(missing && here(flow))) {
         place_set(flow, ip); /* [ERR BDM64]: the target of the branch before an abort was wrong */
         return 0;
@@ -103,15 +103,15 @@ static int pass_over_tip(struct cofi_flow *flow)
 
 int cofi__resume_at_tip(struct cofi_flow *flow)
 {
-    if (!flow->packet_has_ip || !(flow->lost_any || flow->packet_full_ip))
+    if (!flow->packet_has_ip || !(flow->gap.any_tip || flow->packet_full_ip))
         return cofi__due_at_target(flow, COFI_NO_IP);
     if (may_have_waited(flow))
         return pass_over_tip(flow);
     COFI_TRY(go_on(flow, flow->packet_ip));
     flow->enabled = true;
-    flow->trusted = flow->outcomes_before;
-    if (flow->trusted)
-        flow->forced_bits = flow->stats.tnt_bits - 1; /* nothing has forced them out yet */
+    flow->waits.trusted = flow->waits.outcomes_before;
+    if (flow->waits.trusted)
+        flow->waits.forced_bits = flow->stats.tnt_bits - 1; /* nothing has forced them out yet */
     return cofi__due_at_target(flow, flow->packet_ip);
 }
 
@@ -122,7 +122,7 @@ int cofi__end_async(struct cofi_flow *flow, enum cofi_flow_event_kind kind)
     event.ip = flow->async_ip;
     event.target = flow->packet_ip;
     flow->async = false;
-    flow->cr3_ip = COFI_NO_IP;
+    flow->mov_cr3.ip = COFI_NO_IP;
     if (flow->pend.n)
         COFI_TRY(cofi__pend_flush(flow, flow->async_ip));
     return cofi__emit_event(flow, &event);
@@ -153,7 +153,7 @@ static int act_pge(struct cofi_flow *flow)
     if (!flow->packet_has_ip)
         return flow->lost ? 0 : cofi__lose(flow, COFI_ERR_MISMATCH, false, "TIP.PGE without an address");
     if (flow->lost) {
-        if (!flow->lost_any && !flow->packet_full_ip)
+        if (!flow->gap.any_tip && !flow->packet_full_ip)
             return 0;
         COFI_TRY(cofi__found(flow));
     } else if (flow->overflow) {
@@ -162,13 +162,13 @@ static int act_pge(struct cofi_flow *flow)
         COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
-    flow->cr3_ip = flow->ovf_ip = COFI_NO_IP;
-    flow->trusted = flow->fup_of_mode = false;
+    flow->mov_cr3.ip = flow->ovf.psb_ip = COFI_NO_IP;
+    flow->waits.trusted = flow->fup.of_mode = false;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     COFI_TRY(cofi__due_at_target(flow, ip));
     flow->enabled = true;
-    flow->stopped = false;
+    flow->rtit.stopped = false;
     ret_clear(flow);
     place_set(flow, ip);
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->packet_offset);
@@ -194,9 +194,9 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
  * has found it. A branch behind it that left the ranges for that very address would look the same, where these are not known. */
 static bool is_of_mov_cr3(const struct cofi_flow *flow)
 {
-    if (flow->config.ranges_known && cofi__in_ranges(flow, flow->cr3_ip))
+    if (flow->config.ranges_known && cofi__in_ranges(flow, flow->mov_cr3.ip))
         return false;
-    return flow->packet_has_ip && flow->cr3_ip != COFI_NO_IP && flow->cr3_units == units_used(flow) && position(flow) == flow->packet_ip;
+    return flow->packet_has_ip && flow->mov_cr3.ip != COFI_NO_IP && flow->mov_cr3.units == units_used(flow) && position(flow) == flow->packet_ip;
 }
 
 /* Whatever was before: a TIP.PGD says that tracing is off. */
@@ -212,7 +212,7 @@ static bool is_of_unplaced_mov_cr3(struct cofi_flow *flow)
 {
     struct goal goal = {.classes = 1u << COFI_CLASS_MOV_CR3};
     struct place place;
-    if (!flow->packet_has_ip || flow->stray_pip_units != units_used(flow) || cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+    if (!flow->packet_has_ip || flow->fup.pip_units != units_used(flow) || cofi__walk_find(flow, &goal, &place) != STOP_INSN)
         return false;
     const struct cofi_flow_block *b = &place.block->pub;
     return (place.insn + 1 < b->n ? b->insns[place.insn + 1].ip : b->end) == flow->packet_ip;
@@ -225,7 +225,7 @@ static int act_pgd_sync(struct cofi_flow *flow)
     struct goal goal = {.by_target = flow->packet_has_ip, .target = flow->packet_ip, .leaving = true};
     struct place place;
     if (is_of_mov_cr3(flow))
-        return disable(flow, COFI_FLOW_DISABLED, flow->cr3_ip);
+        return disable(flow, COFI_FLOW_DISABLED, flow->mov_cr3.ip);
     bool cr3_filter = !flow->config.ctl_known || flow->config.ctl >> 7 & 1;
     if (cr3_filter || flow->pend.paging || is_of_unplaced_mov_cr3(flow))
         goal.classes = 1u << COFI_CLASS_MOV_CR3;
@@ -265,7 +265,7 @@ static int act_pgd(struct cofi_flow *flow)
     }
     if (!flow->async)
         return act_pgd_sync(flow);
-    bool doubtful = flow->ovf_seen && cofi__fup_is_doubtful(flow);
+    bool doubtful = flow->ovf.seen && cofi__fup_is_doubtful(flow);
     flow->async = false;
     if (is_skd022(flow))
         return act_pgd_sync(flow);
@@ -297,7 +297,7 @@ static int fup_bound(struct cofi_flow *flow)
         cofi__stray_fup_again(flow);
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
         COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
-    flow->cr3_ip = COFI_NO_IP; /* a MOV CR3's own TIP.PGD would have come before */
+    flow->mov_cr3.ip = COFI_NO_IP; /* a MOV CR3's own TIP.PGD would have come before */
     cofi__note_sleep(flow, flow->packet_ip);
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
     if (flow->pend.tsx && !flow->pend.abort)
@@ -313,7 +313,7 @@ static int act_fup(struct cofi_flow *flow)
         return cofi__fup_of_packet_after_overflow(flow);
     if (flow->overflow)
         return cofi__fup_after_overflow(flow);
-    if (flow->lost && flow->lost_any && flow->enabled && flow->packet_has_ip)
+    if (flow->lost && flow->gap.any_tip && flow->enabled && flow->packet_has_ip)
         COFI_TRY(go_on(flow, flow->packet_ip));
     bool bound = flow->pend.fup || (flow->pend.tsx && !flow->pend.abort) || flow->pend.mode;
     if (bound)
@@ -355,7 +355,7 @@ static int act_pip(struct cofi_flow *flow)
     flow->pend.nr = flow->packet.pip.nr;
     flow->pend.paging_offset = flow->packet_offset;
     if (may_be_stray(flow) && !flow->in_psb)
-        flow->stray_pip_units = units_used(flow);
+        flow->fup.pip_units = units_used(flow);
     return flow->in_psb ? 0 : cofi__bind_paging(flow);
 }
 
@@ -390,9 +390,9 @@ static int act_mode_tsx(struct cofi_flow *flow)
     flow->pend.intx = flow->packet.mode_tsx.intx;
     flow->pend.abort = flow->packet.mode_tsx.abort;
     flow->pend.tsx_offset = flow->packet_offset;
-    if (flow->in_psb || (flow->enabled && (!flow->lost || flow->lost_any)))
+    if (flow->in_psb || (flow->enabled && (!flow->lost || flow->gap.any_tip)))
         return 0; /* its FUP comes */
-    flow->behind_tsx = flow->overflow;
+    flow->ovf.behind_tsx = flow->overflow;
     return cofi__show_tsx(flow, COFI_NO_IP);
 }
 
@@ -413,11 +413,11 @@ static int act_psb(struct cofi_flow *flow)
         COFI_TRY(cofi__show_without_place(flow)); /* whose TIP an overflow took */
     flow->last_ip = 0;
     flow->last_ip_valid = true;
-    flow->cr3_ip = COFI_NO_IP;
+    flow->mov_cr3.ip = COFI_NO_IP;
     cofi__clock_psb(&flow->clock);
     flow->in_psb = true;
-    flow->psb_has_ip = false;
-    flow->psb_offset = flow->packet_offset;
+    flow->psb.has_ip = false;
+    flow->psb.offset = flow->packet_offset;
     flow->async = false;
     if (flow->pend.n)
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
@@ -429,7 +429,7 @@ static int act_psb(struct cofi_flow *flow)
 static int walk_to_psb(struct cofi_flow *flow)
 {
     uint64_t gaps = flow->stats.gaps;
-    COFI_TRY(cofi__walk_to(flow, flow->psb_ip, "the PSB+'s address is not reached [PTREF 9.3]"));
+    COFI_TRY(cofi__walk_to(flow, flow->psb.ip, "the PSB+'s address is not reached [PTREF 9.3]"));
     if (flow->lost)
         COFI_TRY(cofi__found(flow));
     if (flow->stats.gaps != gaps)
@@ -440,35 +440,35 @@ static int walk_to_psb(struct cofi_flow *flow)
 /* Where execution was before the PSB+ must lead to its address without a packet [PTREF 9.3]. */
 static int psb_position(struct cofi_flow *flow)
 {
-    if (flow->overflow && !flow->psb_has_ip) /* packets are off: a FUP behind it is not the overflow's [PTREF 5.11] */
+    if (flow->overflow && !flow->psb.has_ip) /* packets are off: a FUP behind it is not the overflow's [PTREF 5.11] */
         return cofi__end_overflow(flow, COFI_NO_IP);
     if (flow->lost || flow->overflow || !flow->synced) {
         COFI_TRY(cofi__found(flow));
         if (flow->overflow) {
-            COFI_TRY(cofi__end_overflow(flow, flow->psb_ip));
+            COFI_TRY(cofi__end_overflow(flow, flow->psb.ip));
             cofi__expect_overflows_fup(flow, true);
             cofi__presume_enabled(flow, UINT64_MAX); /* [ERR BDM70] */
             return 0;
         }
-        flow->enabled = flow->psb_has_ip;
-        if (flow->psb_has_ip && !flow->speculative) {
-            cofi__expect_overflows_fup(flow, flow->overflow_before);
-            cofi__presume_enabled(flow, flow->psb_offset);
+        flow->enabled = flow->psb.has_ip;
+        if (flow->psb.has_ip && !flow->speculative) {
+            cofi__expect_overflows_fup(flow, flow->ovf.before);
+            cofi__presume_enabled(flow, flow->psb.offset);
         }
         flow->speculative = false;
-    } else if (flow->enabled && flow->psb_has_ip) {
+    } else if (flow->enabled && flow->psb.has_ip) {
         COFI_TRY(walk_to_psb(flow));
-    } else if (flow->enabled != flow->psb_has_ip) {
+    } else if (flow->enabled != flow->psb.has_ip) {
         if (flow->enabled && !may_be_stray(flow)) {
             COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "PSB+ says that tracing is off [PTREF 9.3]"));
             COFI_TRY(cofi__found(flow));
         }
         flow->enabled = flow->tentative = false;
-        if (flow->psb_has_ip)
-            cofi__presume_enabled(flow, flow->psb_offset);
+        if (flow->psb.has_ip)
+            cofi__presume_enabled(flow, flow->psb.offset);
     }
-    if (flow->psb_has_ip)
-        place_set(flow, flow->psb_ip);
+    if (flow->psb.has_ip)
+        place_set(flow, flow->psb.ip);
     return 0;
 }
 
@@ -479,25 +479,25 @@ static int act_psbend(struct cofi_flow *flow)
         return 0;
     flow->in_psb = false;
     if (pend->paging)
-        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->vmcs, true);
-    pend->paging &= !(pend->cr3 == flow->cr3 && pend->nr == flow->non_root);
-    pend->vmcs &= pend->vmcs_base != flow->vmcs;
+        cofi__clock_guest(&flow->clock, pend->nr, pend->vmcs ? pend->vmcs_base : flow->code.vmcs, true);
+    pend->paging &= !(pend->cr3 == flow->code.cr3 && pend->nr == flow->code.non_root);
+    pend->vmcs &= pend->vmcs_base != flow->code.vmcs;
     pend->tsx &= pend->intx != flow->in_tx;
     if (flow->lost)
-        cofi__doubt_events(flow, flow->gap_cause); /* what came in it may be damage, too */
-    flow->events_seen += flow->events_seen == EVENTS_SURE;
+        cofi__doubt_events(flow, flow->gap.cause); /* what came in it may be damage, too */
+    flow->ovf.events_seen += flow->ovf.events_seen == EVENTS_SURE;
     COFI_TRY(psb_position(flow));
-    flow->overflow_before = flow->fup_of_mode = false;
+    flow->ovf.before = flow->fup.of_mode = false;
     note_waited(flow, true);
     ret_clear(flow);
-    flow->code_missed = false; /* what was missing on the way here is no CALL that it could have */
+    flow->code.missed = false; /* what was missing on the way here is no CALL that it could have */
     flow->synced = true;
-    COFI_TRY(cofi__code_due(flow, flow->psb_offset));
-    COFI_TRY(cofi__due_at_target(flow, flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP));
-    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb_offset);
-    event.ip = flow->psb_has_ip ? flow->psb_ip : COFI_NO_IP;
-    flow->used_ticks = flow->clock.now; /* as a piece has it that begins here */
-    flow->paused = flow->psb_offset >= flow->stop_psb;
+    COFI_TRY(cofi__code_due(flow, flow->psb.offset));
+    COFI_TRY(cofi__due_at_target(flow, flow->psb.has_ip ? flow->psb.ip : COFI_NO_IP));
+    struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->psb.offset);
+    event.ip = flow->psb.has_ip ? flow->psb.ip : COFI_NO_IP;
+    flow->used.ticks = flow->clock.now; /* as a piece has it that begins here */
+    flow->paused = flow->psb.offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
 }
 
@@ -506,13 +506,13 @@ static int act_psbend(struct cofi_flow *flow)
 static int in_psb(struct cofi_flow *flow)
 {
     if (flow->packet.kind == COFI_PT_FUP) {
-        flow->psb_has_ip = flow->packet_has_ip;
-        flow->psb_ip = flow->packet_ip;
+        flow->psb.has_ip = flow->packet_has_ip;
+        flow->psb.ip = flow->packet_ip;
         return 1;
     }
     if (flow->packet.kind == COFI_PT_PSB || cofi_packet_traits(flow->packet.kind) & COFI_TRAIT_PSB_PLUS)
         return 0;
-    bool known = flow->packet_full_ip || (flow->packet_has_ip && flow->psb_has_ip); /* rests on the PSB+'s own */
+    bool known = flow->packet_full_ip || (flow->packet_has_ip && flow->psb.has_ip); /* rests on the PSB+'s own */
     if (flow->packet.kind == COFI_PT_TIP_PGE && known) {
         COFI_TRY(act_psbend(flow));
         flow->has_packet = true; /* acted on next */
@@ -656,8 +656,8 @@ static int act_trig(struct cofi_flow *flow)
         if (waits_for_space(flow))
             return 0;
         COFI_TRY(find_trigger(flow, &event));
-        flow->since = event.ip == COFI_NO_IP ? SINCE_UNKNOWN : 0;
-        flow->since_units = units_used(flow);
+        flow->since.insns = event.ip == COFI_NO_IP ? SINCE_UNKNOWN : 0;
+        flow->since.units = units_used(flow);
     }
     return cofi__emit_event(flow, &event);
 }
@@ -681,7 +681,7 @@ static bool settles(const struct cofi_flow *flow)
     uint8_t kind = flow->packet.kind;
     bool counted = kind == COFI_PT_TRIG && flow->packet.trig.icntv;
     if (kind == COFI_PT_PTW || counted || (kind == COFI_PT_FUP && fup_is_of_packet(flow)))
-        return !flow->stray;
+        return !flow->fup.stray;
     return kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP;
 }
 
@@ -691,9 +691,9 @@ const char cofi__no_address_yet[] = "no PSB and no full address since the first 
 static bool mode_is_known(const struct cofi_flow *flow)
 {
     struct cofi_code code;
-    if (flow->config.mode != COFI_MODE_LATER || flow->mode_told || flow->pend.mode || flow->packet_ip >> 32)
+    if (flow->config.mode != COFI_MODE_LATER || flow->code.mode_told || flow->pend.mode || flow->packet_ip >> 32)
         return true;
-    return cofi_view_find(flow->view, flow->packet_ip, &code) == 0 && code.mode;
+    return cofi_view_find(flow->code.view, flow->packet_ip, &code) == 0 && code.mode;
 }
 
 /* Before the first PSB an address is believed that does not rest on others, or that of a TIP.PGE with which tracing begins. Returns
@@ -704,17 +704,17 @@ static int act_headless(struct cofi_flow *flow)
     bool flows = kind == COFI_PT_TIP || kind == COFI_PT_TIP_PGD || kind == COFI_PT_FUP || kind == COFI_PT_OVF;
     bool begins = kind == COFI_PT_TIP_PGE && (!flow->lost || flow->packet_full_ip);
     bool tells = (begins || (kind == COFI_PT_TIP && flow->packet_full_ip)) && mode_is_known(flow);
-    bool waits = kind == COFI_PT_TIP && flow->outcomes_before;
+    bool waits = kind == COFI_PT_TIP && flow->waits.outcomes_before;
     flow->headless = !tells && kind != COFI_PT_PSB;
     flow->synced = tells;
     if (flows || kind == COFI_PT_TIP_PGE) {
-        flow->overflow_before = kind == COFI_PT_OVF;
+        flow->ovf.before = kind == COFI_PT_OVF;
         COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP)); /* the rest of a packet may look as if a FUP belonged to it */
     }
     if (flows || (kind == COFI_PT_TIP_PGE && !tells))
         COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, cofi__no_address_yet));
-    flow->outcomes_before = waits;
-    flow->lost_any |= tells; /* others rest on this one */
+    flow->waits.outcomes_before = waits;
+    flow->gap.any_tip |= tells; /* others rest on this one */
     if (tells && flow->packet_ip >> 32)
         cofi__mode_above_4_gib(flow);
     return tells || !(flows || kind == COFI_PT_TIP_PGE);
@@ -748,13 +748,13 @@ int cofi__pt_act(struct cofi_flow *flow)
     if (flow->tentative && settles(flow))
         COFI_TRY(cofi__settle(flow));
     if (flow->packet.kind != COFI_PT_TIP) {
-        flow->outcomes_before = false;
-        flow->forced_bits = flow->stats.tnt_bits;
+        flow->waits.outcomes_before = false;
+        flow->waits.forced_bits = flow->stats.tnt_bits;
     }
-    flow->behind_tsx &= flow->packet.kind == COFI_PT_FUP || is_timing(flow->packet.kind);
+    flow->ovf.behind_tsx &= flow->packet.kind == COFI_PT_FUP || is_timing(flow->packet.kind);
     if (acts[flow->packet.kind])
         COFI_TRY(acts[flow->packet.kind](flow));
     if (counts_anew(flow))
-        flow->since = 0;
+        flow->since.insns = 0;
     return 0;
 }

@@ -10,13 +10,13 @@ int cofi__rtit_release(struct cofi_flow *flow)
     if (!flow->pgd_held)
         return 0;
     flow->pgd_held = false;
-    return cofi__emit_event(flow, &flow->pgd_event);
+    return cofi__emit_event(flow, &flow->rtit.pgd_event);
 }
 
 static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint64_t ip)
 {
-    flow->pgd_event = cofi__event(flow, kind, flow->packet_offset);
-    flow->pgd_event.ip = flow->disabled_ip = ip;
+    flow->rtit.pgd_event = cofi__event(flow, kind, flow->packet_offset);
+    flow->rtit.pgd_event.ip = flow->disabled_ip = ip;
     flow->pgd_held = true;
     flow->enabled = false;
     cofi__clock_break(&flow->clock); /* CNTP may stand still now [RTIT Table 17] */
@@ -27,9 +27,9 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
 static unsigned mode_at(struct cofi_flow *flow, uint64_t ip)
 {
     struct cofi_code code;
-    if (cofi_view_find(flow->view, ip, &code) == 0 && code.mode)
+    if (cofi_view_find(flow->code.view, ip, &code) == 0 && code.mode)
         return code.mode;
-    return ip >> 32 ? 64 : flow->mode;
+    return ip >> 32 ? 64 : flow->code.mode;
 }
 
 /* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class does; above 4 GiB there is only 64-bit code;
@@ -37,9 +37,9 @@ static unsigned mode_at(struct cofi_flow *flow, uint64_t ip)
 static void mode_from_code(struct cofi_flow *flow)
 {
     unsigned mode = mode_at(flow, flow->packet_ip);
-    if (mode == flow->mode)
+    if (mode == flow->code.mode)
         return;
-    flow->mode = mode;
+    flow->code.mode = mode;
     ret_drop_sites(flow);
 }
 
@@ -48,9 +48,9 @@ static int enable(struct cofi_flow *flow)
     mode_from_code(flow);
     cofi__clock_break(&flow->clock); /* and may have until now */
     flow->enabled = true;
-    flow->unknown = flow->stopped = false;
+    flow->unknown = flow->rtit.stopped = false;
     place_set(flow, flow->packet_ip);
-    flow->last_end = 0;
+    flow->rtit.last_end = 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_ENABLED, flow->packet_offset);
     event.ip = flow->disabled_ip;
     event.target = flow->packet_ip;
@@ -81,7 +81,7 @@ static int act_pge(struct cofi_flow *flow)
  * have come to that address and been interrupted there: `reached` says that the code leads to it. */
 static bool left_by_branch(const struct cofi_flow *flow, bool reached)
 {
-    if (!flow->last_end || flow->last_end != flow->packet_ip)
+    if (!flow->rtit.last_end || flow->rtit.last_end != flow->packet_ip)
         return false;
     return flow->config.ranges_known ? !cofi__in_ranges(flow, position(flow)) : !reached;
 }
@@ -139,11 +139,11 @@ static int act_far(struct cofi_flow *flow)
 static int act_tip(struct cofi_flow *flow)
 {
     if (flow->pgd_held) { /* a far transfer out of the region: where to [RTIT 2.2.6] */
-        flow->pgd_event.target = flow->packet_has_ip ? flow->packet_ip : COFI_NO_IP;
+        flow->rtit.pgd_event.target = flow->packet_has_ip ? flow->packet_ip : COFI_NO_IP;
         return cofi__rtit_release(flow);
     }
     if (flow->lost || flow->unknown) {
-        if (!flow->packet_has_ip || (flow->lost && !flow->lost_any && !flow->packet_full_ip))
+        if (!flow->packet_has_ip || (flow->lost && !flow->gap.any_tip && !flow->packet_full_ip))
             return 0;
         if (!flow->lost)
             COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, true, "no address since the first PSB [RTIT 4.2.1]"));
@@ -157,7 +157,7 @@ static int act_tip(struct cofi_flow *flow)
         event.ip = flow->async_ip;
         event.target = flow->packet_ip;
         COFI_TRY(cofi__emit_event(flow, &event));
-        flow->last_end = 0;
+        flow->rtit.last_end = 0;
     }
     flow->async = flow->far = false;
     place_set(flow, flow->packet_ip);
@@ -170,13 +170,13 @@ static int act_buffovf(struct cofi_flow *flow)
         COFI_TRY(cofi__found(flow));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_OVERFLOW, flow->packet_offset);
     event.since = flow->clock.exact;
-    event.a = flow->stop_was_last ? 4 : 0;
+    event.a = flow->rtit.stop_was_last ? 4 : 0;
     ret_clear(flow);
     cofi__clock_break(&flow->clock); /* ContextEn may have been 0, and MTCs may have wrapped */
     if (flow->enabled)
         flow->disabled_ip = COFI_NO_IP; /* if it is off now, where it went off is lost, too */
-    flow->async = flow->far = flow->tip_due = flow->unknown = flow->stopped = false;
-    flow->last_end = 0;
+    flow->async = flow->far = flow->tip_due = flow->unknown = flow->rtit.stopped = false;
+    flow->rtit.last_end = 0;
     flow->enabled = flow->packet_has_ip &&
                     (!flow->config.ranges_known || cofi__in_ranges(flow, flow->packet_ip));
     if (flow->enabled)
@@ -196,8 +196,8 @@ static int act_buffovf(struct cofi_flow *flow)
 static int act_pip(struct cofi_flow *flow)
 {
     uint8_t pg = 1 + flow->packet.pip.pg;
-    bool from_cr0 = flow->pg && flow->pg != pg;
-    flow->pg = pg;
+    bool from_cr0 = flow->rtit.pg && flow->rtit.pg != pg;
+    flow->rtit.pg = pg;
     flow->pend.paging = true;
     flow->pend.cr3 = flow->packet.pip.cr3;
     flow->pend.nr = flow->packet.pip.pg;
@@ -212,8 +212,8 @@ static int act_pip(struct cofi_flow *flow)
 static int act_tracestop(struct cofi_flow *flow)
 {
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_STOP, flow->packet_offset);
-    flow->stopped |= flow->enabled;
-    flow->stop_was_last = true;
+    flow->rtit.stopped |= flow->enabled;
+    flow->rtit.stop_was_last = true;
     flow->enabled = false;
     return cofi__emit_event(flow, &event);
 }
@@ -224,13 +224,13 @@ static int act_psb(struct cofi_flow *flow)
     if (!flow->synced && !flow->lost)
         flow->unknown = true;
     flow->synced = true;
-    flow->psb_offset = flow->packet_offset;
+    flow->psb.offset = flow->packet_offset;
     /* Each enabling makes a PSB, and no packet tells that one from others: the next MTC is not believed [ERR E7]. */
     flow->clock.skip_mtc |= (flow->errata & ERR_RTIT) != 0;
-    if (flow->timeless)
+    if (flow->known.timeless)
         COFI_TRY(cofi__code_due(flow, flow->packet_offset));
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_PSB, flow->packet_offset);
-    flow->paused = flow->psb_offset >= flow->stop_psb;
+    flow->paused = flow->psb.offset >= flow->stop_psb;
     return cofi__emit_event(flow, &event);
 }
 
@@ -240,11 +240,11 @@ static int act_sts(struct cofi_flow *flow)
     cofi__clock_packet(&flow->clock, p);
     flow->time_hidden = false;
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));
-    if (flow->cbr == p->sts.acbr && flow->ecbr == p->sts.ecbr)
+    if (flow->cbr == p->sts.acbr && flow->rtit.ecbr == p->sts.ecbr)
         return 0;
     struct cofi_flow_event event = cofi__event(flow, COFI_FLOW_CBR, flow->packet_offset);
     flow->cbr = event.a = p->sts.acbr;
-    flow->ecbr = event.b = p->sts.ecbr;
+    flow->rtit.ecbr = event.b = p->sts.ecbr;
     return cofi__emit_event(flow, &event);
 }
 
@@ -281,7 +281,7 @@ int cofi__rtit_act(struct cofi_flow *flow)
         return 0;
     }
     if (kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS && kind != COFI_RTIT_BUFFOVF)
-        flow->stop_was_last = false;
+        flow->rtit.stop_was_last = false;
     if (flow->pgd_held && kind != COFI_RTIT_TIP && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS)
         COFI_TRY(cofi__rtit_release(flow));
     return acts[kind] ? acts[kind](flow) : 0;

@@ -20,7 +20,7 @@ bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run)
             return false;
         run->exit = NULL;
     }
-    run->epoch = flow->epoch;
+    run->epoch = flow->cache.epoch;
     return true;
 }
 
@@ -34,17 +34,17 @@ static inline bool fits(struct cofi_flow *flow, struct run *run, const struct bl
         return false;
     if (run->guards && !run_guards_hold(flow, run))
         return false;
-    return run->epoch == flow->epoch || cofi__run_is_whole(flow, run);
+    return run->epoch == flow->cache.epoch || cofi__run_is_whole(flow, run);
 }
 
 static struct run *look_up(struct cofi_flow *flow, uint64_t key, const struct block *entry, bool tip)
 {
-    if (!flow->runs_size)
+    if (!flow->cache.runs_size)
         return NULL;
     struct run *run = slot_find(flow, key);
     for (unsigned i = 0; run && run->kind == RUN_STUB; i++) {
         struct block *site = ret_site(flow, i);
-        if (!site && i < flow->ret_n)
+        if (!site && i < flow->rets.n)
             return NULL;
         key = run_key_with(key, site);
         run = slot_find(flow, key);
@@ -58,41 +58,41 @@ static void end_nowhere(struct cofi_flow *flow, struct making *m)
     m->run->kind = RUN_NOWHERE;
     m->run->nowhere = m->ip;
     m->status = 0;
-    flow->relies_on_absence = true;
+    flow->cache.relies_on_absence = true;
 }
 
 /* Outcomes that nothing predicts (a loop of a few blocks that decides by data) lead through ever new runs: 2^24 of 24, which are made in
  * vain. Of short ones there are few. */
 static void watch_made(struct cofi_flow *flow, const struct block *entry)
 {
-    uint64_t *seen = flow->run_entries;
+    uint64_t *seen = flow->lengths.entries;
     seen[entry->hash >> 6 & 3] |= UINT64_C(1) << (entry->hash & 63);
-    if (++flow->run_made < RUN_WATCH)
+    if (++flow->lengths.made < RUN_WATCH)
         return;
     int entries = __builtin_popcountll(seen[0]) + __builtin_popcountll(seen[1]) + __builtin_popcountll(seen[2]) + __builtin_popcountll(seen[3]);
-    if (entries <= RUN_ENTRIES && flow->run_found < RUN_WATCH / 8) {
-        flow->run_bits = RUN_SHORT;
-        flow->run_mark = flow->stats.tnt_bits;
+    if (entries <= RUN_ENTRIES && flow->lengths.found < RUN_WATCH / 8) {
+        flow->lengths.bits = RUN_SHORT;
+        flow->lengths.mark = flow->stats.tnt_bits;
     }
-    memset(seen, 0, sizeof flow->run_entries);
-    flow->run_made = flow->run_found = 0;
+    memset(seen, 0, sizeof flow->lengths.entries);
+    flow->lengths.made = flow->lengths.found = 0;
 }
 
 /* Another part of the program may be another matter. */
 static void watch_found(struct cofi_flow *flow)
 {
-    flow->run_found++;
-    if (flow->run_bits == RUN_BITS || flow->stats.tnt_bits - flow->run_mark < flow->run_retry)
+    flow->lengths.found++;
+    if (flow->lengths.bits == RUN_BITS || flow->stats.tnt_bits - flow->lengths.mark < flow->lengths.retry)
         return;
-    flow->run_bits = RUN_BITS;
-    flow->run_made = flow->run_found = 0;
-    flow->run_retry *= 2;
+    flow->lengths.bits = RUN_BITS;
+    flow->lengths.made = flow->lengths.found = 0;
+    flow->lengths.retry *= 2;
 }
 
 /* Find or make the run that comes next. A made one that ends in an error is not kept: *m tells. */
 static struct run *next_run(struct cofi_flow *flow, struct making *m, struct block *cur, bool want_tip)
 {
-    unsigned k = flow->n < flow->run_bits ? flow->n : flow->run_bits;
+    unsigned k = flow->n < flow->lengths.bits ? flow->n : flow->lengths.bits;
     bool tip = want_tip && k == flow->n;
     uint64_t bits = k ? (flow->bits >> (flow->n - k)) & ((UINT64_C(1) << k) - 1) : 0;
     uint32_t asked = run_asked(bits, k, tip);
@@ -118,21 +118,21 @@ static struct run *next_run(struct cofi_flow *flow, struct making *m, struct blo
 
 void cofi__tell_outcome(struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count)
 {
-    const struct cofi_flow_coverage *coverage = flow->coverage;
+    const struct cofi_flow_coverage *coverage = flow->out.coverage;
     const struct cofi_flow_block *b = &block->pub;
     if (!coverage || !coverage->outcome || b->cls != COFI_CLASS_JCC || to == COFI_NO_IP)
         return;
     bool taken = jcc_taken(b->end, b->target, to);
-    if (flow->counting)
+    if (flow->out.counting)
         coverage->outcome(coverage->opaque, b, taken, count);
-    else if (flow->lists)
+    else if (flow->out.lists)
         cofi__write_down(flow, list_word(block, taken ? LIST_TAKEN : LIST_NOT_TAKEN));
 }
 
 /* Of the branches in a list of blocks that ran so often; next: where the last one led. */
 static void tell_outcomes(struct cofi_flow *flow, struct block *const *list, unsigned n, uint64_t next, uint64_t count)
 {
-    if (!flow->coverage || !flow->coverage->outcome)
+    if (!flow->out.coverage || !flow->out.coverage->outcome)
         return;
     for (unsigned i = 0; i < n; i++)
         cofi__tell_outcome(flow, list[i], i + 1 < n ? list[i + 1]->pub.ip : next, count);
@@ -148,16 +148,16 @@ static uint64_t run_next(const struct run *run)
 
 static void fill_times(struct cofi_flow *flow, unsigned n)
 {
-    struct cofi_flow_stamp *times = flow->batch->times + flow->batch->blocks_n, stamp = cofi__stamp(flow);
+    struct cofi_flow_stamp *times = flow->out.batch->times + flow->out.batch->blocks_n, stamp = cofi__stamp(flow);
     for (unsigned i = 0; i < n; i++)
         times[i] = stamp;
 }
 
 void cofi__run_show(struct cofi_flow *flow, struct run *run)
 {
-    const struct cofi_flow_batch *batch = flow->batch;
-    bool one_by_one = flow->counting ? run == flow->build /* its counter is not kept */
-        : flow->spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max || (flow->lists && run == flow->build);
+    const struct cofi_flow_batch *batch = flow->out.batch;
+    bool one_by_one = flow->out.counting ? run == flow->build /* its counter is not kept */
+        : flow->out.spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max || (flow->out.lists && run == flow->build);
     if (one_by_one) {
         for (unsigned i = 0; i < run->blocks; i++)
             cofi__emit_block(flow, run->list[i]);
@@ -166,7 +166,7 @@ void cofi__run_show(struct cofi_flow *flow, struct run *run)
     }
     flow->stats.insns += run->insns;
     flow->stats.blocks += run->blocks;
-    if (flow->counting) {
+    if (flow->out.counting) {
         run->count++;
         edge_to(flow, run->first_hash, run->last_hash);
         return;
@@ -178,22 +178,22 @@ void cofi__run_show(struct cofi_flow *flow, struct run *run)
     }
     if (batch->times)
         fill_times(flow, run->blocks);
-    if (flow->lists)
-        flow->lists[flow->lists_n++] = list_of_run(run);
+    if (flow->out.lists)
+        flow->out.lists[flow->out.lists_n++] = list_of_run(run);
     else if (batch->blocks)
         list_copy(batch->blocks + batch->blocks_n, list_of_run(run));
-    flow->batch->blocks_n += run->blocks;
+    flow->out.batch->blocks_n += run->blocks;
 }
 
 static int return_to(struct cofi_flow *flow)
 {
-    if (!flow->ret_n) {
+    if (!flow->rets.n) {
         place_set(flow, COFI_NO_IP);
-        return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code_missed || flow->speculative,
+        return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code.missed || flow->speculative,
                           "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
-    struct block *site = flow->ret[flow->ret_top % RET_DEPTH].site;
-    flow->ip = site ? site->pub.end : flow->ret[flow->ret_top % RET_DEPTH].ip;
+    struct block *site = flow->rets.entry[flow->rets.top % RET_DEPTH].site;
+    flow->ip = site ? site->pub.end : flow->rets.entry[flow->rets.top % RET_DEPTH].ip;
     flow->cur = site && !site->dead ? block_fall(flow, site) : NULL;
     ret_pop(flow);
     return 0;
@@ -226,12 +226,12 @@ struct block *cofi__tip_block(struct cofi_flow *flow, struct run *run, struct bl
 static int take_tip(struct cofi_flow *flow, struct run *run, struct block *site)
 {
     uint64_t ip = flow->packet_ip;
-    bool to_user = (run ? run->from_kernel : flow->tip_from_kernel) && !(ip >> 63) && flow->config.gen == COFI_PT;
+    bool to_user = (run ? run->from_kernel : flow->due.from_kernel) && !(ip >> 63) && flow->config.gen == COFI_PT;
     flow->tip_due = false;
     flow->has_packet = false;
-    flow->used_offset = flow->packet_offset;
+    flow->used.offset = flow->packet_offset;
     flow->stats.tips++;
-    flow->tips_that_wait += run ? run->waits : flow->tip_waits;
+    flow->tips_that_wait += run ? run->waits : flow->due.waits;
     if (!flow->packet_has_ip) {
         place_set(flow, COFI_NO_IP);
         return cofi__lose(flow, COFI_ERR_MISMATCH, false, "a TIP without an address [SDM IP Compression]");
@@ -263,7 +263,7 @@ static bool tip_has_come(struct cofi_flow *flow)
     cofi__sieve_leave(flow); /* it is not told which packet that is */
     flow->spans.draft.on = false; /* each one counts */
     bool waited = flow->config.gen == COFI_PT && packet_is_tip(flow) && flow->n <= flow->tail;
-    flow->waited |= waited;
+    flow->waits.came |= waited;
     return waited;
 }
 
@@ -275,8 +275,8 @@ static int at_tip(struct cofi_flow *flow, struct run *run, struct block *site)
     flow->cur = NULL;
     flow->ip = COFI_NO_IP;
     flow->tip_due = true;
-    flow->tip_from_kernel = run->from_kernel;
-    flow->tip_waits = run->waits;
+    flow->due.from_kernel = run->from_kernel;
+    flow->due.waits = run->waits;
     return 0;
 }
 
@@ -291,7 +291,7 @@ static int execute(struct cofi_flow *flow, struct run *run)
     flow->n -= run->n;
     ret_apply(flow, run->peak, run->guards - run->at_bottom, run->list + run->blocks, run->calls);
     if (flow->config.gen == COFI_RTIT)
-        flow->last_end = run_end(run);
+        flow->rtit.last_end = run_end(run);
     if (run->kind == RUN_AT) {
         flow->cur = run->exit;
         return 0;
@@ -308,11 +308,11 @@ static int execute(struct cofi_flow *flow, struct run *run)
 /* Blocks are gone through without a packet: is it a loop? Marks a block at each power of two. */
 static bool endless(struct cofi_flow *flow, struct block *cur)
 {
-    if (cur == flow->idle_mark)
+    if (cur == flow->idle.mark)
         return true;
-    if (!(flow->idle & (flow->idle - 1)))
-        flow->idle_mark = cur;
-    flow->idle++;
+    if (!(flow->idle.runs & (flow->idle.runs - 1)))
+        flow->idle.mark = cur;
+    flow->idle.runs++;
     return false;
 }
 
@@ -338,7 +338,7 @@ static int broken(struct cofi_flow *flow, struct making *m)
     place_set(flow, m->ip);
     tell_outcomes(flow, run->list, known, next_known(m, known), 1);
     if (no_insn && run->n == m->k && !m->tip && known) {
-        flow->last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
+        flow->rtit.last_end = run->list[known - 1]->pub.end; /* it may have left the traced region: no code needed */
         return 0;
     }
     return cofi__lose(flow, m->status, no_insn || m->status == COFI_ERR_NO_OUTCOMES, m->why);
@@ -349,7 +349,7 @@ static int nowhere(struct cofi_flow *flow)
     flow->spans.draft.on = false;
     if (cofi__code_comes(flow))
         return 0;
-    return cofi__lose(flow, flow->code_error, true, "no code where execution goes [PTREF 9.5]");
+    return cofi__lose(flow, flow->code.error, true, "no code where execution goes [PTREF 9.5]");
 }
 
 /* Use up the pending outcomes and, with want_tip, the TIP that follows them. Ends early when the batch
@@ -360,7 +360,7 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
     while (flow->n || want_tip) {
         if (flow->full && flow->n < RUN_BITS) /* read on: whole runs are met again, parts are not */
             return 0;
-        if (flow->batch && flow->batch->blocks_n + RUN_BLOCKS + RUN_COPY > flow->batch->blocks_max)
+        if (flow->out.batch && flow->out.batch->blocks_n + RUN_BLOCKS + RUN_COPY > flow->out.batch->blocks_max)
             return 0;
         struct block *cur = here(flow);
         if (!cur)
@@ -372,8 +372,8 @@ int cofi__run_bits(struct cofi_flow *flow, bool want_tip)
             return broken(flow, &m);
         flow->last_run = run == flow->build ? NULL : run;
         if (run->n || run->kind == RUN_TIP) {
-            flow->idle = 0;
-            flow->idle_mark = NULL;
+            flow->idle.runs = 0;
+            flow->idle.mark = NULL;
         } else if (endless(flow, cur)) {
             return cofi__lose(flow, COFI_ERR_MISMATCH, false, "an endless loop without a packet [PTREF 9.5]");
         }
@@ -397,11 +397,11 @@ int cofi__run_due_tip(struct cofi_flow *flow)
 
 void cofi__run_count_all(struct cofi_flow *flow)
 {
-    struct cofi_flow_coverage *coverage = flow->coverage;
-    bool counting = flow->counting;
-    flow->counting = true;
+    struct cofi_flow_coverage *coverage = flow->out.coverage;
+    bool counting = flow->out.counting;
+    flow->out.counting = true;
     cofi__span_count_all(flow);
-    for (struct run *run = flow->youngest; run; run = run->older) {
+    for (struct run *run = flow->cache.youngest; run; run = run->older) {
         if (!run->count)
             continue;
         uint32_t prev = run->list[0]->hash;
@@ -414,11 +414,11 @@ void cofi__run_count_all(struct cofi_flow *flow)
         tell_outcomes(flow, run->list, run->blocks, run_next(run), run->count);
         run->count = 0;
     }
-    for (size_t i = 0; i < flow->all_n; i++) {
-        struct block *b = flow->all[i];
+    for (size_t i = 0; i < flow->cache.all_n; i++) {
+        struct block *b = flow->cache.all[i];
         if (b->count && coverage->block)
             coverage->block(coverage->opaque, &b->pub, b->count);
         b->count = 0;
     }
-    flow->counting = counting;
+    flow->out.counting = counting;
 }

@@ -49,7 +49,7 @@ static inline uint64_t run_key(uint64_t ip, uint32_t space, uint64_t asked)
 /* Slots: which one comes first for a key, and what its word looks like. */
 enum { TAG_SHIFT = 48 };
 
-static inline size_t slot_first(const struct cofi_flow *flow, uint64_t key) { return (key >> 8) & (flow->runs_size - 1); }
+static inline size_t slot_first(const struct cofi_flow *flow, uint64_t key) { return (key >> 8) & (flow->cache.runs_size - 1); }
 static inline struct run *slot_run(uint64_t word)
 {
     return (struct run *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1));
@@ -58,9 +58,9 @@ static inline struct run *slot_run(uint64_t word)
 /* The run or stub under a key; null: none. Two keys may look the same: whether it is the right one is for the caller to see. There are slots. */
 static inline struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
 {
-    for (size_t s = slot_first(flow, key); flow->runs[s].word; s = (s + 1) & (flow->runs_size - 1))
-        if (!((flow->runs[s].word ^ key) >> TAG_SHIFT))
-            return slot_run(flow->runs[s].word);
+    for (size_t s = slot_first(flow, key); flow->cache.runs[s].word; s = (s + 1) & (flow->cache.runs_size - 1))
+        if (!((flow->cache.runs[s].word ^ key) >> TAG_SHIFT))
+            return slot_run(flow->cache.runs[s].word);
     return NULL;
 }
 

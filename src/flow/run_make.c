@@ -31,7 +31,7 @@ static bool go(struct cofi_flow *flow, struct making *m, struct block *to, uint6
     m->b = to;
     m->ip = ip;
     if (!to)
-        return stop(m, flow->code_error, "no code where execution goes [PTREF 9.5]");
+        return stop(m, flow->code.error, "no code where execution goes [PTREF 9.5]");
     if (to == m->mark)
         return stop(m, COFI_ERR_MISMATCH, "an endless loop without a packet [PTREF 9.5]");
     if (!(m->idle & (m->idle - 1)))
@@ -72,9 +72,9 @@ static struct block *return_site(struct cofi_flow *flow, struct making *m)
     unsigned below = pt ? m->guards : 0;
     if (!pt && m->guards)
         return m->guard[0];
-    if (m->guards == RUN_POPS || below >= flow->ret_n)
+    if (m->guards == RUN_POPS || below >= flow->rets.n)
         return NULL;
-    struct block *site = flow->ret[(flow->ret_top - below) % RET_DEPTH].site;
+    struct block *site = flow->rets.entry[(flow->rets.top - below) % RET_DEPTH].site;
     if (!site || site->dead)
         return NULL;
     return m->guard[m->guards++] = site;
@@ -93,7 +93,7 @@ static bool untold(struct making *m)
 
 static bool on_jcc(struct cofi_flow *flow, struct making *m)
 {
-    if (m->run->n == m->k && flow->dis_tnt)
+    if (m->run->n == m->k && flow->known.dis_tnt)
         return untold(m);
     if (m->run->n == m->k)
         return stop(m, COFI_ERR_MISMATCH, "a TIP where a conditional branch needs an outcome [PTREF 9.5]");
@@ -145,8 +145,8 @@ static bool on_tip(struct cofi_flow *flow, struct making *m)
 static bool on_ret(struct cofi_flow *flow, struct making *m)
 {
     if (m->run->n == m->k)
-        return flow->dis_tnt && !flow->dis_retc ? untold(m) : on_tip(flow, m);
-    if (flow->dis_retc)
+        return flow->known.dis_tnt && !flow->known.dis_retc ? untold(m) : on_tip(flow, m);
+    if (flow->known.dis_retc)
         return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
     if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
         return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM Indirect Transfer Compression for Returns (RET)]");
@@ -155,7 +155,7 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
     struct block *site = return_site(flow, m);
     if (!site) {
         m->run->kind = RUN_RET;
-        m->run->at_bottom = flow->config.gen == COFI_PT && m->guards < RUN_POPS && m->guards >= flow->ret_n;
+        m->run->at_bottom = flow->config.gen == COFI_PT && m->guards < RUN_POPS && m->guards >= flow->rets.n;
         if (m->run->at_bottom)
             m->guard[m->guards++] = NULL;
         return false;
@@ -180,7 +180,7 @@ void cofi__run_make(struct cofi_flow *flow, struct making *m, struct block *entr
     struct run *run = flow->build;
     memset(run, 0, sizeof *run);
     run->entry = entry;
-    run->epoch = flow->epoch;
+    run->epoch = flow->cache.epoch;
     memset(m, 0, offsetof(struct making, local));
     m->run = run;
     m->b = entry;

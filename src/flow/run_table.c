@@ -10,16 +10,16 @@ static uint64_t slot_tag(uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT; }
 static uint64_t *slot_at(struct cofi_flow *flow, uint64_t key)
 {
     size_t s = slot_first(flow, key);
-    while (flow->runs[s].word && (flow->runs[s].word ^ key) >> TAG_SHIFT)
-        s = (s + 1) & (flow->runs_size - 1);
-    return &flow->runs[s].word;
+    while (flow->cache.runs[s].word && (flow->cache.runs[s].word ^ key) >> TAG_SHIFT)
+        s = (s + 1) & (flow->cache.runs_size - 1);
+    return &flow->cache.runs[s].word;
 }
 
 /* Put a run under a key, in the place of one that was there if it is younger. */
 static void insert(struct cofi_flow *flow, uint64_t key, const struct run *run, bool younger)
 {
     uint64_t *word = slot_at(flow, key);
-    flow->runs_n += !*word;
+    flow->cache.runs_n += !*word;
     if (!*word || younger)
         *word = slot_tag(key) | (uint64_t)(uintptr_t)run;
 }
@@ -40,17 +40,17 @@ static void insert_run(struct cofi_flow *flow, const struct run *run, bool young
 /* Slots for one more run. A run that is not found is made again, so what does not lie in them is no error. */
 static bool runs_grow(struct cofi_flow *flow)
 {
-    if ((flow->runs_n + RUN_POPS) * 2 < flow->runs_size)
+    if ((flow->cache.runs_n + RUN_POPS) * 2 < flow->cache.runs_size)
         return true;
-    size_t size = flow->runs_size ? flow->runs_size * 4 : 1 << 14;
-    struct run_slot *slots = cofi__table_take(&flow->chunks, size * sizeof *slots);
+    size_t size = flow->cache.runs_size ? flow->cache.runs_size * 4 : 1 << 14;
+    struct run_slot *slots = cofi__table_take(&flow->cache.chunks, size * sizeof *slots);
     if (!slots)
         return false;
-    cofi__table_free(&flow->chunks, flow->runs, flow->runs_size * sizeof *slots);
-    flow->runs = slots;
-    flow->runs_size = size;
-    flow->runs_n = 0;
-    for (const struct run *run = flow->youngest; run; run = run->older)
+    cofi__table_free(&flow->cache.chunks, flow->cache.runs, flow->cache.runs_size * sizeof *slots);
+    flow->cache.runs = slots;
+    flow->cache.runs_size = size;
+    flow->cache.runs_n = 0;
+    for (const struct run *run = flow->cache.youngest; run; run = run->older)
         if (!run->entry->dead)
             insert_run(flow, run, false);
     return true;
@@ -60,12 +60,12 @@ struct run *cofi__run_keep(struct cofi_flow *flow)
 {
     const struct run *made = flow->build;
     size_t size = sizeof *made + (made->blocks + made->calls + made->guards) * sizeof made->list[0];
-    struct run *run = cofi__arena_take(&flow->chunks, &flow->runs_arena, (size + 63) & ~(size_t)63);
+    struct run *run = cofi__arena_take(&flow->cache.chunks, &flow->cache.runs_arena, (size + 63) & ~(size_t)63);
     if (!run)
         return NULL;
     memcpy(run, made, size);
-    run->older = flow->youngest;
-    flow->youngest = run;
+    run->older = flow->cache.youngest;
+    flow->cache.youngest = run;
     if (runs_grow(flow))
         insert_run(flow, run, true);
     return run;

@@ -9,17 +9,17 @@
 /* What RTIT's PSB leaves as it was. */
 static void seam_of_rtit(const struct cofi_flow *flow, struct seam *s)
 {
-    const struct ret_entry *ret = &flow->ret[flow->ret_top % RET_DEPTH];
-    s->has_ret = flow->ret_n && !flow->dis_retc;
+    const struct ret_entry *ret = &flow->rets.entry[flow->rets.top % RET_DEPTH];
+    s->has_ret = flow->rets.n && !flow->known.dis_retc;
     if (s->has_ret)
         s->ret_ip = ret->site ? ret->site->pub.end : ret->ip;
-    s->last_end = flow->last_end;
-    s->seen_ns = flow->seen_ns;
-    s->used_ticks = flow->config.want_time ? 0 : flow->used_ticks; /* of a gap that follows; else it asks the clock */
+    s->last_end = flow->rtit.last_end;
+    s->seen_ns = flow->code.seen_ns;
+    s->used_ticks = flow->config.want_time ? 0 : flow->used.ticks; /* of a gap that follows; else it asks the clock */
     s->last_ip_valid = flow->last_ip_valid;
-    s->stop_was_last = flow->stop_was_last;
-    s->ecbr = flow->ecbr;
-    s->pg = flow->pg;
+    s->stop_was_last = flow->rtit.stop_was_last;
+    s->ecbr = flow->rtit.ecbr;
+    s->pg = flow->rtit.pg;
     s->odd = flow->far || flow->just_overflowed || flow->time_hidden || flow->unknown || flow->pgd_held;
 }
 
@@ -27,12 +27,12 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
 {
     struct seam s;
     memset(&s, 0, sizeof s); /* compared bytewise */
-    s.psb = flow->ended ? UINT64_MAX : flow->psb_offset;
+    s.psb = flow->ended ? UINT64_MAX : flow->psb.offset;
     s.ip = flow->enabled ? position(flow) : 0;
     s.last_ip = flow->last_ip;
-    s.cr3 = flow->cr3;
-    s.vmcs = flow->vmcs;
-    s.next_change = cofi_view_next_change(flow->view); /* which code is seen */
+    s.cr3 = flow->code.cr3;
+    s.vmcs = flow->code.vmcs;
+    s.next_change = cofi_view_next_change(flow->code.view); /* which code is seen */
     s.disabled_ip = flow->disabled_ip;
     s.clock = flow->clock;
     s.clock.tsc = s.clock.tsc_exact = s.clock.before_tsc = s.clock.before_now = 0; /* until its PSBEND only */
@@ -43,25 +43,25 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.clock.new_cycles = s.clock.new_ticks = 0;
     if (flow->config.gen == COFI_RTIT)
         seam_of_rtit(flow, &s);
-    s.image = flow->images[flow->space];
-    s.mode = flow->mode;
+    s.image = flow->code.images[flow->code.space];
+    s.mode = flow->code.mode;
     s.cbr = flow->cbr;
     s.enabled = flow->enabled;
-    s.non_root = flow->non_root;
+    s.non_root = flow->code.non_root;
     s.in_tx = flow->in_tx;
     s.tentative = flow->tentative;
-    s.code_missed = flow->code_missed;
+    s.code_missed = flow->code.missed;
     s.doubt = doubt(flow);
     s.overflow = flow->overflow;
-    s.overflow_ticks = flow->overflow ? flow->overflow_ticks : 0;
-    s.ovf_ip = flow->ovf_units == units_used(flow) ? flow->ovf_ip : COFI_NO_IP;
+    s.overflow_ticks = flow->overflow ? flow->ovf.ticks : 0;
+    s.ovf_ip = flow->ovf.psb_units == units_used(flow) ? flow->ovf.psb_ip : COFI_NO_IP;
     s.asleep = cofi__sleeps(flow);
-    s.sleep_ip = s.asleep ? flow->sleep_ip : COFI_NO_IP;
-    s.stopped = flow->stopped;
-    s.events_seen = flow->config.ctl_known ? 0 : flow->events_seen;
+    s.sleep_ip = s.asleep ? flow->sleep.ip : COFI_NO_IP;
+    s.stopped = flow->rtit.stopped;
+    s.events_seen = flow->config.ctl_known ? 0 : flow->ovf.events_seen;
     s.ended = flow->ended;
     s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
-            flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->spill_n;
+            flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->out.spill_n;
     return s;
 }
 

@@ -27,12 +27,12 @@ static void read_times(struct cofi_flow *flow, uint64_t to)
 
 int cofi__flow_see_code(struct cofi_flow *flow, uint64_t ns)
 {
-    flow->seen_ns = ns;
-    if (cofi_view_next_change(flow->view) > ns)
+    flow->code.seen_ns = ns;
+    if (cofi_view_next_change(flow->code.view) > ns)
         return 0;
-    flow->viewed_ns[0] = ns;
-    flow->code_changed = true;
-    int changed = cofi_view_advance(flow->view, flow->seen_ns, cofi__block_changed, flow);
+    flow->code.viewed_ns[0] = ns;
+    flow->code.changed = true;
+    int changed = cofi_view_advance(flow->code.view, flow->code.seen_ns, cofi__block_changed, flow);
     return changed < 0 ? changed : 0;
 }
 
@@ -47,7 +47,7 @@ int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb)
 static int go_on_with_time(struct cofi_flow *flow, uint64_t psb)
 {
     const struct cofi_flow_config *c = &flow->config;
-    if (flow->timeless)
+    if (flow->known.timeless)
         return cofi__flow_catch_up(flow, psb);
     size_t at = (size_t)(psb - c->offset), before = at;
     for (size_t back = BACK_FIRST; before && back <= BACK_MOST && !flow->clock.known; back *= 4) {

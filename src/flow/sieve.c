@@ -119,8 +119,8 @@ static unsigned tail_of(const struct cofi_flow *flow, const struct sift *w)
 static void tell_offsets(struct cofi_flow *flow, const struct sift *w)
 {
     const uint8_t *used = flow->has_packet ? w->tip_before : w->tip;
-    if (flow->used_offset >= SIEVE_OFFSET)
-        flow->used_offset = raw_offset(flow->sieve, used);
+    if (flow->used.offset >= SIEVE_OFFSET)
+        flow->used.offset = raw_offset(flow->sieve, used);
     if (flow->packet_offset >= SIEVE_OFFSET)
         flow->packet_offset = raw_offset(flow->sieve, w->tip);
 }

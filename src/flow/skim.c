@@ -134,7 +134,7 @@ static void take_time(struct cofi_flow *flow)
 {
     uint64_t ticks = cofi__clock_ticks(&flow->clock);
     if (flow->clock.known)
-        flow->seen_ns = cofi__ns(flow, ticks);
+        flow->code.seen_ns = cofi__ns(flow, ticks);
 }
 
 /* As rtit_query.c does it, as far as it does not depend on where execution is. */
@@ -145,7 +145,7 @@ static void take_packet(struct cofi_flow *flow, const struct cofi_packet *p)
     } else if (p->kind == COFI_RTIT_STS) {
         cofi__clock_packet(&flow->clock, p);
         flow->cbr = p->sts.acbr;
-        flow->ecbr = p->sts.ecbr;
+        flow->rtit.ecbr = p->sts.ecbr;
         take_time(flow);
     } else if (p->kind == COFI_RTIT_PGE) {
         take_time(flow);
@@ -153,8 +153,8 @@ static void take_packet(struct cofi_flow *flow, const struct cofi_packet *p)
     } else if (p->kind == COFI_RTIT_PGD || p->kind == COFI_RTIT_BUFFOVF) {
         cofi__clock_break(&flow->clock);
     } else if (p->kind == COFI_RTIT_PIP) {
-        flow->cr3 = p->pip.cr3;
-        flow->pg = 1 + p->pip.pg;
+        flow->code.cr3 = p->pip.cr3;
+        flow->rtit.pg = 1 + p->pip.pg;
     }
 }
 
@@ -201,23 +201,23 @@ bool cofi__skim(struct cofi_flow *skimmer, struct skim *skim)
 void cofi__skim_tell(const struct cofi_flow *skimmer, struct skimmed *out)
 {
     out->clock = skimmer->clock;
-    out->cr3 = skimmer->cr3;
-    out->seen_ns = skimmer->seen_ns;
+    out->cr3 = skimmer->code.cr3;
+    out->seen_ns = skimmer->code.seen_ns;
     out->cbr = skimmer->cbr;
-    out->ecbr = skimmer->ecbr;
-    out->pg = skimmer->pg;
+    out->ecbr = skimmer->rtit.ecbr;
+    out->pg = skimmer->rtit.pg;
 }
 
 int cofi__skim_take(struct cofi_flow *flow, const struct skimmed *known)
 {
     flow->clock = known->clock;
-    flow->cr3 = known->cr3;
+    flow->code.cr3 = known->cr3;
     flow->cbr = known->cbr;
-    flow->ecbr = known->ecbr;
-    flow->pg = known->pg;
+    flow->rtit.ecbr = known->ecbr;
+    flow->rtit.pg = known->pg;
     flow->space_due = known->cr3 && flow->config.space;
     uint64_t ns = known->seen_ns;
-    if (flow->timeless && !cofi__code_time(flow, source_offset(&flow->s), &ns))
+    if (flow->known.timeless && !cofi__code_time(flow, source_offset(&flow->s), &ns))
         return 0;
     return cofi__flow_see_code(flow, ns);
 }

@@ -17,7 +17,7 @@ enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 /* One may begin or end here. */
 static bool calm(const struct cofi_flow *flow)
 {
-    return only_branches(flow) && !flow->idle && !flow->spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
+    return only_branches(flow) && !flow->idle.runs && !flow->out.spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
            (flow->sieved || flow->spans.untimed || flow->spans.bare) && !flow->config.want_time;
 }
 
@@ -59,7 +59,7 @@ static uint64_t *slots_of(struct cofi_flow *flow, uint64_t key)
 {
     struct spans *spans = &flow->spans;
     if (!spans->slots)
-        spans->slots = cofi__table_take(&flow->chunks, SPAN_SLOTS * sizeof *spans->slots);
+        spans->slots = cofi__table_take(&flow->cache.chunks, SPAN_SLOTS * sizeof *spans->slots);
     return spans->slots ? &spans->slots[(key >> 8) % SPAN_SLOTS & ~(SPAN_WAYS - 1u)] : NULL;
 }
 
@@ -93,7 +93,7 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
     for (unsigned i = 0; i < s->runs; i++)
         if (!cofi__run_is_whole(flow, run_of_list(span_lists_of(s)[i])))
             return false;
-    s->epoch = flow->epoch;
+    s->epoch = flow->cache.epoch;
     return true;
 }
 
@@ -101,12 +101,12 @@ static inline bool fits(struct cofi_flow *flow, struct span *s)
 {
     return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) && same_bytes(span_bytes_of(s), flow->s.p, s->bytes) &&
            (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
-           (s->epoch == flow->epoch || is_whole(flow, s));
+           (s->epoch == flow->cache.epoch || is_whole(flow, s));
 }
 
 static bool has_room(const struct cofi_flow *flow, const struct span *s)
 {
-    const struct cofi_flow_batch *batch = flow->batch;
+    const struct cofi_flow_batch *batch = flow->out.batch;
     return !batch || batch->blocks_n + s->blocks + RUN_COPY <= batch->blocks_max;
 }
 
@@ -114,7 +114,7 @@ static void show(struct cofi_flow *flow, struct span *s)
 {
     flow->stats.insns += s->insns;
     flow->stats.blocks += s->blocks;
-    if (flow->counting) {
+    if (flow->out.counting) {
         s->count++;
         edge_to(flow, s->first_hash, s->last_hash);
         return;
@@ -124,11 +124,11 @@ static void show(struct cofi_flow *flow, struct span *s)
         note_edges(flow, s->first_hash, s->last_hash);
         return;
     }
-    if (flow->lists)
-        flow->lists[flow->lists_n++] = list_of_span(s);
-    else if (flow->batch->blocks)
-        lists_copy(flow->batch->blocks + flow->batch->blocks_n, span_lists_of(s), s->runs);
-    flow->batch->blocks_n += s->blocks;
+    if (flow->out.lists)
+        flow->out.lists[flow->out.lists_n++] = list_of_span(s);
+    else if (flow->out.batch->blocks)
+        lists_copy(flow->out.batch->blocks + flow->out.batch->blocks_n, span_lists_of(s), s->runs);
+    flow->out.batch->blocks_n += s->blocks;
 }
 
 /* What is compared of the span that followed last time, while this one is gone by. */
@@ -157,13 +157,13 @@ static void use(struct cofi_flow *flow, struct span *s)
         flow->tail = s->exit_tail;
     if (s->tips) {
         flow->last_ip = s->exit_last_ip;
-        flow->used_offset = source_offset(&flow->s) + s->tip_at;
+        flow->used.offset = source_offset(&flow->s) + s->tip_at;
     }
     flow->s.p += s->bytes;
     flow->cur = s->exit;
     flow->last_run = s->exit_run;
     if (flow->config.gen == COFI_RTIT)
-        flow->last_end = run_end(s->exit_run);
+        flow->rtit.last_end = run_end(s->exit_run);
 }
 
 /* ---- making one ---- */
@@ -172,12 +172,12 @@ static void begin(struct cofi_flow *flow, uint64_t key)
 {
     struct span_draft *d = &flow->spans.draft;
     if (cofi__spans_full(flow)) {
-        if (flow->keep_cache)
+        if (flow->cache.keep)
             return;
         cofi__span_forget(flow);
     }
     d->span = (struct span){.entry = flow->cur, .bits = pending(flow), .n = (uint8_t)flow->n,
-        .last_ip = flow->last_ip, .exit_last_ip = flow->last_ip, .epoch = flow->epoch};
+        .last_ip = flow->last_ip, .exit_last_ip = flow->last_ip, .epoch = flow->cache.epoch};
     d->on = flow->config.gen == COFI_PT || flow->last_ip_valid;
     d->hoped = false;
     d->key = key;
@@ -303,11 +303,11 @@ static void end(struct cofi_flow *flow, const uint8_t *until)
     struct span *s = &d->span;
     long bytes = until - d->from;
     d->on = false;
-    if (bytes < SPAN_LEAST || bytes > SPAN_BYTES || s->epoch != flow->epoch || !s->runs || s->peak > SPAN_PEAK ||
+    if (bytes < SPAN_LEAST || bytes > SPAN_BYTES || s->epoch != flow->cache.epoch || !s->runs || s->peak > SPAN_PEAK ||
         !is_plain(flow, d->from, until))
         return;
     s->bytes = (uint8_t)bytes;
-    s->tip_at = (uint8_t)(flow->used_offset - (source_offset(&flow->s) - (uint64_t)(flow->s.p - d->from)));
+    s->tip_at = (uint8_t)(flow->used.offset - (source_offset(&flow->s) - (uint64_t)(flow->s.p - d->from)));
     s->exit = flow->cur;
     s->exit_bits = pending(flow);
     s->exit_n = (uint8_t)flow->n;
@@ -531,7 +531,7 @@ bool cofi__span_go(struct cofi_flow *flow)
 
 /* ---- all of them ---- */
 
-bool cofi__spans_full(const struct cofi_flow *flow) { return flow->spans_arena.bytes > flow->config.cache_bytes / 4; }
+bool cofi__spans_full(const struct cofi_flow *flow) { return flow->cache.spans_arena.bytes > flow->config.cache_bytes / 4; }
 
 void cofi__span_restart(struct cofi_flow *flow)
 {
@@ -560,9 +560,9 @@ void cofi__span_count_all(struct cofi_flow *flow)
 
 void cofi__span_forget(struct cofi_flow *flow)
 {
-    if (flow->coverage)
+    if (flow->out.coverage)
         cofi__span_count_all(flow);
-    cofi__arena_clear(&flow->chunks, &flow->spans_arena);
+    cofi__arena_clear(&flow->cache.chunks, &flow->cache.spans_arena);
     if (flow->spans.slots)
         memset(flow->spans.slots, 0, SPAN_SLOTS * sizeof *flow->spans.slots);
     flow->spans.last = flow->spans.youngest = NULL;

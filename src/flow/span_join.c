@@ -7,7 +7,7 @@
 struct span *cofi__span_take(struct cofi_flow *flow, const struct span *made)
 {
     size_t items = (made->bytes + 7u) / 8 + made->guards + made->calls + made->runs;
-    struct span *s = cofi__arena_take(&flow->chunks, &flow->spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
+    struct span *s = cofi__arena_take(&flow->cache.chunks, &flow->cache.spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
     if (!s)
         return NULL;
     *s = *made;
@@ -45,7 +45,7 @@ static bool can_join(const struct cofi_flow *flow, struct span *a, struct span *
 {
     return goes_on(a, b) && a->bytes + b->bytes <= SPAN_BYTES_LONG && a->runs + b->runs <= SPAN_RUNS_LONG && a->blocks + b->blocks <= SPAN_BLOCKS &&
            a->guards + b->guards <= SPAN_GUARDS && a->calls + b->calls <= SPAN_CALLS && a->calls + b->peak <= SPAN_PEAK &&
-           a->epoch == flow->epoch && b->epoch == flow->epoch && flow->spans_arena.bytes < flow->config.cache_bytes / 4;
+           a->epoch == flow->cache.epoch && b->epoch == flow->cache.epoch && flow->cache.spans_arena.bytes < flow->config.cache_bytes / 4;
 }
 
 /* What both do, but for what lies behind it. */

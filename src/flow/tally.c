@@ -24,7 +24,7 @@ static void tally_block(struct cofi_flow *flow, struct block *block)
 
 static void tally_outcome(const struct cofi_flow *flow, const struct block *block, bool taken)
 {
-    flow->coverage->outcome(flow->coverage->opaque, &block->pub, taken, 1);
+    flow->out.coverage->outcome(flow->out.coverage->opaque, &block->pub, taken, 1);
 }
 
 static void tally_word(struct cofi_flow *flow, uint64_t word)
@@ -34,7 +34,7 @@ static void tally_word(struct cofi_flow *flow, uint64_t word)
     case LIST_BLOCK: tally_block(flow, list_at(word)); break;
     case LIST_NOT_TAKEN:
     case LIST_TAKEN: tally_outcome(flow, list_at(word), what == LIST_TAKEN); break;
-    case LIST_BREAK: flow->prev_hash = 0; break;
+    case LIST_BREAK: flow->out.prev_hash = 0; break;
     case LIST_SPAN: tally_span(flow, list_at(word)); break;
     default: tally_run(flow, run_of_list(word)); break;
     }
@@ -42,7 +42,7 @@ static void tally_word(struct cofi_flow *flow, uint64_t word)
 
 void cofi__tally(struct cofi_flow *flow, const struct output *out)
 {
-    flow->prev_hash = 0;
+    flow->out.prev_hash = 0;
     for (size_t i = 0; i < out->marks_n; i++)
         for (size_t k = 0; k < out->marks[i].lists_n; k++)
             tally_word(flow, out->marks[i].lists[k]);
@@ -50,8 +50,8 @@ void cofi__tally(struct cofi_flow *flow, const struct output *out)
 
 void cofi__ends_begin(struct cofi_flow *flow)
 {
-    flow->first_hash = 0;
-    flow->prev_hash = HASH_OPEN;
+    flow->out.first_hash = 0;
+    flow->out.prev_hash = HASH_OPEN;
 }
 
 void cofi__ends_join(struct cofi_flow *flow, uint32_t *before, struct ends ends)

@@ -100,13 +100,13 @@ int cofi_flow_cover(struct cofi_flow *flow, struct cofi_flow_coverage *coverage)
 {
     uint64_t insns = flow->stats.insns;
     COFI_TRY(cofi__coverage_check(coverage));
-    flow->coverage = coverage;
+    flow->out.coverage = coverage;
     coverage->flow = flow;
-    flow->counting = true;
+    flow->out.counting = true;
     int status = cofi__flow_cover(flow);
     cofi__run_count_all(flow);
     coverage->insns += flow->stats.insns - insns;
-    flow->counting = false;
-    flow->coverage = NULL;
+    flow->out.counting = false;
+    flow->out.coverage = NULL;
     return status;
 }

@@ -9,17 +9,17 @@
 
 static bool path_add(struct cofi_flow *flow, struct block *b)
 {
-    if (flow->path_n == flow->path_max) {
-        size_t max = flow->path_max ? flow->path_max * 2 : 256;
-        struct block **path = realloc(flow->path, max * sizeof(struct block *));
+    if (flow->path.n == flow->path.max) {
+        size_t max = flow->path.max ? flow->path.max * 2 : 256;
+        struct block **path = realloc(flow->path.blocks, max * sizeof(struct block *));
         if (!path) {
             flow->status = COFI_ERR_NOMEM;
             return false;
         }
-        flow->path = path;
-        flow->path_max = max;
+        flow->path.blocks = path;
+        flow->path.max = max;
     }
-    flow->path[flow->path_n++] = b;
+    flow->path.blocks[flow->path.n++] = b;
     return true;
 }
 
@@ -118,7 +118,7 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
 {
     struct block *b = here(flow), *mark = NULL;
     uint64_t next = position(flow), ran = 0;
-    flow->path_n = 0;
+    flow->path.n = 0;
     for (size_t steps = 1; b || goal_begin(goal, next, ran); steps++) {
         *place = (struct place){.ip = next};
         if (goal_begin(goal, next, ran))
@@ -143,7 +143,7 @@ enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, 
     }
     *place = (struct place){.ip = next};
     if (b)
-        flow->code_error = COFI_ERR_MISMATCH;
+        flow->code.error = COFI_ERR_MISMATCH;
     return STOP_ERROR;
 }
 
@@ -153,47 +153,47 @@ static void push_if_call(struct cofi_flow *flow, struct block *b)
         ret_push(flow, b);
 }
 
-uint64_t cofi__since(const struct cofi_flow *flow) { return flow->since_units == units_used(flow) ? flow->since : 0; }
+uint64_t cofi__since(const struct cofi_flow *flow) { return flow->since.units == units_used(flow) ? flow->since.insns : 0; }
 
 static void count_since(struct cofi_flow *flow, uint64_t insns)
 {
-    flow->since = cofi__since(flow) + insns;
-    flow->since_units = units_used(flow);
+    flow->since.insns = cofi__since(flow) + insns;
+    flow->since.units = units_used(flow);
 }
 
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n)
 {
     uint64_t insns = n;
-    if (flow->path_n || n)
+    if (flow->path.n || n)
         COFI_TRY(cofi__settle(flow)); /* what ran shows that tracing was on, before it */
-    for (size_t i = 0; i < flow->path_n; i++) {
-        COFI_TRY(cofi__emit_block(flow, flow->path[i]));
-        push_if_call(flow, flow->path[i]);
-        insns += flow->path[i]->pub.n;
+    for (size_t i = 0; i < flow->path.n; i++) {
+        COFI_TRY(cofi__emit_block(flow, flow->path.blocks[i]));
+        push_if_call(flow, flow->path.blocks[i]);
+        insns += flow->path.blocks[i]->pub.n;
     }
     count_since(flow, insns);
     struct block *b = place->block;
-    flow->path_n = 0;
+    flow->path.n = 0;
     flow->last_run = NULL;
     if (!n) {
         place_set(flow, place->ip);
         return 0;
     }
     COFI_TRY(cofi__emit_block(flow, cofi__block_cut(flow, b, n)));
-    flow->last_end = 0;
+    flow->rtit.last_end = 0;
     if (n < b->pub.n) {
         place_set(flow, b->pub.insns[n].ip);
         return 0;
     }
     push_if_call(flow, b);
-    flow->last_end = b->pub.cls == COFI_CLASS_OTHER ? 0 : b->pub.end;
+    flow->rtit.last_end = b->pub.cls == COFI_CLASS_OTHER ? 0 : b->pub.end;
     place_set(flow, is_direct(b->pub.cls) && b->pub.cls != COFI_CLASS_OTHER ? b->pub.target : b->pub.end);
     return 0;
 }
 
 int cofi__walk_lose(struct cofi_flow *flow, const struct place *place, const char *text)
 {
-    int cause = flow->code_error;
+    int cause = flow->code.error;
     if (cause == COFI_ERR_NO_CODE)
         COFI_TRY(cofi__walk_take(flow, place, 0));
     return cofi__lose(flow, cause, true, text);

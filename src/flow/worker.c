@@ -56,16 +56,16 @@ int cofi__worker_batch(struct worker *w, struct output *out)
         return COFI_ERR_NOMEM;
     bool ahead = !out->live; /* to be unpacked when it is shown: a list is what another thread can copy as well */
     batch.blocks = ahead ? NULL : room;
-    flow->lists = ahead ? room : NULL;
-    flow->lists_n = 0;
+    flow->out.lists = ahead ? room : NULL;
+    flow->out.lists_n = 0;
     batch.events = out->events + out->events_n;
     batch.events_max = BATCH_EVENTS;
     COFI_TRY(cofi_flow_next(flow, &batch));
     if (room) /* the rest of it is the next batch's */
-        out->room.at = (uint8_t *)room + (ahead ? flow->lists_n : batch.blocks_n) * sizeof(uint64_t);
+        out->room.at = (uint8_t *)room + (ahead ? flow->out.lists_n : batch.blocks_n) * sizeof(uint64_t);
     out->events_n += batch.events_n;
-    out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->lists, flow->lists_n, batch.times, batch.blocks_n, out->events_n,
-        flow->images[flow->space], flow->viewed_ns[flow->space], cofi_flow_offset(flow)};
+    out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->out.lists, flow->out.lists_n, batch.times, batch.blocks_n, out->events_n,
+        flow->code.images[flow->code.space], flow->code.viewed_ns[flow->code.space], cofi_flow_offset(flow)};
     return 0;
 }
 
@@ -111,8 +111,8 @@ static int go_on_at(struct worker *w, const struct piece *piece, struct output *
     if (before->known)
         COFI_TRY(cofi__skim_take(w->flow, before));
     w->flow->disabled_ip = PIECE_UNKNOWN_IP;
-    w->flow->code_missed = piece->code_missed;
-    w->flow->events_seen = piece->events_seen;
+    w->flow->code.missed = piece->code_missed;
+    w->flow->ovf.events_seen = piece->events_seen;
     doubt_set(w->flow, (struct doubt){0}); /* enough was seen before */
     int status = cofi__worker_unseen(w, scratch, piece->begin);
     w->flow->speculative = false;
@@ -122,8 +122,8 @@ static int go_on_at(struct worker *w, const struct piece *piece, struct output *
 /* A view shows the code of later than now. */
 static bool view_is_ahead(const struct cofi_flow *flow)
 {
-    for (unsigned i = 0; i < flow->spaces; i++)
-        if (flow->viewed_ns[i] > flow->seen_ns)
+    for (unsigned i = 0; i < flow->code.spaces; i++)
+        if (flow->code.viewed_ns[i] > flow->code.seen_ns)
             return true;
     return false;
 }
@@ -181,12 +181,12 @@ int cofi__worker_piece(struct worker *w, struct piece *piece)
     piece->from = piece->index ? cofi__seam_of(flow) : (struct seam){0};
     cofi__ends_begin(flow);
     flow->clock.least = UINT64_MAX;
-    flow->asked = false;
+    flow->waits.asked = false;
     COFI_TRY(decode_to(w, &piece->out, piece->end));
     piece->to = cofi__seam_of(flow);
-    piece->ends = (struct ends){flow->first_hash, flow->prev_hash};
+    piece->ends = (struct ends){flow->out.first_hash, flow->out.prev_hash};
     piece->least = flow->clock.least;
-    piece->asked = flow->asked;
+    piece->asked = flow->waits.asked;
     piece->stats = cofi__stats_since(flow, &before);
     piece->tips_that_wait = flow->tips_that_wait - tips;
     piece->from.odd |= w->cut_short;

@@ -25,7 +25,7 @@ enum { BATCH_BLOCKS = 4096, COUNT_BLOCKS = 1 << 16, BATCH_EVENTS = 256 };
 /* What the last batch had no room for and the code that the last PSB+ makes due belong to the piece, too. */
 static inline bool worker_goes_on(const struct cofi_flow *flow)
 {
-    return (!flow->paused && !flow->ended) || flow->spill_n || flow->code_due || flow->space_due;
+    return (!flow->paused && !flow->ended) || flow->out.spill_n || flow->code_due || flow->space_due;
 }
 
 /* All of these: 0 or a negative error. */

@@ -57,12 +57,12 @@ static size_t change(struct cofi_flow *flow, uint64_t addr, uint64_t len)
 {
     static bool was_dead[CHANGES * 20];
     size_t died = 0;
-    assert_true(flow->all_n <= CHANGES * 20);
-    for (size_t i = 0; i < flow->all_n; i++)
-        was_dead[i] = flow->all[i]->dead;
+    assert_true(flow->cache.all_n <= CHANGES * 20);
+    for (size_t i = 0; i < flow->cache.all_n; i++)
+        was_dead[i] = flow->cache.all[i]->dead;
     cofi__block_changed(flow, addr, len);
-    for (size_t i = 0; i < flow->all_n; i++) {
-        const struct block *b = flow->all[i];
+    for (size_t i = 0; i < flow->cache.all_n; i++) {
+        const struct block *b = flow->cache.all[i];
         bool touched = b->pub.ip < addr + len && b->pub.end > addr;
         if (b->dead != (was_dead[i] || touched))
             fail_msg("block %#lx to %#lx, change %#lx+%#lx: dead %d", b->pub.ip, b->pub.end, addr, len, b->dead);

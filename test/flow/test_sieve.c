@@ -294,7 +294,7 @@ static void runs_get_short_where_a_hot_loop_decides_by_data(void **state)
     cofi_flow_stats(flow, &stats);
     assert_int_equal(stats.tnt_bits, 6 * TNTS);
     assert_int_equal(stats.gaps, 0);
-    assert_int_equal(flow->run_bits, RUN_SHORT);
+    assert_int_equal(flow->lengths.bits, RUN_SHORT);
     assert_in_range(stats.run_misses, RUN_WATCH, 2 * RUN_WATCH); /* of 25,000 */
     free(log.words);
     cofi_flow_close(flow);

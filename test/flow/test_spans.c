@@ -260,7 +260,7 @@ static void runs_are_found_when_their_table_has_grown(void **state)
     flow->spans.plain = true;
     free(decode(flow, 4096).words);
     cofi_flow_stats(flow, &first);
-    assert_true(flow->runs_size >= GROWN);
+    assert_true(flow->cache.runs_size >= GROWN);
     assert_int_equal(cofi_flow_seek(flow, 0), 0);
     free(decode(flow, 4096).words);
     cofi_flow_stats(flow, &second);
@@ -281,14 +281,14 @@ static void an_emptied_cache_knows_nothing(void **state)
         struct log log = decode(flow, 4096);
         log_assert_same(&log, &plain, run.seed);
         free(log.words);
-        assert_true(flow->table_size && flow->runs_size && flow->runs_n && flow->spans.slots);
+        assert_true(flow->cache.table_size && flow->cache.runs_size && flow->cache.runs_n && flow->spans.slots);
         cofi__cache_flush(flow);
-        assert_int_equal(flow->chunks.used, 0);
-        assert_true(flow->table_size && flow->runs_size);
-        for (size_t i = 0; i < flow->table_size; i++)
-            assert_null(flow->table[i]);
-        for (size_t i = 0; i < flow->runs_size; i++)
-            assert_int_equal(flow->runs[i].word, 0);
+        assert_int_equal(flow->cache.chunks.used, 0);
+        assert_true(flow->cache.table_size && flow->cache.runs_size);
+        for (size_t i = 0; i < flow->cache.table_size; i++)
+            assert_null(flow->cache.table[i]);
+        for (size_t i = 0; i < flow->cache.runs_size; i++)
+            assert_int_equal(flow->cache.runs[i].word, 0);
         for (size_t i = 0; i < SPAN_SLOTS; i++)
             assert_int_equal(flow->spans.slots[i], 0);
     }
@@ -329,7 +329,7 @@ static void so_it_is_where_targets_are_read_ahead(void **state)
     set_up_long(&variants[1], 3, 1000000);
     struct cofi_flow *flow = open_flow(run.trace, run.n);
     free(decode(flow, 4096).words);
-    assert_true(flow->ahead_tips * 2 > flow->stats.tips); /* else nothing was shown */
+    assert_true(flow->ahead.tips * 2 > flow->stats.tips); /* else nothing was shown */
     cofi_flow_close(flow);
     tear_down();
     seldom = false;
@@ -571,7 +571,7 @@ static void targets_read_ahead_lead_to_the_code_of_their_time(void **state)
         bound = (struct cofi_time_bound){.offset = n - 100, .least = 0x3000, .most = 0x4000};
         struct cofi_flow *flow = open_flow(bytes, n);
         struct log log = decode(flow, 4096), plain = plainly(bytes, n);
-        assert_true(flow->ahead_tips > 20 || (ways[i].at ^ ways[i].then) >> 63);
+        assert_true(flow->ahead.tips > 20 || (ways[i].at ^ ways[i].then) >> 63);
         log_assert_same(&log, &plain, i);
         free(log.words);
         free(plain.words);
