@@ -75,10 +75,10 @@ static bool is_at_rest(const struct leaver *l, struct cofi__fast_tracee *thread,
 {
     uint64_t address = 0;
     const struct thread *t = thread_of(l->c, thread, &address);
-    if (!t || ptrace(PTRACE_GETREGS, thread->tid, 0, regs) || t->has_signal || t->safepoint || is_asked(thread->tid))
+    if (!t || ptrace(PTRACE_GETREGS, thread->tid, 0, regs) || t->signal.has || t->safepoint || is_asked(thread->tid))
         return false;
     bool in_handler = regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES;
-    return (t->parked && !in_handler) || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
+    return (t->attach.parked && !in_handler) || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
 }
 
 /* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by itself whether it is to rest. */
@@ -150,9 +150,9 @@ static struct user_regs_struct native_regs(pid_t tid, const struct thread *t, co
     g.r8 = r[R8], g.r9 = r[R9], g.r10 = r[R10], g.r11 = r[R11], g.r12 = r[R12], g.r13 = r[R13], g.r14 = r[R14], g.r15 = r[R15];
     g.rip = t->pc;
     g.eflags = t->flags | 0x200;
-    g.gs_base = t->gs_base;
-    g.gs = t->gs_selector;
-    if (t->parked) {
+    g.gs_base = t->gs.base;
+    g.gs = t->gs.selector;
+    if (t->attach.parked) {
         g.rax = r[RAX];
         g.orig_rax = (unsigned long long)-1;
         return g;
@@ -170,8 +170,8 @@ static void set_out(struct thread *t, uint64_t address, pid_t tid, const struct 
 {
     uint64_t all = UINT64_MAX;
     struct user_regs_struct start = *now;
-    t->attached = first ? LEAVES_FIRST : LEAVES;
-    t->left = 0;
+    t->attach.how = first ? LEAVES_FIRST : LEAVES;
+    t->attach.left = 0;
     cofi__fast_enter(&start, address);
     ptrace(PTRACE_SETSIGMASK, tid, sizeof all, &all);
     ptrace(PTRACE_SETREGS, tid, 0, &start);
@@ -184,7 +184,7 @@ static bool wait_out(const struct thread *t, pid_t tid)
 {
     enum cofi__fast_stop stop;
     int status;
-    while (!__atomic_load_n(&t->left, __ATOMIC_ACQUIRE)) {
+    while (!__atomic_load_n(&t->attach.left, __ATOMIC_ACQUIRE)) {
         pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
         if ((got == tid && !WIFSTOPPED(status)) || got < 0)
             return false;
@@ -255,7 +255,7 @@ static bool is_confined(const struct cofi__fast_collector *c, const struct threa
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *o = cofi__fast_slot(c, i);
-        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && (o->dispatch || o->strict))
+        if (o->head.state == COFI__FAST_SLOT_LIVE && o->space == t->space && (o->dispatch.on || o->strict))
             return true;
     }
     return false;
@@ -289,7 +289,7 @@ static bool is_to_restart(const struct cofi__fast_collector *c)
         const struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
         bool lives = state == COFI__FAST_SLOT_LIVE || state == COFI__FAST_SLOT_TAKEN;
-        if (lives && __atomic_load_n(&t->restart, __ATOMIC_ACQUIRE) == RESTART_BLOCK)
+        if (lives && __atomic_load_n(&t->attach.restart, __ATOMIC_ACQUIRE) == RESTART_BLOCK)
             return true;
     }
     return false;

@@ -464,9 +464,9 @@ static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, stru
     else if (status < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", r->pid);
     fill_context(slot, &r->regs, slot_address);
-    slot->limited = cofi__fast_is_limited(r->pid);
-    slot->knows_ignored = r->knows_ignored;
-    slot->ignored = r->ignored;
+    slot->program.limited = cofi__fast_is_limited(r->pid);
+    slot->program.knows_ignored = r->knows_ignored;
+    slot->program.ignored = r->ignored;
     slot->shared_fd = (int32_t)their_fd + 1; /* the runtime closes it: a call from here takes two stops */
     struct user_regs_struct start = r->regs;
     cofi__fast_enter(&start, slot_address);
@@ -565,8 +565,8 @@ static void restart_call(pid_t tid, struct user_regs_struct *g, struct thread *t
 {
     if (cofi__fast_call_of(g) == CALL_NONE)
         return;
-    t->restart = cofi__fast_is_to_call_anew(tid, g) ? RESTARTNOHAND : (uint32_t)-g->rax;
-    g->rax = t->restart == RESTART_BLOCK ? SYS_restart_syscall : g->orig_rax;
+    t->attach.restart = cofi__fast_is_to_call_anew(tid, g) ? RESTARTNOHAND : (uint32_t)-g->rax;
+    g->rax = t->attach.restart == RESTART_BLOCK ? SYS_restart_syscall : g->orig_rax;
     g->rip -= 2;
 }
 
@@ -595,9 +595,9 @@ static void take_rseq(pid_t tid, struct thread *t)
     uint64_t at = 0, cs[4] = {0}; /* struct rseq_cs: version and flags, start, length, abort */
     if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid, sizeof rseq, &rseq) <= 0 || !rseq.rseq_abi_pointer)
         return;
-    t->rseq = rseq.rseq_abi_pointer;
-    t->rseq_signature = rseq.signature;
-    struct iovec mine = {&at, sizeof at}, theirs = {(void *)(t->rseq + RSEQ_CS), sizeof at};
+    t->rseq.at = rseq.rseq_abi_pointer;
+    t->rseq.signature = rseq.signature;
+    struct iovec mine = {&at, sizeof at}, theirs = {(void *)(t->rseq.at + RSEQ_CS), sizeof at};
     if (process_vm_readv(tid, &mine, 1, &theirs, 1, 0) != sizeof at || !at)
         return;
     mine = (struct iovec){cs, sizeof cs};
@@ -605,7 +605,7 @@ static void take_rseq(pid_t tid, struct thread *t)
     if (process_vm_readv(tid, &mine, 1, &theirs, 1, 0) != sizeof cs || t->pc - cs[1] >= cs[2])
         return;
     t->pc = cs[3];
-    write_memory(tid, t->rseq + RSEQ_CS, &(uint64_t){0}, 8);
+    write_memory(tid, t->rseq.at + RSEQ_CS, &(uint64_t){0}, 8);
 }
 
 bool cofi__fast_is_64bit(pid_t tid)
@@ -625,7 +625,7 @@ int cofi__fast_inject_thread(pid_t tid, enum attached as, struct thread *slot, u
     slot->regs[RAX] = guest.rax;
     slot->pc = guest.rip;
     slot->mask = r.mask;
-    slot->attached = (uint8_t)as;
+    slot->attach.how = (uint8_t)as;
     take_rseq(tid, slot);
     cofi__fast_enter(&start, slot_address);
     return ptrace(PTRACE_SETREGS, tid, 0, &start) ? COFI_ERR_SYSTEM : 0;

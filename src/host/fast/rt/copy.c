@@ -125,12 +125,12 @@ static void emit_gs_base(struct out *o, const struct item *it, unsigned reg, uns
     if (x->prefixes & COFI__FAST_P67) {
         copy_operand(o, it, 0x8d, reg, r11_as); /* with a prefix for the address: 32 bits of it, and zeros */
         store(o, other, AT(s_gs));
-        load(o, other, AT(gs_base));
+        load(o, other, AT(gs.base));
         emit_add(o, reg, other);
         load(o, other, AT(s_gs));
         return;
     }
-    load(o, reg, AT(gs_base));
+    load(o, reg, AT(gs.base));
     if (has_base(x))
         emit_add(o, reg, base == R11 ? r11_as : base);
 }

@@ -191,17 +191,17 @@ static void safepoint(struct thread *t)
 {
     bool psb = t->safepoint & SAFEPOINT_PSB;
     if (t->safepoint & SAFEPOINT_HALT)
-        trace_pause(t, COFI__FAST_EVENT, t->has_signal && t->sync_signal ? t->fault_pc : t->pc);
+        trace_pause(t, COFI__FAST_EVENT, t->signal.has && t->signal.sync ? t->fault.pc : t->pc);
     if (t->safepoint & SAFEPOINT_END)
         t->mode = MODE_STOPPED;
     t->safepoint = 0;
-    if (t->has_signal)
+    if (t->signal.has)
         signals_deliver(t);
-    if (t->paused && !t->has_signal)
+    if (t->paused && !t->signal.has)
         trace_resume(t);
     if (psb && !t->paused && t->mode == MODE_TRACED)
         log_put(t, COFI__FAST_PSB, t->pc);
-    if (leave_wanted(t) && !t->has_signal && !t->safepoint)
+    if (leave_wanted(t) && !t->signal.has && !t->safepoint)
         leave_gate(t);
 }
 
@@ -263,16 +263,16 @@ static void descriptor_in_gs(void)
 /* A fault or a signal kept translated code from logging how it came to pc. */
 static void cross(struct thread *t)
 {
-    enum how how = t->crossing;
-    t->crossing = HOW_NONE;
+    enum how how = t->crossing.how;
+    t->crossing.how = HOW_NONE;
     if (how != HOW_NONE)
-        trace_branch(t, how, t->crossing_outcomes);
+        trace_branch(t, how, t->crossing.outcomes);
 }
 
 /* What comes before the instruction at t->pc, or in its place; in a section signals wait. False: nothing. */
 static bool attend(struct thread *t, bool section)
 {
-    if (!section && (t->safepoint || t->has_signal || signals_release(t) || leave_wanted(t)))
+    if (!section && (t->safepoint || t->signal.has || signals_release(t) || leave_wanted(t)))
         safepoint(t);
     else if (t->flags & FLAG_TF && step_is_call(t)) /* the next trap is behind the instruction after it */
         do_syscall(t);
@@ -285,9 +285,9 @@ static bool attend(struct thread *t, bool section)
 static enum exit_kind way_out(struct thread *t, struct exit **from)
 {
     *from = NULL;
-    if (t->sequence && !t->miss_id)
+    if (t->sequence.runs && !t->miss_id)
         return EXIT_SECTION;
-    t->sequence = NULL;
+    t->sequence.runs = NULL;
     if (t->miss_id)
         return EXIT_DIRECT;
     if (t->exit_id & EXIT_ID_BLOCK) {
@@ -331,16 +331,16 @@ void rt_dispatch(struct thread *t)
         indirect = false;
         kind = EXIT_DIRECT;
     }
-    if (t->gs_selector > 3 && !rt.gs_descriptors)
+    if (t->gs.selector > 3 && !rt.gs_descriptors)
         descriptor_in_gs();
     if (section_runs(t))
         return;
-    bool step = kind == EXIT_STEP || t->force_step || t->section_end || t->flags & FLAG_TF;
-    if (t->unchecked)
+    bool step = kind == EXIT_STEP || t->step.force || t->section.end || t->flags & FLAG_TF;
+    if (t->step.unchecked)
         forget_stale(t->pc);
-    if (t->unchecked || (t->flags & FLAG_TF && !t->force_step))
+    if (t->step.unchecked || (t->flags & FLAG_TF && !t->step.force))
         go_on(t, NULL, entered, false); /* which tells the code */
-    t->force_step = t->unchecked = false;
+    t->step.force = t->step.unchecked = false;
     if (step)
         step_begin(t);
     if (step || !go_on(t, from, entered, indirect))
@@ -353,30 +353,30 @@ static void begin_program(struct thread *t)
     rt.control = (struct cofi__fast_control *)COFI__FAST_SHARED_BASE;
     cache_init(); /* first: it asks for the huge page that variables lie in */
     rt.maps_stale = true;
-    rt.locks = t->attached && rt.control->locks;
-    for (unsigned i = 0; t->attached && i < rt.control->changed; i++)
+    rt.locks = t->attach.how && rt.control->locks;
+    for (unsigned i = 0; t->attach.how && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
-    if ((t->attached || !share_begin()) && !rt.control->cache_bytes)
+    if ((t->attach.how || !share_begin()) && !rt.control->cache_bytes)
         arena_take_pool();
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();
-    if (t->limited && rt.control->limits)
+    if (t->program.limited && rt.control->limits)
         arena_hold_room();
 }
 
 /* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */
 void rt_start(struct thread *t)
 {
-    if (t->attached >= LEAVES_FIRST)
+    if (t->attach.how >= LEAVES_FIRST)
         leave_now(t);
     if (t->shared_fd)
         sys(SYS_close, (uint64_t)t->shared_fd - 1, 0, 0, 0, 0, 0);
     t->shared_fd = 0;
     bool no_tsc = forbid_came();
-    if (t->attached != ATTACHED_JOINS)
+    if (t->attach.how != ATTACHED_JOINS)
         begin_program(t);
-    while (t->attached == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
+    while (t->attach.how == ATTACHED_JOINS && !__atomic_load_n(&rt.begun, __ATOMIC_ACQUIRE))
         sys(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     t->filtered = seccomp_came();
     rt.runs_readable |= !t->filtered && sys(SYS_personality, UINT32_MAX, 0, 0, 0, 0, 0) & READ_IMPLIES_EXEC;
@@ -391,7 +391,7 @@ void rt_start(struct thread *t)
     t->head.tid = t->tid;
     take_gs(t);
     log_open(t);
-    if (t->attached)
+    if (t->attach.how)
         section_attached(t);
     signals_init(t);
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_LIVE, __ATOMIC_RELEASE);

@@ -85,8 +85,8 @@ bool forbid_fault(struct thread *t)
     const struct ksiginfo info = {.signo = SIGSEGV, .code = SI_KERNEL_CODE};
     if (step_decode(t, &x) <= 0 || !forbid_is_tsc(&x))
         return false;
-    t->err = 0;
-    t->trapno = TRAP_PROTECTION;
+    t->fault.err = 0;
+    t->fault.trapno = TRAP_PROTECTION;
     signals_raise(t, &info);
     return true;
 }
@@ -104,10 +104,10 @@ long do_dispatch_user(struct thread *t)
         sys(SYS_prctl, PR_DISPATCH, DISPATCH_OFF, 0, 0, 0, 0);
     if (mode != DISPATCH_OFF && selector > USER_END)
         return -14;
-    t->dispatch = mode != DISPATCH_OFF;
-    t->dispatch_start = mode == DISPATCH_INSIDE ? start + bytes : start;
-    t->dispatch_bytes = mode == DISPATCH_INSIDE ? -bytes : bytes;
-    t->dispatch_selector = selector;
+    t->dispatch.on = mode != DISPATCH_OFF;
+    t->dispatch.start = mode == DISPATCH_INSIDE ? start + bytes : start;
+    t->dispatch.bytes = mode == DISPATCH_INSIDE ? -bytes : bytes;
+    t->dispatch.selector = selector;
     return 0;
 }
 
@@ -115,9 +115,9 @@ long do_dispatch_user(struct thread *t)
 static bool selects_block(struct thread *t)
 {
     uint8_t state;
-    if (!t->dispatch_selector)
+    if (!t->dispatch.selector)
         return true;
-    if (rt_probe(&state, (const void *)t->dispatch_selector, 1))
+    if (rt_probe(&state, (const void *)t->dispatch.selector, 1))
         signals_end(t, SIGSEGV);
     else if (state > SELECT_BLOCK)
         signals_end(t, SIGSYS);
@@ -132,7 +132,7 @@ bool forbid_call(struct thread *t)
 {
     struct ksiginfo info = {.signo = SIGSYS, .code = DISPATCH_CODE, .addr = t->pc + 2};
     const uint32_t number_and_kind[2] = {(uint32_t)t->regs[RAX], AUDIT_ARCH_X86_64};
-    if (info.addr - t->dispatch_start < t->dispatch_bytes || !selects_block(t))
+    if (info.addr - t->dispatch.start < t->dispatch.bytes || !selects_block(t))
         return false;
     memcpy(info.rest, number_and_kind, sizeof number_and_kind);
     t->pc += 2;

@@ -35,9 +35,9 @@ void frame_learn(struct thread *t, const struct ksigcontext *mc)
         return;
     memcpy(&sw, (uint8_t *)mc->fpstate + SW_BYTES, sizeof sw);
     if (sw.magic1 == MAGIC1) {
-        t->xfeatures = sw.xfeatures;
-        t->xstate_size = sw.xstate_size;
-        t->keys = sw.xfeatures & KEYS ? keys_now() : 0;
+        t->xstate.features = sw.xfeatures;
+        t->xstate.size = sw.xstate_size;
+        t->xstate.keys = sw.xfeatures & KEYS ? keys_now() : 0;
     }
 }
 
@@ -52,47 +52,47 @@ static uint64_t xgetbv(uint32_t index)
  * has used tiles, from that of a fault. */
 void frame_know(struct thread *t)
 {
-    bool more = xgetbv(0) & TILES && xgetbv(1) & TILES & ~t->xfeatures;
-    if (!t->xstate_size || more)
+    bool more = xgetbv(0) & TILES && xgetbv(1) & TILES & ~t->xstate.features;
+    if (!t->xstate.size || more)
         rt_probe(&(char){0}, (const void *)~0ul, 1);
 }
 
 /* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
 static void save_fpu(struct thread *t, uint64_t area)
 {
-    struct ksw_bytes sw = {MAGIC1, t->xstate_size + 4, t->xfeatures, t->xstate_size, {0}};
-    uint32_t lo = (uint32_t)t->xfeatures, hi = (uint32_t)(t->xfeatures >> 32);
+    struct ksw_bytes sw = {MAGIC1, t->xstate.size + 4, t->xstate.features, t->xstate.size, {0}};
+    uint32_t lo = (uint32_t)t->xstate.features, hi = (uint32_t)(t->xstate.features >> 32);
     uint8_t *p = (uint8_t *)area;
-    memset(p, 0, t->xstate_size + 4);
+    memset(p, 0, t->xstate.size + 4);
     __asm__ volatile("xsave64 (%0)" : : "r"(p), "a"(lo), "d"(hi) : "memory");
     uint64_t bv;
     memcpy(&bv, p + HEADER, 8);
     bv |= 3;
     memcpy(p + HEADER, &bv, 8);
     memcpy(p + SW_BYTES, &sw, sizeof sw);
-    memcpy(p + t->xstate_size, &(uint32_t){MAGIC2}, 4);
+    memcpy(p + t->xstate.size, &(uint32_t){MAGIC2}, 4);
     static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
     memcpy(init + 24, &(uint32_t){0x1f80}, 4);
     lo &= ~(uint32_t)KEYS; /* PKRU's start is the kernel's choice */
     __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
-    if (t->xfeatures & KEYS)
-        keys_set(t->keys);
+    if (t->xstate.features & KEYS)
+        keys_set(t->xstate.keys);
 }
 
 void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu)
 {
     memset(f, 0, sizeof *f);
     f->pretcode = a->restorer;
-    f->info = t->info;
+    f->info = t->signal.info;
     f->uc.flags = 1 | 2 | 4; /* extended state, SS saved, SS strict */
     f->uc.stack = t->altstack;
     f->uc.mask = t->mask;
     regs_to_context(t, &f->uc.mc);
     f->uc.mc.cs = 0x33;
     f->uc.mc.ss = 0x2b;
-    f->uc.mc.err = t->err;
-    f->uc.mc.trapno = t->trapno;
-    f->uc.mc.cr2 = t->cr2;
+    f->uc.mc.err = t->fault.err;
+    f->uc.mc.trapno = t->fault.trapno;
+    f->uc.mc.cr2 = t->fault.cr2;
     f->uc.mc.oldmask = t->mask;
     f->uc.mc.fpstate = fpu;
     save_fpu(t, fpu);

@@ -48,8 +48,8 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     if (e) {
         static const uint8_t hows[] = {[EXIT_NEXT] = HOW_NEXT, [EXIT_JCC] = HOW_JCC, [EXIT_BRANCH] = HOW_DIRECT};
         t->pc = exit_pc(e);
-        t->crossing = hows[e->kind];
-        t->crossing_outcomes = 1;
+        t->crossing.how = hows[e->kind];
+        t->crossing.outcomes = 1;
         log_outcomes(t, e->outcomes);
         return true;
     }
@@ -57,8 +57,8 @@ static bool recover(struct thread *t, const struct ksigcontext *mc)
     undo_stand_ins(t, p.fix);
     if (p.fix & FIX_DONE) {
         t->pc = mc->rcx;
-        t->crossing = HOW_INDIRECT;
-        t->crossing_outcomes = p.bits;
+        t->crossing.how = HOW_INDIRECT;
+        t->crossing.outcomes = p.bits;
     } else {
         log_outcomes(t, p.bits);
     }
@@ -73,7 +73,7 @@ static void redirect(struct thread *t, struct kucontext *uc)
     uc->mc.rdi = (uint64_t)t;
     uc->mc.rsp = t->stack_top;
     uc->mc.eflags = 0x202;
-    uc->mask = t->has_signal ? ~SYNC_SIGNALS : t->mask & ~SYNC_SIGNALS;
+    uc->mask = t->signal.has ? ~SYNC_SIGNALS : t->mask & ~SYNC_SIGNALS;
 }
 
 /* A trap of what ran before RIP, which is not to run again: a step's; a data watchpoint's, or of perf's counters (TRAP_PERF). */
@@ -86,25 +86,25 @@ static bool comes_behind(int signo, const struct ksiginfo *info)
 /* One waits, and none is to be lost: a fault comes before it, any other waits again, in the kernel or as held. */
 static void keep(struct thread *t, const struct ksiginfo *info, const struct ksigcontext *mc, bool sync)
 {
-    if (t->has_signal && !sync) {
+    if (t->signal.has && !sync) {
         signals_put_back(t, info);
         return;
     }
-    if (t->has_signal) { /* a fault before the safepoint that the waiting signal has asked for */
-        t->second = t->info;
-        t->has_second = true;
+    if (t->signal.has) { /* a fault before the safepoint that the waiting signal has asked for */
+        t->signal.second = t->signal.info;
+        t->signal.has_second = true;
     }
-    t->info = *info;
-    t->has_signal = true;
-    t->sync_signal = sync;
-    t->once = comes_behind(info->signo, info);
+    t->signal.info = *info;
+    t->signal.has = true;
+    t->signal.sync = sync;
+    t->signal.once = comes_behind(info->signo, info);
     bool vsyscall = info->code == SI_KERNEL && mc->trapno == TRAP_PAGE_FAULT; /* the fault of a call there is not told, the last one is ours */
     if (sync && !vsyscall) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
-        t->err = mc->err;
-        t->trapno = mc->trapno;
-        t->cr2 = mc->trapno == TRAP_PAGE_FAULT ? mc->cr2 : t->cr2;
+        t->fault.err = mc->err;
+        t->fault.trapno = mc->trapno;
+        t->fault.cr2 = mc->trapno == TRAP_PAGE_FAULT ? mc->cr2 : t->fault.cr2;
     }
-    t->fault_pc = t->pc;
+    t->fault.pc = t->pc;
 }
 
 /* Whether the block that writes may be made of code of the page that it writes to. */
@@ -137,12 +137,12 @@ static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, 
         return false;
     enum { MOST = 1000 };
     uint64_t releases = __atomic_load_n(&rt.releases, __ATOMIC_ACQUIRE);
-    bool again = t->doubt_rip == uc->mc.rip && t->doubt_addr == info->addr && t->doubt_releases == releases;
-    t->doubts = again ? t->doubts + 1 : 0;
-    bool known = again && (t->doubts > MOST || !maps_writable(info->addr));
-    t->doubt_rip = known ? 0 : uc->mc.rip;
-    t->doubt_addr = info->addr;
-    t->doubt_releases = releases;
+    bool again = t->doubt.rip == uc->mc.rip && t->doubt.addr == info->addr && t->doubt.releases == releases;
+    t->doubt.times = again ? t->doubt.times + 1 : 0;
+    bool known = again && (t->doubt.times > MOST || !maps_writable(info->addr));
+    t->doubt.rip = known ? 0 : uc->mc.rip;
+    t->doubt.addr = info->addr;
+    t->doubt.releases = releases;
     return !known;
 }
 
@@ -157,8 +157,8 @@ static bool is_step(int signo, const struct ksiginfo *info)
  * number one is pending [signal(7)]. */
 static bool has_run(const struct thread *t, int signo, const struct ksiginfo *info, uint64_t rip)
 {
-    bool instead = signo == SIGTRAP && info->code <= 0 && rip != t->pc && !t->step_traps;
-    return instead || (is_step(signo, info) && (info->code == TRAP_TRACE || t->step_class != COFI_CLASS_FAR_CALL));
+    bool instead = signo == SIGTRAP && info->code <= 0 && rip != t->pc && !t->step.traps;
+    return instead || (is_step(signo, info) && (info->code == TRAP_TRACE || t->step.cls != COFI_CLASS_FAR_CALL));
 }
 
 static uint64_t current_gs(void)
@@ -171,12 +171,12 @@ static uint64_t current_gs(void)
 /* Keep GS as the program has left it, and have our own again. */
 void take_gs(struct thread *t)
 {
-    t->gs_base = current_gs();
-    __asm__ volatile("movw %%gs, %0" : "=m"(t->gs_selector));
-    t->gs_apart = false;
-    if (t->gs_selector) {
-        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
-        t->gs_apart = current_gs() != t->gs_base;
+    t->gs.base = current_gs();
+    __asm__ volatile("movw %%gs, %0" : "=m"(t->gs.selector));
+    t->gs.apart = false;
+    if (t->gs.selector) {
+        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs.selector));
+        t->gs.apart = current_gs() != t->gs.base;
     }
     sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
 }
@@ -186,14 +186,14 @@ void take_gs(struct thread *t)
 static void stepped(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc, bool halt)
 {
     take_gs(t);
-    t->stepping = false;
-    if (halt && !t->step_traps && uc->mc.rip != t->pc)
+    t->step.on = false;
+    if (halt && !t->step.traps && uc->mc.rip != t->pc)
         *info = (struct ksiginfo){.signo = SIGTRAP, .code = TRAP_TRACE, .addr = uc->mc.rip};
     bool ran = has_run(t, signo, info, uc->mc.rip);
     uint64_t own = t->flags & FLAG_TF;
     regs_from_context(t, &uc->mc);
     t->regs[R11] = uc->mc.r11;
-    if (!ran || !t->step_pops)
+    if (!ran || !t->step.pops)
         t->flags = (t->flags & ~(uint64_t)FLAG_TF) | own;
     must_be_64_bit(uc->mc.cs, t->pc);
     uint64_t from = t->pc;
@@ -206,24 +206,24 @@ static void stepped(struct thread *t, int signo, struct ksiginfo *info, struct k
         return;
     }
     if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc)) { /* it wrote to two pages, and this is the second */
-        t->force_step = true;
+        t->step.force = true;
         return;
     }
     if (halt) {
-        if (t->step_traps) /* so that it traps */
+        if (t->step.traps) /* so that it traps */
             t->pc = from;
         return;
     }
     bool sync = SYNC_SIGNALS >> (signo - 1) & 1 && info->code > 0;
     /* INT3, INT1 and INT 4 report the address behind them; the trace's event is at the instruction. */
     keep(t, info, &uc->mc, sync);
-    t->fault_pc = sync && (signo == SIGTRAP || uc->mc.trapno == TRAP_OVERFLOW) ? from : t->pc;
+    t->fault.pc = sync && (signo == SIGTRAP || uc->mc.trapno == TRAP_OVERFLOW) ? from : t->pc;
 }
 
 /* No IRETQ goes to t->pc, an address that is not canonical: that is the fault of who comes there. */
 static bool goes_nowhere(const struct thread *t, struct kucontext *uc)
 {
-    if (!t->stepping || uc->mc.rip != (uint64_t)rt_native_iret)
+    if (!t->step.on || uc->mc.rip != (uint64_t)rt_native_iret)
         return false;
     regs_to_context(t, &uc->mc);
     uc->mc.eflags |= FLAG_RF; /* as any fault */
@@ -242,22 +242,22 @@ static bool is_own_access(struct thread *t, int signo, const struct ksiginfo *in
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
     if (signo != SIGSEGV && signo != SIGBUS)
         return false;
-    t->unchecked = t->crossing != HOW_INDIRECT && point_is_check(cache_find_code(code), code);
-    t->force_step |= t->unchecked;
-    return t->unchecked || (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing == HOW_INDIRECT);
+    t->step.unchecked = t->crossing.how != HOW_INDIRECT && point_is_check(cache_find_code(code), code);
+    t->step.force |= t->step.unchecked;
+    return t->step.unchecked || (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing.how == HOW_INDIRECT);
 }
 
 /* In the code of a restartable sequence that runs as a whole. All of a thread's signals come when the kernel has led it out of that, to where it comes to
  * rt_dispatch. */
 static bool in_sequence(const struct thread *t, uint64_t rip)
 {
-    return t->sequence && !is_ours(rip);
+    return t->sequence.runs && !is_ours(rip);
 }
 
 /* … a fault: the sequence is restarted. */
 static void fault_in_sequence(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc)
 {
-    if (!sequence_restarts(t->sequence, uc->mc.rip))
+    if (!sequence_restarts(t->sequence.runs, uc->mc.rip))
         rt_die("internal fault at", uc->mc.rip);
     if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc))
         return;
@@ -286,7 +286,7 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be, or an SS */
         if (uc->mc.ss == USER_DS) /* the call has failed, and returns 0 */
             t->regs[RAX] = 0;
-        if (uc->mc.ss == USER_DS || !t->has_signal) /* else the SS has been told */
+        if (uc->mc.ss == USER_DS || !t->signal.has) /* else the SS has been told */
             signals_raise(t, info);
         uc->mc.ss = USER_DS;
         redirect(t, uc);
@@ -302,7 +302,7 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         return;
     }
     if (watched) {
-        t->force_step = true; /* so that it does get past the write: its own code is made anew behind it */
+        t->step.force = true; /* so that it does get past the write: its own code is made anew behind it */
         redirect(t, uc);
         return;
     }
@@ -364,11 +364,11 @@ static void came_to_call(struct thread *t, struct ksiginfo *info, struct kuconte
     bool behind = uc->mc.rip == (uint64_t)rt_sys_end, trap = behind && is_trap(info->signo, info), forced = false;
     if (trap)
         trap_call(t, info, &uc->mc);
-    if (!t->has_signal)
+    if (!t->signal.has)
         forced = is_forced(t, info);
     keep(t, info, &uc->mc, false);
     if (forced)
-        t->sync_signal = t->once = true;
+        t->signal.sync = t->signal.once = true;
     t->safepoint |= SAFEPOINT_SIGNAL;
     if (trap || !behind)
         uc->mc.rip = (uint64_t)rt_sys_pending;
@@ -455,7 +455,7 @@ static void trapped_behind(struct thread *t, const struct ksiginfo *info, struct
     bool found = b && code >= b->code_start && point_find(b, code, &p);
     bool exact = found && (cache_exit_at(b, code) || is_between(b, &p, code));
     bool untold = ours || (found && !exact && enters_kernel(b->pc + (uint64_t)(int64_t)p.pc));
-    if (t->has_second || (watch && untold))
+    if (t->signal.has_second || (watch && untold))
         return;
     came(t, info, uc, exact, true);
 }
@@ -469,9 +469,9 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     frame_learn(t, &uc->mc);
     held_as_sent(info);
     bool halt = halt_asked(t, signo, info), nowhere = goes_nowhere(t, uc);
-    if (nowhere || (t->stepping && !is_ours(uc->mc.rip))) {
+    if (nowhere || (t->step.on && !is_ours(uc->mc.rip))) {
         stepped(t, signo, info, uc, halt);
-        t->once |= nowhere;
+        t->signal.once |= nowhere;
         redirect(t, uc);
         return;
     }
@@ -501,12 +501,12 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
 void native_gs(const struct thread *t)
 {
     bool set = true;
-    if (t->gs_selector)
-        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs_selector));
+    if (t->gs.selector)
+        __asm__ volatile("movw %0, %%gs" : : "m"(t->gs.selector));
     else
-        set = !sys(SYS_arch_prctl, ARCH_SET_GS, t->gs_base, 0, 0, 0, 0);
-    if (!set || t->gs_apart)
-        __asm__ volatile("wrgsbase %0" : : "r"(t->gs_base));
+        set = !sys(SYS_arch_prctl, ARCH_SET_GS, t->gs.base, 0, 0, 0, 0);
+    if (!set || t->gs.apart)
+        __asm__ volatile("wrgsbase %0" : : "r"(t->gs.base));
 }
 
 /* Run the instruction at pc in place, under the trap flag; its effects come back through the handler. */
@@ -521,7 +521,7 @@ void native_step(struct thread *t)
     frame[17] = t->flags | 0x100;
     frame[18] = t->regs[RSP];
     frame[19] = USER_DS;
-    t->stepping = true;
+    t->step.on = true;
     native_gs(t);
     rt_native(t, frame);
 }

@@ -10,7 +10,7 @@
  * was attached to in a wait of some time is to go on with that first: if it was stopped in the wait below, it would go on with that. */
 bool leave_wanted(const struct thread *t)
 {
-    return !t->head.vfork && t->restart != RESTART_BLOCK && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
+    return !t->head.vfork && t->attach.restart != RESTART_BLOCK && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
            !(__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
 }
 
@@ -21,11 +21,11 @@ void leave_gate(struct thread *t)
     uint64_t timeout[2] = {0, 100000000};
     signals_block_all();
     trace_pause(t, COFI__FAST_EVENT, t->pc);
-    __atomic_store_n(&t->parked, 1, __ATOMIC_SEQ_CST);
-    while (leave_wanted(t) && !t->has_signal && !t->safepoint)
+    __atomic_store_n(&t->attach.parked, 1, __ATOMIC_SEQ_CST);
+    while (leave_wanted(t) && !t->signal.has && !t->safepoint)
         sys(SYS_futex, (uint64_t)&rt.control->leaving, FUTEX_WAIT, (uint32_t)t->space, (uint64_t)timeout, 0, 0);
-    __atomic_store_n(&t->parked, 0, __ATOMIC_SEQ_CST);
-    if (t->has_signal)
+    __atomic_store_n(&t->attach.parked, 0, __ATOMIC_SEQ_CST);
+    if (t->signal.has)
         return;
     signals_set_mask(t);
     trace_resume(t);
@@ -41,7 +41,7 @@ static void give_back_flags(const struct thread *t)
  * what the kernel keeps to restart that one: so the wait has no timeout. */
 void leave_now(struct thread *t)
 {
-    if (t->attached == LEAVES_FIRST) {
+    if (t->attach.how == LEAVES_FIRST) {
         pages_release_all();
         signals_give_back_actions(t);
         arena_unmap();
@@ -49,7 +49,7 @@ void leave_now(struct thread *t)
     signals_give_back(t);
     forbid_lend(t, true);
     give_back_flags(t);
-    __atomic_store_n(&t->left, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->attach.left, 1, __ATOMIC_SEQ_CST);
     for (;;)
-        sys(SYS_futex, (uint64_t)&t->left, FUTEX_WAIT, 1, 0, 0, 0);
+        sys(SYS_futex, (uint64_t)&t->attach.left, FUTEX_WAIT, 1, 0, 0, 0);
 }

@@ -76,33 +76,45 @@ struct thread {
     uint64_t chunk_end;   /* address behind the current chunk */
     uint64_t psb_due;     /* bytes of log after which a PSB follows */
     bool paused;          /* between PGD and PGE */
-    bool stepping;        /* one instruction runs natively under the trap flag */
-    bool has_signal;      /* info holds a signal to deliver */
-    bool sync_signal;
-    bool once;            /* … of an instruction that does not raise it again */
-    bool force_step;      /* the instruction at pc runs in place */
-    bool unchecked;       /* … and its code could not be compared with what was translated */
-    bool has_second;      /* an asynchronous signal waits behind a fault */
-    struct ksiginfo second;
+    struct {
+        bool on;          /* an instruction runs natively under the trap flag */
+        bool force;       /* the one at pc is to */
+        bool unchecked;   /* … and its code could not be compared with what was translated */
+        bool pushes;      /* it is PUSHF, which pushes our trap flag */
+        bool pops;        /* … POPF or IRET, after which the trap flag is the guest's own */
+        bool traps;       /* … a breakpoint, which traps behind itself */
+        uint8_t cls;      /* enum cofi_class */
+        uint64_t next;
+    } step;               /* [step.c] */
+    struct {
+        bool has;         /* info holds one to deliver */
+        bool sync;
+        bool once;        /* … of an instruction that does not raise it again */
+        bool has_second;  /* an asynchronous signal waits behind a fault */
+        struct ksiginfo info, second;
+    } signal;
     struct held held;     /* what was sent to this thread */
-    uint8_t step_class;   /* enum cofi_class of the instruction run in place */
-    bool step_pushes;     /* … is PUSHF, which pushes our trap flag */
-    bool step_pops;       /* … is POPF or IRET, after which the trap flag is the guest's own */
-    bool step_traps;      /* … is a breakpoint, which traps behind itself */
-    uint64_t step_next;
-    uint64_t fault_pc;
-    uint64_t doubt_rip, doubt_addr, doubt_releases; /* the last write fault that was tried again */
-    uint32_t doubts;      /* how often */
-    uint64_t xfeatures;   /* of the kernel's frames */
-    uint32_t xstate_size, keys; /* … and PKRU where a handler begins */
-    struct ksiginfo info;
-    uint64_t err, trapno, cr2; /* of the guest's last fault */
+    struct {
+        uint64_t pc;
+        uint64_t err, trapno, cr2;
+    } fault;              /* the guest's last one */
+    struct {
+        uint64_t rip, addr, releases;
+        uint32_t times;
+    } doubt;              /* the last write fault that was tried again */
+    struct {
+        uint64_t features; /* of the kernel's frames */
+        uint32_t size;
+        uint32_t keys;    /* PKRU where a handler begins */
+    } xstate;
     uint64_t mask;        /* guest's signal mask */
     struct kstack altstack; /* guest's */
     struct sighand *sighand;
-    uint64_t gs_base;     /* guest's */
-    uint16_t gs_selector; /* guest's; not 0: the base is the descriptor's, unless … */
-    bool gs_apart;        /* … the guest has set it to another one since */
+    struct {
+        uint64_t base;
+        uint16_t selector; /* not 0: the base is the descriptor's, unless … */
+        bool apart;       /* … the guest has set it to another one since */
+    } gs;                 /* guest's */
     int32_t pid, tid, parent_tid;
     uint32_t process;     /* the same for its threads, and another one for those of other processes that share the memory */
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
@@ -113,36 +125,52 @@ struct thread {
     bool strict;          /* seccomp's first mode */
     bool filtered;        /* filters were in force when it, or who it descends from, came into the runtime */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
-    bool dispatch;        /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
-    uint64_t dispatch_start, dispatch_bytes, dispatch_selector;
-    uint8_t asked_reg;    /* not 0: this register has another value for a moment, and here is the guest's */
-    uint64_t asked_value;
-    uint8_t crossing;     /* enum how: a branch to pc that is not in the log yet */
-    uint8_t crossing_outcomes; /* outcomes before it */
+    struct {
+        bool on;          /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
+        uint64_t start, bytes, selector;
+    } dispatch;
+    struct {
+        uint8_t reg;      /* not 0: this register has another value for a moment, and here is the guest's */
+        uint64_t value;
+    } loan;
+    struct {
+        uint8_t how;      /* enum how: a branch to pc that is not in the log yet */
+        uint8_t outcomes; /* before it */
+    } crossing;
     uint64_t told;        /* the last TSC in the trace */
     uint64_t space;       /* rt.space: threads of one address space [thread_set_space] */
     uint64_t inside;      /* rt.epoch of the translated code that it may be in; 0: in the runtime */
-    uint64_t rseq;        /* guest's struct rseq; 0: none */
-    uint64_t section_start, section_end, section_abort; /* the restartable sequence that it is in; end 0: none */
-    uint32_t section_steps;
-    uint64_t section_place[2]; /* the processor when it began, and what else its struct rseq told */
-    uint64_t section_switches; /* times that it had lost its processor before the latest look at that */
-    const struct section *section_whole; /* the one that it has come to, and is to run as a whole; or null */
-    struct sequence *sequence; /* … and runs [sequence.c]; null: none */
-    uint64_t sequence_at;     /* how far it has come in its path, bytes */
-    uint64_t sequence_how;    /* enum left: how it has left it */
-    uint64_t sequence_counts; /* s_rcx is the guest's */
-    uint64_t sequence_rounds; /* and how many more it may make */
-    uint8_t attached;     /* enum attached */
-    bool limited;         /* its program began with a limit of its memory */
-    bool knows_ignored;   /* … and ignores these signals: what else an exec leaves of their actions is always the same */
-    uint64_t ignored;
-    uint32_t restart;     /* attached in a system call: enum restarts; 0: none, or it has been made */
-    uint32_t parked;      /* at rest to leave the runtime: the state is exact */
-    uint32_t left;        /* futex: has given back what was the program's */
+    struct {
+        uint64_t at;      /* guest's struct rseq; 0: none */
+        uint32_t signature; /* attached: of the one that the thread has registered */
+    } rseq;
+    struct {
+        uint64_t start, end, abort; /* end 0: none */
+        uint32_t steps;
+        uint64_t place[2]; /* the processor when it began, and what else its struct rseq told */
+        uint64_t switches; /* times that it had lost its processor before the latest look at that */
+        const struct section *whole; /* the one that it has come to, and is to run as a whole; or null */
+    } section;            /* the restartable sequence that it is in [section.c] */
+    struct {
+        struct sequence *runs; /* null: none */
+        uint64_t at;      /* how far it has come in its path, bytes */
+        uint64_t how;     /* enum left: how it has left it */
+        uint64_t counts;  /* s_rcx is the guest's */
+        uint64_t rounds;  /* and how many more it may make */
+    } sequence;           /* the one that it runs as a whole [sequence.c] */
+    struct {
+        bool limited;     /* it began with a limit of its memory */
+        bool knows_ignored; /* … and ignores these signals: what else an exec leaves of their actions is always the same */
+        uint64_t ignored;
+    } program;
+    struct {
+        uint8_t how;      /* enum attached */
+        uint32_t restart; /* in a system call: enum restarts; 0: none, or it has been made */
+        uint32_t parked;  /* at rest to leave the runtime: the state is exact */
+        uint32_t left;    /* futex: has given back what was the program's */
+    } attach;
     int32_t shared_fd;    /* of the shared memory, and 1, in a new program: to be closed; 0: none */
     uint32_t asked;       /* a SIGTRAP that asks it to halt is on its way */
-    uint32_t rseq_signature; /* attached: of the struct rseq that the thread has registered */
 };
 
 _Static_assert(offsetof(struct thread, s_rdx) == 0x1000, "entry.S");

@@ -43,8 +43,8 @@ uint64_t seccomp_block(const struct thread *t)
 long call_with(struct thread *t, unsigned reg, uint64_t value)
 {
     uint64_t old = seccomp_block(t);
-    t->asked_value = t->regs[reg];
-    t->asked_reg = (uint8_t)reg;
+    t->loan.value = t->regs[reg];
+    t->loan.reg = (uint8_t)reg;
     t->regs[reg] = value;
     long r = rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
     seccomp_settle(t);
@@ -56,9 +56,9 @@ long call_with(struct thread *t, unsigned reg, uint64_t value)
 /* The guest's registers again as it left them. */
 void seccomp_settle(struct thread *t)
 {
-    if (t->asked_reg)
-        t->regs[t->asked_reg] = t->asked_value;
-    t->asked_reg = 0;
+    if (t->loan.reg)
+        t->regs[t->loan.reg] = t->loan.value;
+    t->loan.reg = 0;
 }
 
 /* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as nothing, for what it looks at first, and refuses

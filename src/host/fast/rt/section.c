@@ -44,7 +44,7 @@ void section_forked(void)
 void section_register(struct thread *t)
 {
     bool off = t->regs[RDX] & 1;
-    __atomic_store_n(&t->rseq, off ? 0 : t->regs[RDI], __ATOMIC_SEQ_CST); /* the kernel writes there from now on */
+    __atomic_store_n(&t->rseq.at, off ? 0 : t->regs[RDI], __ATOMIC_SEQ_CST); /* the kernel writes there from now on */
     signature = (uint32_t)t->regs[R10];
     registered |= !off;
 }
@@ -52,8 +52,8 @@ void section_register(struct thread *t)
 /* … or had, before the thread was attached to. */
 void section_attached(const struct thread *t)
 {
-    signature = t->rseq ? t->rseq_signature : signature;
-    registered |= t->rseq != 0;
+    signature = t->rseq.at ? t->rseq.signature : signature;
+    registered |= t->rseq.at != 0;
 }
 
 static struct section *section_at(uint64_t start)
@@ -90,8 +90,8 @@ void section_look(uint64_t pc, uint64_t at)
 /* Where the thread runs, as the kernel has told it in its struct rseq: the processor, twice; node and memory-map concurrency ID. */
 static void read_place(const struct thread *t, uint64_t place[2])
 {
-    rt_probe(&place[0], (const void *)t->rseq, 8);
-    rt_probe(&place[1], (const void *)(t->rseq + RSEQ_NODE), 8);
+    rt_probe(&place[0], (const void *)t->rseq.at, 8);
+    rt_probe(&place[1], (const void *)(t->rseq.at + RSEQ_NODE), 8);
 }
 
 /* How often the thread has lost its processor, to wait or to another one. */
@@ -105,22 +105,22 @@ static uint64_t switches(void)
 /* Since the section began; or to another place and back since the latest look, which takes two switches. */
 static bool has_moved(struct thread *t)
 {
-    uint64_t now[2] = {0}, before = switches(), seen = t->section_switches;
+    uint64_t now[2] = {0}, before = switches(), seen = t->section.switches;
     read_place(t, now);
-    t->section_switches = before;
-    return now[0] != t->section_place[0] || now[1] != t->section_place[1] || switches() - seen > 1;
+    t->section.switches = before;
+    return now[0] != t->section.place[0] || now[1] != t->section.place[1] || switches() - seen > 1;
 }
 
 static void leave(struct thread *t)
 {
-    t->section_end = 0;
+    t->section.end = 0;
     section_unlock();
 }
 
 static bool runs_whole(const struct thread *t, uint64_t unused)
 {
     (void)unused;
-    return __atomic_load_n(&t->sequence, __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&t->sequence.runs, __ATOMIC_SEQ_CST);
 }
 
 /* No thread runs one as a whole any more: that would not know of this one. */
@@ -131,20 +131,20 @@ static void enter_in_place(struct thread *t, const struct section *s)
         rt_pause(round);
     section_lock();
     sequence_forget(t); /* the kernel is not to abort it at each step */
-    t->section_start = s->d.start;
-    t->section_end = s->d.start + s->d.bytes;
-    t->section_abort = s->d.abort;
-    t->section_steps = 0;
-    t->section_switches = switches();
-    read_place(t, t->section_place);
+    t->section.start = s->d.start;
+    t->section.end = s->d.start + s->d.bytes;
+    t->section.abort = s->d.abort;
+    t->section.steps = 0;
+    t->section.switches = switches();
+    read_place(t, t->section.place);
 }
 
 /* Whether the thread, which comes to the section, is to run it as a whole. */
 static bool may_be_whole(const struct thread *t, struct section *s)
 {
     uint32_t flags = 1; /* of what the kernel does not restart for, until Linux 6.0 */
-    rt_probe(&flags, (const void *)(t->rseq + RSEQ_FLAGS), 4);
-    if (in_place || flags || rt.control->filters || t->gs_selector || t->flags & FLAG_TF)
+    rt_probe(&flags, (const void *)(t->rseq.at + RSEQ_FLAGS), 4);
+    if (in_place || flags || rt.control->filters || t->gs.selector || t->flags & FLAG_TF)
         return false;
     rt_lock();
     if (!s->whole)
@@ -159,22 +159,22 @@ bool section_here(struct thread *t)
     struct section *s;
     uint64_t at;
     struct descriptor d;
-    bool outside = t->section_end && (t->pc < t->section_start || t->pc >= t->section_end);
-    if (outside && t->pc != t->section_end && has_moved(t)) /* not by its end: it is not committed, and has seen two processors, perhaps */
+    bool outside = t->section.end && (t->pc < t->section.start || t->pc >= t->section.end);
+    if (outside && t->pc != t->section.end && has_moved(t)) /* not by its end: it is not committed, and has seen two processors, perhaps */
         return true;
     if (outside)
         leave(t);
-    if (t->section_end || !t->rseq || !rt.sections || !(s = section_at(t->pc)))
-        return t->section_end;
-    if (rt_probe(&at, (const void *)(t->rseq + RSEQ_CS), 8))
+    if (t->section.end || !t->rseq.at || !rt.sections || !(s = section_at(t->pc)))
+        return t->section.end;
+    if (rt_probe(&at, (const void *)(t->rseq.at + RSEQ_CS), 8))
         return false;
     /* Zero: the kernel has seen the thread in between, at no address of the section. */
     if (at && (rt_probe(&d, (const void *)at, sizeof d) || d.start != t->pc))
         return false;
-    t->section_whole = may_be_whole(t, s) ? s : NULL;
-    if (!t->section_whole)
+    t->section.whole = may_be_whole(t, s) ? s : NULL;
+    if (!t->section.whole)
         enter_in_place(t, s);
-    return t->section_end;
+    return t->section.end;
 }
 
 /* Its code is there, and the thread is in translated code from now on. */
@@ -193,20 +193,20 @@ static bool begin_whole(struct thread *t, struct sequence *s)
     if (ready)
         __atomic_store_n(&t->inside, rt.epoch, __ATOMIC_RELEASE);
     rt_unlock();
-    __atomic_store_n(&t->sequence, ready ? s : NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->sequence.runs, ready ? s : NULL, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&in_place, __ATOMIC_SEQ_CST)) /* since a moment */
-        t->sequence = NULL;
-    return t->sequence;
+        t->sequence.runs = NULL;
+    return t->sequence.runs;
 }
 
 /* The thread goes on at t->pc. If that is where a section begins that it has come to: as a whole, or, if that cannot be, in place. */
 bool section_runs(struct thread *t)
 {
-    const struct section *s = t->section_whole;
-    t->section_whole = NULL;
+    const struct section *s = t->section.whole;
+    t->section.whole = NULL;
     if (!s || s->d.start != t->pc)
         return false;
-    if (!t->force_step && begin_whole(t, s->whole)) {
+    if (!t->step.force && begin_whole(t, s->whole)) {
         sequence_begin(t);
         return true;
     }
@@ -224,11 +224,11 @@ void section_left(struct thread *t)
 /* Inside of a section: a fault, another processor, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
 bool section_aborts(struct thread *t)
 {
-    bool fault = t->has_signal && t->sync_signal;
-    if (!fault && !has_moved(t) && ++t->section_steps <= (t->has_signal ? STEPS_SIGNALLED : STEPS_MAX))
+    bool fault = t->signal.has && t->signal.sync;
+    if (!fault && !has_moved(t) && ++t->section.steps <= (t->signal.has ? STEPS_SIGNALLED : STEPS_MAX))
         return false;
     leave(t);
-    sequence_abort(t, fault ? t->fault_pc : t->pc, t->section_abort);
+    sequence_abort(t, fault ? t->fault.pc : t->pc, t->section.abort);
     return true;
 }
 

@@ -38,6 +38,6 @@ void send_await(struct thread *t)
     struct sent s = {.from = t};
     if (t->pid == 1 || t->head.vfork || !is_to_own(t, &s) || s.signo < 1 || s.signo > 64 || !signals_ends_all(t, s.signo))
         return;
-    for (unsigned round = 0; round < ROUNDS && !t->has_signal && !rt.halting && threads_any(comes_to, (uint64_t)&s); round++)
+    for (unsigned round = 0; round < ROUNDS && !t->signal.has && !rt.halting && threads_any(comes_to, (uint64_t)&s); round++)
         rt_pause(round);
 }

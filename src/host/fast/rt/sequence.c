@@ -121,9 +121,9 @@ static void emit_leave(struct out *o, unsigned held, enum left how)
         store(o, stand_ins[held], AT_REG(R11));
         load(o, stand_ins[held], AT(s_reg));
     }
-    store(o, R11, AT(sequence_at));
+    store(o, R11, AT(sequence.at));
     load(o, R11, AT(p));
-    store_imm(o, AT(sequence_how), how);
+    store_imm(o, AT(sequence.how), how);
     jump_gs(o, AT(exit_entry));
 }
 
@@ -131,14 +131,14 @@ static void emit_leave(struct out *o, unsigned held, enum left how)
 static void emit_round(struct out *o)
 {
     store(o, RCX, AT(s_rcx));
-    store_imm(o, AT(sequence_counts), 1);
-    load(o, RCX, AT(sequence_rounds));
+    store_imm(o, AT(sequence.counts), 1);
+    load(o, RCX, AT(sequence.rounds));
     BYTES(o, "\x48\x8d\x49\xff"); /* lea rcx, [rcx-1] */
-    store(o, RCX, AT(sequence_rounds));
+    store(o, RCX, AT(sequence.rounds));
     BYTES(o, "\xe3\x02\xeb\x05"); /* jrcxz to the jump; jmp over it */
     jump(o, lay.too_long);
     load(o, RCX, AT(s_rcx));
-    store_imm(o, AT(sequence_counts), 0);
+    store_imm(o, AT(sequence.counts), 0);
 }
 
 /* An instruction, all of whose registers but R11 are the guest's. False: its operand is too far away. */
@@ -216,7 +216,7 @@ static bool emit(struct out *o, const struct sequence *s, struct descriptor *d, 
         store(o, stand_ins[held], AT(s_reg));
         load(o, stand_ins[held], AT_REG(R11));
     }
-    load(o, R11, AT(rseq));
+    load(o, R11, AT(rseq.at));
     BYTES(o, "\x49\xc7\x43"); /* movq [r11 + …], … */
     b1(o, RSEQ_CS);
     b4(o, address_of(d));
@@ -272,9 +272,9 @@ bool sequence_ready(struct sequence *s, const struct region *r, uint32_t signatu
 
 void sequence_begin(struct thread *t)
 {
-    const struct sequence *s = t->sequence;
-    t->sequence_counts = 0;
-    t->sequence_rounds = PLACES / (s->branches + 1u) - 1; /* each has a place a branch at the most, and so has what follows */
+    const struct sequence *s = t->sequence.runs;
+    t->sequence.counts = 0;
+    t->sequence.rounds = PLACES / (s->branches + 1u) - 1; /* each has a place a branch at the most, and so has what follows */
     *path_of(t) = (struct place){0, 0};
     t->target = (uint64_t)s->code;
 }
@@ -288,8 +288,8 @@ static uint64_t pc_at(const struct sequence *s, struct place p)
 /* The branches up to the place where it was left. */
 static struct place walk(struct thread *t)
 {
-    const struct place *path = path_of(t), *last = path + t->sequence_at / sizeof *path;
-    if (t->sequence_at >= SLOT_PATH_BYTES) /* the kernel has restarted it before R11 was anything */
+    const struct place *path = path_of(t), *last = path + t->sequence.at / sizeof *path;
+    if (t->sequence.at >= SLOT_PATH_BYTES) /* the kernel has restarted it before R11 was anything */
         last = path;
     for (const struct place *p = path; p < last; p++)
         if (t->mode == MODE_TRACED)
@@ -300,31 +300,31 @@ static struct place walk(struct thread *t)
 void sequence_forget(const struct thread *t)
 {
     uint64_t none = 0;
-    rt_probe((void *)(t->rseq + RSEQ_CS), &none, 8);
+    rt_probe((void *)(t->rseq.at + RSEQ_CS), &none, 8);
 }
 
 void sequence_abort(struct thread *t, uint64_t at, uint64_t handler)
 {
     trace_pause(t, COFI__FAST_EVENT, at);
     t->pc = handler;
-    if (!t->has_signal)
+    if (!t->signal.has)
         trace_resume(t);
 }
 
 bool sequence_left(struct thread *t)
 {
-    const struct sequence *s = t->sequence;
-    bool fault = t->has_signal && t->sync_signal;
-    t->sequence = NULL;
+    const struct sequence *s = t->sequence.runs;
+    bool fault = t->signal.has && t->signal.sync;
+    t->sequence.runs = NULL;
     t->pc = pc_at(s, walk(t));
     sequence_forget(t);
-    if (t->sequence_counts)
+    if (t->sequence.counts)
         t->regs[RCX] = t->s_rcx;
-    if (t->sequence_how == LEFT_SO)
+    if (t->sequence.how == LEFT_SO)
         return false;
-    t->fault_pc = fault ? t->pc : t->fault_pc;
-    if (fault && t->info.addr >= (uint64_t)s->code && t->info.addr < (uint64_t)s->code_end) /* SIGILL and SIGFPE name the instruction */
-        t->info.addr = t->pc;
+    t->fault.pc = fault ? t->pc : t->fault.pc;
+    if (fault && t->signal.info.addr >= (uint64_t)s->code && t->signal.info.addr < (uint64_t)s->code_end) /* SIGILL and SIGFPE name the instruction */
+        t->signal.info.addr = t->pc;
     sequence_abort(t, t->pc, s->abort);
-    return t->sequence_how == LEFT_LONG;
+    return t->sequence.how == LEFT_LONG;
 }

@@ -35,9 +35,9 @@ struct sequence {
 struct sequence *sequence_make(const struct descriptor *d);
 /* Its code is there, and made of what the guest has there now. The lock is held. */
 bool sequence_ready(struct sequence *s, const struct region *r, uint32_t signature);
-/* The thread goes on in the code of t->sequence, with nothing done so far. */
+/* The thread goes on in the code of t->sequence.runs, with nothing done so far. */
 void sequence_begin(struct thread *t);
-/* It has left that: what it did goes to the log, and t->sequence is null. Whether it was not restarted by the kernel, but has made too many rounds. */
+/* It has left that: what it did goes to the log, and t->sequence.runs is null. Whether it was not restarted by the kernel, but has made too many rounds. */
 bool sequence_left(struct thread *t);
 /* The kernel is to look at no descriptor of the thread's. */
 void sequence_forget(const struct thread *t);

@@ -72,7 +72,7 @@ static uint64_t blockable(uint64_t mask)
  * that were sent later. Signals of faults come before others, as from the kernel, so for one that is held, too. */
 static uint64_t kernel_mask(const struct thread *t)
 {
-    bool waits = t->has_signal || held_set(t) & ~t->mask;
+    bool waits = t->signal.has || held_set(t) & ~t->mask;
     return (waits ? ~0ul : t->mask) & ~SYNC_SIGNALS;
 }
 
@@ -93,8 +93,8 @@ uint64_t signals_block_all(void)
 static void take_actions(const struct thread *t)
 {
     for (int i = 1; i <= 64; i++)
-        if (t->knows_ignored)
-            first_sighand.actions[i].handler = t->ignored >> (i - 1) & 1;
+        if (t->program.knows_ignored)
+            first_sighand.actions[i].handler = t->program.ignored >> (i - 1) & 1;
         else if (i != SIGKILL && i != SIGSTOP)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
@@ -142,7 +142,7 @@ void signals_give_back(struct thread *t)
     struct kstack s = t->altstack;
     s.flags = s.size ? s.flags : SS_DISABLE;
     sys(SYS_sigaltstack, (uint64_t)&s, 0, 0, 0, 0, 0);
-    if (t->attached == LEAVES_FIRST)
+    if (t->attach.how == LEAVES_FIRST)
         send_shared(t);
     send_held(t, ~0ul);
 }
@@ -151,9 +151,9 @@ void signals_give_back(struct thread *t)
  * then [signal(7)]. */
 static void break_off(struct thread *t)
 {
-    const struct ksigaction *a = &t->sighand->actions[t->info.signo];
-    bool again = !t->restart || t->restart == RESTARTNOINTR || (t->restart == RESTARTSYS && a->flags & SA_RESTART);
-    if (again || !t->has_signal || a->handler <= 1)
+    const struct ksigaction *a = &t->sighand->actions[t->signal.info.signo];
+    bool again = !t->attach.restart || t->attach.restart == RESTARTNOINTR || (t->attach.restart == RESTARTSYS && a->flags & SA_RESTART);
+    if (again || !t->signal.has || a->handler <= 1)
         return;
     t->regs[RAX] = (uint64_t)-EINTR;
     t->pc += 2;
@@ -183,13 +183,13 @@ void signals_forked(struct thread *t)
 void signals_init(struct thread *t)
 {
     t->sighand = &first_sighand;
-    if (!t->attached)
+    if (!t->attach.how)
         sys(SYS_rt_sigprocmask, SIG_SETMASK, 0, (uint64_t)&t->mask, 8, 0, 0);
     sys(SYS_sigaltstack, 0, (uint64_t)&t->altstack, 0, 0, 0, 0);
-    if (!t->altstack.size && t->attached != ATTACHED_JOINS)
+    if (!t->altstack.size && t->attach.how != ATTACHED_JOINS)
         t->altstack.flags = 0; /* as the first thread of a program has it, though the call does not say so */
     signals_own_stack(t);
-    if (t->attached != ATTACHED_JOINS)
+    if (t->attach.how != ATTACHED_JOINS)
         take_actions(t);
     signals_set_mask(t);
     break_off(t);
@@ -232,7 +232,7 @@ long do_sigaction(struct thread *t)
 /* Whether a signal of the set waits to be delivered. */
 static bool came_before(const struct thread *t, uint64_t set)
 {
-    return t->has_signal && (set >> (t->info.signo - 1) & 1 || (t->has_second && set >> (t->second.signo - 1) & 1));
+    return t->signal.has && (set >> (t->signal.info.signo - 1) & 1 || (t->signal.has_second && set >> (t->signal.second.signo - 1) & 1));
 }
 
 long do_sigprocmask(struct thread *t)
@@ -339,7 +339,7 @@ static bool enters_altstack(const struct thread *t, const struct ksigaction *a)
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 {
     uint64_t sp = enters_altstack(t, a) ? t->altstack.sp + t->altstack.size : t->regs[RSP] - RED_ZONE;
-    return (sp - (t->xstate_size + 4)) & ~63ul;
+    return (sp - (t->xstate.size + 4)) & ~63ul;
 }
 
 /* Whether the default of the signal leaves a core. */
@@ -362,7 +362,7 @@ static void die_with_registers(struct thread *t, int signo)
     _Alignas(64) uint8_t fpu[MOST_XSTATE];
     struct kframe f;
     frame_know(t);
-    if (t->pid == 1 || !leaves_core(signo) || !t->xstate_size || t->xstate_size + 4 > sizeof fpu)
+    if (t->pid == 1 || !leaves_core(signo) || !t->xstate.size || t->xstate.size + 4 > sizeof fpu)
         return;
     uint64_t all = ~0ul;
     frame_build(t, &(struct ksigaction){0}, &f, (uint64_t)fpu);
@@ -378,9 +378,9 @@ static void die_of(struct thread *t, int signo)
 {
     halt_others(t);
     set_default(signo);
-    t->has_signal = false;
-    if (t->sync_signal && !t->once) {
-        t->pc = t->fault_pc;
+    t->signal.has = false;
+    if (t->signal.sync && !t->signal.once) {
+        t->pc = t->fault.pc;
         native_step(t);
     }
     die_with_registers(t, signo);
@@ -394,7 +394,7 @@ static void die_of(struct thread *t, int signo)
 /* … whatever the guest has for it. */
 void signals_end(struct thread *t, int signo)
 {
-    t->sync_signal = false;
+    t->signal.sync = false;
     die_of(t, signo);
 }
 
@@ -420,7 +420,7 @@ static bool take_action(struct thread *t, int signo, struct ksigaction *a)
 {
     rt_lock();
     *a = t->sighand->actions[signo];
-    bool blocked = t->sync_signal && signals_mask_now(t) >> (signo - 1) & 1;
+    bool blocked = t->signal.sync && signals_mask_now(t) >> (signo - 1) & 1;
     bool handler = a->handler > 1 && !blocked;
     if (handler && a->flags & SA_RESETHAND) {
         t->sighand->actions[signo].handler = 0;
@@ -432,11 +432,11 @@ static bool take_action(struct thread *t, int signo, struct ksigaction *a)
 
 static void delivered(struct thread *t)
 {
-    t->has_signal = t->has_second;
-    t->sync_signal = t->once = false;
-    if (t->has_second)
-        t->info = t->second;
-    t->has_second = false;
+    t->signal.has = t->signal.has_second;
+    t->signal.sync = t->signal.once = false;
+    if (t->signal.has_second)
+        t->signal.info = t->signal.second;
+    t->signal.has_second = false;
     t->sysno = ~0ul;
     signals_set_mask(t);
 }
@@ -445,25 +445,25 @@ static void delivered(struct thread *t)
 static void no_frame(struct thread *t, int signo)
 {
     if (signo == SIGSEGV || t->sighand->actions[SIGSEGV].handler <= 1) {
-        t->sync_signal = false;
+        t->signal.sync = false;
         die_of(t, SIGSEGV);
         return;
     }
-    t->info = (struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL};
-    t->sync_signal = t->once = true; /* what is at pc does not raise it */
-    t->fault_pc = t->pc;
+    t->signal.info = (struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL};
+    t->signal.sync = t->signal.once = true; /* what is at pc does not raise it */
+    t->fault.pc = t->pc;
 }
 
 /* A fault at t->pc that the kernel does not raise. */
 void signals_raise(struct thread *t, const struct ksiginfo *info)
 {
     signals_block_all();
-    t->has_second = __atomic_exchange_n(&t->has_signal, true, __ATOMIC_SEQ_CST);
-    if (t->has_second)
-        t->second = t->info;
-    t->info = *info;
-    t->sync_signal = t->once = true;
-    t->fault_pc = t->pc;
+    t->signal.has_second = __atomic_exchange_n(&t->signal.has, true, __ATOMIC_SEQ_CST);
+    if (t->signal.has_second)
+        t->signal.second = t->signal.info;
+    t->signal.info = *info;
+    t->signal.sync = t->signal.once = true;
+    t->fault.pc = t->pc;
 }
 
 /* A signal has come that cannot be delivered yet: it is pending. */
@@ -480,16 +480,16 @@ void signals_put_back(struct thread *t, const struct ksiginfo *info)
 /* Whether a held signal is to be delivered now. */
 bool signals_release(struct thread *t)
 {
-    if (t->has_signal || !(held_set(t) & ~t->mask))
+    if (t->signal.has || !(held_set(t) & ~t->mask))
         return false;
     signals_block_all(); /* until it is delivered; those of faults come all the same */
-    if (__atomic_exchange_n(&t->has_signal, true, __ATOMIC_SEQ_CST))
+    if (__atomic_exchange_n(&t->signal.has, true, __ATOMIC_SEQ_CST))
         return true;
-    if (held_take(t, ~t->mask, &t->info)) {
-        t->sync_signal = false;
+    if (held_take(t, ~t->mask, &t->signal.info)) {
+        t->signal.sync = false;
         return true;
     }
-    t->has_signal = false; /* another thread has taken it */
+    t->signal.has = false; /* another thread has taken it */
     signals_set_mask(t);
     return false;
 }
@@ -537,14 +537,14 @@ static bool leaves_altstack(const struct thread *t, const struct ksigaction *a, 
     return (enters_altstack(t, a) || on_altstack(t, t->regs[RSP])) && !in_altstack(t, frame);
 }
 
-/* Deliver t->info as of the guest's state in t. */
+/* Deliver t->signal.info as of the guest's state in t. */
 void signals_deliver(struct thread *t)
 {
-    int signo = t->info.signo;
+    int signo = t->signal.info.signo;
     struct ksigaction a;
-    bool sync = t->sync_signal;
+    bool sync = t->signal.sync;
     if (!sync && t->mask >> (signo - 1) & 1 && signals_mask_now(t) >> (signo - 1) & 1) {
-        signals_put_back(t, &t->info); /* the guest blocks it */
+        signals_put_back(t, &t->signal.info); /* the guest blocks it */
         delivered(t);
         return;
     }
@@ -553,7 +553,7 @@ void signals_deliver(struct thread *t)
         delivered(t);
         return;
     }
-    trace_pause(t, COFI__FAST_EVENT, sync ? t->fault_pc : t->pc);
+    trace_pause(t, COFI__FAST_EVENT, sync ? t->fault.pc : t->pc);
     if (!handler) {
         die_of(t, signo);
         delivered(t);
@@ -563,7 +563,7 @@ void signals_deliver(struct thread *t)
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
     bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f); /* the kernel takes no handler that cannot return */
-    if (!room || !writable((uint64_t)f, fpu + t->xstate_size + 4)) {
+    if (!room || !writable((uint64_t)f, fpu + t->xstate.size + 4)) {
         no_frame(t, signo);
         return;
     }
@@ -614,8 +614,8 @@ void do_sigreturn(struct thread *t)
     set_altstack(t, &f.uc.stack);
     if (spoiled) {
         signals_raise(t, &(struct ksiginfo){.signo = SIGSEGV, .code = SI_KERNEL});
-        t->trapno = TRAP_PROTECTION;
-        t->err = spoiled & ~3u;
+        t->fault.trapno = TRAP_PROTECTION;
+        t->fault.err = spoiled & ~3u;
         return;
     }
     must_be_64_bit(f.uc.mc.cs | 3, t->pc);

@@ -68,17 +68,17 @@ bool step_aborts(struct thread *t)
 void step_begin(struct thread *t)
 {
     struct cofi__fast x;
-    t->step_class = COFI_CLASS_OTHER;
-    t->step_pushes = t->step_pops = t->step_traps = false;
+    t->step.cls = COFI_CLASS_OTHER;
+    t->step.pushes = t->step.pops = t->step.traps = false;
     if (step_decode(t, &x) <= 0)
         return;
-    t->step_class = (uint8_t)cofi__fast_class(&x);
-    t->step_next = t->pc + x.length;
-    t->step_traps = is_breakpoint(&x, (const uint8_t *)t->pc);
+    t->step.cls = (uint8_t)cofi__fast_class(&x);
+    t->step.next = t->pc + x.length;
+    t->step.traps = is_breakpoint(&x, (const uint8_t *)t->pc);
     bool legacy = x.space == COFI__FAST_LEGACY && x.map == 0;
-    t->step_pushes = legacy && x.opcode == 0x9c;
-    t->step_pops = legacy && (x.opcode == 0x9d || x.opcode == 0xcf);
-    if (t->step_class == COFI_CLASS_FAR_CALL) {
+    t->step.pushes = legacy && x.opcode == 0x9c;
+    t->step.pops = legacy && (x.opcode == 0x9d || x.opcode == 0xcf);
+    if (t->step.cls == COFI_CLASS_FAR_CALL) {
         if (x.modrm_offset && x.opcode == 0xff)
             return; /* far CALL stays with the program */
         trace_pause(t, is_interrupt(&x) ? COFI__FAST_EVENT : COFI__FAST_PGD, t->pc);
@@ -110,17 +110,17 @@ static void clear_pushed(const struct thread *t)
 void step_done(struct thread *t, uint64_t from)
 {
     (void)from;
-    if (t->step_pushes && !(t->flags & FLAG_TF))
+    if (t->step.pushes && !(t->flags & FLAG_TF))
         clear_pushed(t);
     if (t->paused) {
         trace_resume(t);
         return;
     }
-    switch ((enum cofi_class)t->step_class) {
+    switch ((enum cofi_class)t->step.cls) {
     case COFI_CLASS_JCC:
-        if (t->pc == t->step_next && t->mode == MODE_TRACED)
+        if (t->pc == t->step.next && t->mode == MODE_TRACED)
             log_outcomes(t, 2);
-        trace_branch(t, t->pc == t->step_next ? HOW_NEXT : HOW_JCC, 1);
+        trace_branch(t, t->pc == t->step.next ? HOW_NEXT : HOW_JCC, 1);
         break;
     case COFI_CLASS_JMP:
     case COFI_CLASS_CALL: trace_branch(t, HOW_DIRECT, 1); break;
@@ -138,5 +138,5 @@ void step_done(struct thread *t, uint64_t from)
     case COFI_CLASS_TSX:
     case COFI_CLASS_KINDS: trace_branch(t, HOW_NEXT, 1); break;
     }
-    t->step_class = COFI_CLASS_OTHER;
+    t->step.cls = COFI_CLASS_OTHER;
 }

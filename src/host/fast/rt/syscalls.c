@@ -319,16 +319,16 @@ static long set_gs(struct thread *t)
         return r;
     if (base >= USER_END)
         return -1;
-    t->gs_base = base;
-    t->gs_selector = 0;
-    t->gs_apart = false;
+    t->gs.base = base;
+    t->gs.selector = 0;
+    t->gs.apart = false;
     return 0;
 }
 
 static long get_gs(struct thread *t)
 {
     long r = rt.filtered ? pass(t) : 0;
-    return r ? r : rt_probe((void *)t->regs[RSI], &t->gs_base, 8) ? -14 : 0;
+    return r ? r : rt_probe((void *)t->regs[RSI], &t->gs.base, 8) ? -14 : 0;
 }
 
 static long do_arch_prctl(struct thread *t)
@@ -422,7 +422,7 @@ void thread_over(struct thread *t)
 static long do_exit(struct thread *t)
 {
     signals_block_all();
-    if (t->has_signal) /* it may be the process's, and is not to end with the thread */
+    if (t->signal.has) /* it may be the process's, and is not to end with the thread */
         return SYS_PENDING;
     if (t->sysno == SYS_exit_group)
         halt_others(t);
@@ -640,12 +640,12 @@ void call_done(struct thread *t, uint64_t result)
 void do_syscall(struct thread *t)
 {
     trace_pause(t, COFI__FAST_PGD, t->pc);
-    if (t->dispatch && forbid_call(t))
+    if (t->dispatch.on && forbid_call(t))
         return;
     __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST); /* as the kernel; before what is watched is looked at, and what asks for a halt */
     if (t->asked)
         halt_await(t);
-    t->restart = 0;
+    t->attach.restart = 0;
     if (t->followed && t->sysno != SYS_execve && t->sysno != SYS_execveat)
         follow_no_more(t);
     if (t->strict)
@@ -664,7 +664,7 @@ void do_syscall(struct thread *t)
         call_done(t, (uint64_t)r);
     if (r != -EINTR) /* else the mask with which the call has waited is the one in force */
         t->sysno = ~0ul;
-    if (r == SYS_PENDING || t->has_signal)
+    if (r == SYS_PENDING || t->signal.has)
         return; /* rt_dispatch delivers, and tells where tracing goes on */
     t->sysno = ~0ul;
     trace_resume(t);

@@ -145,7 +145,7 @@ void targets_release(const struct thread *t)
 
 static bool writes(const struct thread *t, uint64_t page)
 {
-    uint64_t rseq = __atomic_load_n(&t->rseq, __ATOMIC_SEQ_CST);
+    uint64_t rseq = __atomic_load_n(&t->rseq.at, __ATOMIC_SEQ_CST);
     return (rseq && overlaps(rseq, rseq + RSEQ_BYTES, page)) || (__atomic_load_n(&t->sysno, __ATOMIC_SEQ_CST) != ~0ul && visit_call(t, overlaps, page));
 }
 

@@ -143,13 +143,13 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
         c->regs[RSP] = stack;
     if ((flags & CLONE_VM) && !(flags & CLONE_VFORK))
         c->altstack = (struct kstack){.flags = SS_DISABLE};
-    c->has_signal = false;
+    c->signal.has = false;
     c->clear_sighand = flags & CLONE_CLEAR_SIGHAND;
     c->held.taken = c->held.set = 0;
     c->asked = 0;
-    c->dispatch = false;
+    c->dispatch.on = false;
     c->inside = 0;
-    c->rseq = flags & CLONE_VM ? 0 : t->rseq; /* a thread registers its own */
+    c->rseq.at = flags & CLONE_VM ? 0 : t->rseq.at; /* a thread registers its own */
     c->sysno = ~0ul;
     if (!log_open(c)) {
         slot_give_back(c);

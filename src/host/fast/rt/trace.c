@@ -44,7 +44,7 @@ void trace_resume(struct thread *t)
 void trace_begin(struct thread *t, bool wanted)
 {
     t->mode = wanted ? (uint8_t)filter_first() : MODE_STOPPED;
-    t->crossing = HOW_NONE;
+    t->crossing.how = HOW_NONE;
     trace_resume(t);
 }
 
